@@ -4,7 +4,7 @@ FROM python:3.11-slim
 WORKDIR /app
 COPY requirements.txt .
 # The CPU's build of PyTorch first, which is one of those that the requirements ask for: with CUDA it takes gigabytes.
-# The package for Redis is what --shared redis://… takes.
+# The package for Redis is what --store redis://… needs.
 RUN pip install --no-cache-dir "torch==2.13.*" --index-url https://download.pytorch.org/whl/cpu \
     && pip install --no-cache-dir -r requirements.txt "redis==8.*"
 COPY . .

@@ -1,4 +1,4 @@
-"""What the app is started with: its arguments, and what of them and of the environment follows for visitors."""
+"""The app's command-line arguments, and the user limits that follow from them and the environment."""
 
 import argparse
 import os
@@ -6,121 +6,140 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from explorer.own_module.command import add_arguments
-from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS, VisitorLimits
-from explorer.tracing.offered_models import ANY_NAME
-from explorer.web.shared.opened import check_address
-from model.offloading import bytes_in, device_of
+from explorer.diagnosis.command import add_arguments
+from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS, UserLimits
+from explorer.tracing.model_catalog import ANY_NAME
+from explorer.web.stores.factory import check_address
+from model.offloading import parse_bytes, parse_device
 
 DTYPES = ("float32", "bfloat16", "float16")
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="See a transformer language model at work, in the browser.")
+    parser = argparse.ArgumentParser(
+        description="Serve the TransformerLM Explorer: inspect a transformer language model in the browser."
+    )
     parser.add_argument("--host", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="where models run")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda", "mps"),
+        default="auto",
+        help="device that models run on (default: auto)",
+    )
     parser.add_argument(
         "--dtype",
         choices=("auto", *DTYPES),
         default="auto",
-        help="what models of others compute with (default: auto, the type that their weights are stored in)",
+        help="data type of external models (default: auto, the type of their stored weights)",
     )
     parser.add_argument(
         "--device-map",
         choices=("auto",),
-        help="spread models that are too large for one device over GPUs, then the CPU, then a disk (takes accelerate)",
+        help="spread models that are too large for one device over GPUs, then CPU memory, then disk (needs the "
+        "accelerate package)",
     )
     parser.add_argument(
         "--max-memory",
-        type=memory_of_devices,
+        type=parse_device_memory,
         metavar="cuda:0=10GiB,cpu=2GiB,…",
-        help="that they may take there (default: what is free)",
+        help="memory limit per device, for --device-map auto (default: free memory)",
     )
     parser.add_argument(
         "--checkpoint",
         metavar="NAME_OR_PATH",
         default="llama-fables",
-        help="model shown first: one in checkpoints/, a folder that Hugging Face's transformers saved or a file in it, "
-        "a .bin file of llama2.c with its tok*.bin beside it, or owner/name on the Hugging Face Hub, which is "
-        "downloaded once",
+        help="model to open first: a name in checkpoints/, a folder saved by Hugging Face transformers or a file in "
+        "it, a .bin file of llama2.c with its tok*.bin in the same folder, or owner/name on the Hugging Face "
+        "Hub, which is downloaded once (default: llama-fables)",
     )
     parser.add_argument(
-        "--most-new-tokens",
-        type=at_least_one,
+        "--max-new-tokens",
+        type=parse_positive_int,
         metavar="N",
-        help=f"that Generate writes (default: {NO_LIMITS.tokens}; {PUBLIC_LIMITS.tokens} with --public)",
+        help=f"maximum number of tokens per Generate (default: {NO_LIMITS.tokens}; {PUBLIC_LIMITS.tokens} with "
+        "--public)",
     )
     parser.add_argument(
-        "--most-seconds",
-        type=at_least_one,
+        "--max-seconds",
+        type=parse_positive_int,
         metavar="S",
-        help=f"of one Generate (default: no limit; {PUBLIC_LIMITS.seconds:g} with --public)",
+        help=f"maximum number of seconds per Generate (default: no limit; {PUBLIC_LIMITS.seconds:g} with --public)",
     )
     parser.add_argument(
         "--allowed-hosts",
         nargs="+",
         metavar="NAME",
         default=[],
-        help="names of this server besides the machine's own, such as lab.example.org or *.example.org; * for any",
+        help="additional host names to accept in the Host header, such as lab.example.org or *.example.org; * "
+        "accepts any",
     )
     parser.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
-        help="least that is told on the terminal (default: info)",
+        help="minimum level of log messages (default: info)",
     )
-    parser.add_argument(
-        "--no-open", action="store_true", help="visitors cannot have models of the Hugging Face Hub opened"
-    )
+    parser.add_argument("--no-open", action="store_true", help="users cannot open models of the Hugging Face Hub")
     parser.add_argument(
         "--models",
         metavar="OWNER/NAME,…",
         type=lambda names: frozenset(filter(None, names.split(","))),
-        help="models of the Hugging Face Hub that visitors may have opened (default: any where only this machine is "
-        "served, none where others are)",
+        help="models of the Hugging Face Hub that users may open (default: any if only this machine can reach the "
+        "server, otherwise none)",
     )
-    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with lessons of your own, besides ours")
+    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons of your own")
     parser.add_argument(
         "--module",
         metavar="FILE.py:CLASS",
-        help="your own TransformerLM, shown beside the reference with the same weights; the file is run",
+        help="your own TransformerLM, compared with the reference model with the same weights; this executes the file",
     )
     add_arguments(parser)
     parser.add_argument(
         "--public",
         action="store_true",
-        help=f"everybody may come: at most {PUBLIC_LIMITS.tokens} tokens and {PUBLIC_LIMITS.seconds:g} seconds of a "
-        f"text, {PUBLIC_LIMITS.prompts} prompts a minute of a visitor, {PUBLIC_LIMITS.request_bytes >> 10} kB of a "
-        f"request, {PUBLIC_LIMITS.rooms} rooms an hour with {PUBLIC_LIMITS.people} people each, no models but those "
-        "here and in --models (set by itself on a Space)",
+        help=f"public server, with limits: {PUBLIC_LIMITS.tokens} tokens and {PUBLIC_LIMITS.seconds:g} seconds per "
+        f"generation, {PUBLIC_LIMITS.prompts} prompts per minute and user, {PUBLIC_LIMITS.request_bytes >> 10} "
+        f"kB per request, {PUBLIC_LIMITS.rooms} new rooms per hour and user with {PUBLIC_LIMITS.people} people "
+        "each, and only local models and those in --models (default on Hugging Face Spaces)",
     )
-    parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
+    parser.add_argument("--share", action="store_true", help="also create a public link through Gradio's servers")
     parser.add_argument(
         "--workers",
-        type=workers,
+        type=parse_workers,
         metavar="N or HOST:PORT,…",
         default=1,
-        help="processes to serve from, each with models of its own; one that dies is started anew; or where such "
-        "processes are, that were started elsewhere (default: 1)",
+        help="number of worker processes, each with its own copy of the models, restarted if they exit; or the "
+        "addresses of workers started elsewhere (default: 1)",
     )
     parser.add_argument(
-        "--shared",
+        "--store",
         metavar="redis://HOST or file:PATH",
-        type=shared,
+        type=parse_store,
         default="",
-        help="where answers are that several processes share: a Redis, for several machines, which takes its package "
-        "for Python, or a file of this machine (default: nowhere; with --workers N a temporary file)",
+        help="store shared by several processes, for cached answers and rooms: redis://HOST, for several machines "
+        "(needs the redis package), or file:PATH on this machine (default: none; with --workers N a temporary file)",
     )
+    add_old_names(parser)
     options = parser.parse_args(arguments)
     if options.share and options.workers != 1:
-        parser.error("--share opens an address of one process: leave --workers out")
+        parser.error("--share works with a single process only: remove --workers")
     options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
     return options
 
 
-def hub_names(options: argparse.Namespace) -> Collection[str]:
-    """Which models of the hub visitors may have opened: any only where nobody else reaches the page."""
+def add_old_names(parser: argparse.ArgumentParser) -> None:
+    """Add hidden aliases: earlier names of flags, which scripts still use."""
+    for flag, name, parse in (
+        ("--most-new-tokens", "max_new_tokens", parse_positive_int),
+        ("--most-seconds", "max_seconds", parse_positive_int),
+        ("--shared", "store", parse_store),
+    ):
+        parser.add_argument(flag, dest=name, type=parse, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def allowed_hub_models(options: argparse.Namespace) -> Collection[str]:
+    """Return the Hub models that users may open: those of --models, or any if only this machine is served."""
     if options.no_open:
         return ()
     if options.models is not None:
@@ -134,30 +153,30 @@ def is_public(options: argparse.Namespace) -> bool:
     return options.public or "SPACE_ID" in os.environ
 
 
-def limits(options: argparse.Namespace) -> VisitorLimits:
-    """What visitors may have at most: what is said, or else what a public server lets them have, or all there is."""
-    most = PUBLIC_LIMITS if is_public(options) else NO_LIMITS
-    tokens = min(options.most_new_tokens or most.tokens, NO_LIMITS.tokens)
-    return replace(most, tokens=tokens, seconds=options.most_seconds or most.seconds)
+def user_limits(options: argparse.Namespace) -> UserLimits:
+    """Return the limits per user: the options, or else those of a public server, or none."""
+    limits = PUBLIC_LIMITS if is_public(options) else NO_LIMITS
+    tokens = min(options.max_new_tokens or limits.tokens, NO_LIMITS.tokens)
+    return replace(limits, tokens=tokens, seconds=options.max_seconds or limits.seconds)
 
 
-def at_least_one(text: str) -> int:
+def parse_positive_int(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
     return number
 
 
-def workers(text: str) -> int | list[tuple[str, int]]:
-    """How many, or the hosts and ports of those that run elsewhere."""
+def parse_workers(text: str) -> int | list[tuple[str, int]]:
+    """Parse a number of workers, or a list of HOST:PORT of workers started elsewhere."""
     if text.lstrip("-").isdigit():
-        return at_least_one(text)
-    found = [each.strip().rpartition(":") for each in text.split(",")]
-    if not all(host and port.isdigit() for host, _colon, port in found):
+        return parse_positive_int(text)
+    addresses = [address.strip().rpartition(":") for address in text.split(",")]
+    if not all(host and port.isdigit() for host, _colon, port in addresses):
         raise argparse.ArgumentTypeError(f"must be a number, or HOST:PORT,HOST:PORT, got {text!r}")
-    return [(host, int(port)) for host, _colon, port in found]
+    return [(host, int(port)) for host, _colon, port in addresses]
 
 
-def shared(text: str) -> str:
+def parse_store(text: str) -> str:
     try:
         if text:
             check_address(text)
@@ -166,10 +185,10 @@ def shared(text: str) -> str:
     return text
 
 
-def memory_of_devices(text: str) -> dict[int | str, int]:
-    """Of "cpu=2GiB,disk=40GB" how many bytes each device may take."""
+def parse_device_memory(text: str) -> dict[int | str, int]:
+    """Parse "cpu=2GiB,disk=40GB" to the bytes that each device may use."""
     try:
         pairs = [part.partition("=") for part in text.split(",") if part]
-        return {device_of(device.strip()): bytes_in(size) for device, _equals, size in pairs}
+        return {parse_device(device.strip()): parse_bytes(size) for device, _equals, size in pairs}
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,4 +1,4 @@
-"""The specimen: a decoder-only transformer, its tokenizer, its checkpoints and its training."""
+"""A decoder-only transformer, its tokenizer, its checkpoints and its training."""
 
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig

@@ -14,30 +14,30 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from model.checkpoint_reader import TOKENIZER, is_missing, read_checkpoint, require_readable, stored_weights
 from model.errors import ModelError
 from model.file_formats import PICKLED, SUFFIXES, content_kind, explain_file, explain_files, file_kind
-from model.offloading import Device, Spread
-from model.placement import OnDevice, Placement
-from model.pretrained.hub import folder_of, is_hub_name
-from model.pretrained.hugging_face import is_of_transformers, load_hugging_face
+from model.offloading import Device, ShardedPlacement
+from model.pretrained.hub import get_folder, is_hub_name
+from model.pretrained.hugging_face import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_FILES
-from model.pretrained.weight_files import INDEX, OTHERS, SHARD, SINGLE, find_weights
-from model.reading import TOKENIZER, is_missing, read_checkpoint, readable, stored_weights
+from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import Placement, SingleDevicePlacement
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 LOG = logging.getLogger(__name__)
 
 
 class CheckpointError(ModelError):
-    """A checkpoint that cannot be loaded; the message says why, in words for the person who asked for it."""
+    """A checkpoint that cannot be loaded; the message gives the user the reason."""
 
 
 def list_checkpoints() -> list[str]:
-    """Names of the folders in `checkpoints/` that hold a config, in alphabetical order, loadable or not.
+    """Return the names of the folders in `checkpoints/` with a config, sorted, loadable or not.
 
     A series of snapshots is a folder of such folders, which are named "series/snapshot".
     """
@@ -46,7 +46,7 @@ def list_checkpoints() -> list[str]:
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether `list_checkpoints` has the name; found out without listing them all."""
+    """Return True if `list_checkpoints` has the name, without listing all."""
     path = Path(name)
     if path.anchor or path.drive or ".." in path.parts or path.as_posix() != name or len(path.parts) not in (1, 2):
         return False
@@ -56,13 +56,16 @@ def is_checkpoint(name: str) -> bool:
         return False
 
 
-def version(name_or_path: str | Path) -> tuple:
-    """What of a checkpoint's files on disk is another once one of them was written anew."""
-    return tuple(map(file_version, files_of(name_or_path)))
+def files_version(name_or_path: str | Path) -> tuple:
+    """Return a value that changes whenever one of the checkpoint's files on disk is rewritten."""
+    return tuple(map(file_version, checkpoint_files(name_or_path)))
 
 
-def files_of(name_or_path: str | Path) -> list[Path]:
-    """What a checkpoint is read from, be it there or not; but for parts that another of the files names."""
+def checkpoint_files(name_or_path: str | Path) -> list[Path]:
+    """Return the paths that a checkpoint is read from, whether they exist or not.
+
+    Shards that an index names are not included.
+    """
     path = checkpoint_folder(name_or_path)
     weights: list[Path] = []
     if path.is_file():
@@ -89,10 +92,10 @@ def save_checkpoint(
 ) -> Path:
     """Write `config.json`, `model.safetensors` and `tokenizer.tiktoken`; return the folder.
 
-    Without a tokenizer the one in the folder around it counts, which a series of snapshots shares.
+    Without a tokenizer the parent folder's is used on loading; a series of snapshots shares it.
 
-    Each file is written beside its place and moved there, so that a reader never finds half of one. Weights are
-    stored as `dtype`; a tied unembedding is stored once, as the embedding.
+    Each file is written under a temporary name and then moved, so that a reader never sees half a file. Weights
+    are stored as `dtype`; a tied unembedding is stored once, as the embedding.
 
     Raises:
         ValueError: a weight is too large for `dtype`, or not a number.
@@ -104,10 +107,10 @@ def save_checkpoint(
     folder = checkpoint_folder(name_or_path)
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer:
-        write_whole(folder / TOKENIZER, tokenizer.save)
-    write_whole(folder / "model.safetensors", lambda path: save_file(weights, path))
+        write_atomically(folder / TOKENIZER, tokenizer.save)
+    write_atomically(folder / "model.safetensors", lambda path: save_file(weights, path))
     config = json.dumps(asdict(lm.config), indent=2) + "\n"
-    write_whole(folder / "config.json", lambda path: path.write_text(config, encoding="utf-8"))
+    write_atomically(folder / "config.json", lambda path: path.write_text(config, encoding="utf-8"))
     return folder
 
 
@@ -120,30 +123,31 @@ def load_checkpoint(
     max_memory: Mapping[Device, int | str] | None = None,
     tokenizer: Any = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
-    """The model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
+    """Load a model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
 
     Args:
-        name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that Hugging
-            Face's transformers saved, to a file in one of these, or to a model of llama2.c, `x.bin` with its `tok*.bin`
-            beside it; or the name of a model on the Hugging Face Hub, "owner/name", which is downloaded once.
-        dtype: of the weights; None: float32 of ours, and those of others as they are stored.
-        device_map: "auto", or which part is where, of a model that is to be spread over several devices, in place of
-            `device` (see `model.offloading.Spread`); takes the package accelerate.
-        max_memory: how much each of them may take, as in {"cpu": "2GiB"}.
-        tokenizer: in place of that of a folder of ours; None: that.
+        name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that
+            Hugging Face's transformers saved, to a file in one of these, or to a model of llama2.c, `x.bin` with
+            its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub, "owner/name", which is
+            downloaded once.
+        dtype: of the weights; None: float32 for this project's checkpoints, the stored type for others.
+        device_map: "auto", or a device for each module, for a model that is sharded over several devices, in place
+            of `device` (see `model.offloading.ShardedPlacement`); needs the package accelerate.
+        max_memory: bound for each device, as in {"cpu": "2GiB"}.
+        tokenizer: used in place of the tokenizer in a checkpoint of this project; None: the checkpoint's own.
 
     Raises:
-        CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or says what
-            is not understood.
+        CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
+            unsupported value.
     """
-    placement = spread(device_map, max_memory) if device_map else OnDevice(device)
-    place = fetched(str(name_or_path)) if is_of_hub(name_or_path) else find_checkpoint(name_or_path)
+    placement = make_placement(device_map, max_memory) if device_map else SingleDevicePlacement(device)
+    path = download_checkpoint(str(name_or_path)) if is_on_hub(name_or_path) else find_checkpoint(name_or_path)
     name = Path(name_or_path).name or str(name_or_path)
-    folder, weights_file = (place.parent, place) if place.is_file() else (place, None)
+    folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
-        if is_llama2c(place):
-            lm, tokenizer = load_llama2c(place, dtype or torch.float32, placement)
-        elif is_of_transformers(folder):
+        if is_llama2c(path):
+            lm, tokenizer = load_llama2c(path, dtype or torch.float32, placement)
+        elif is_hugging_face_folder(folder):
             lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file)
         else:
             lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer, weights_file)
@@ -154,60 +158,67 @@ def load_checkpoint(
     return lm, tokenizer
 
 
-def spread(device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None) -> Placement:
+def make_placement(device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None) -> Placement:
     try:
-        return Spread(device_map, max_memory)
+        return ShardedPlacement(device_map, max_memory)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
 
 
-def is_of_hub(name_or_path: str | Path) -> bool:
-    """Whether it names a model of the hub: owner/name, nothing of the owner's name is on this machine, and the name is
-    not that of a file of weights."""
+def is_on_hub(name_or_path: str | Path) -> bool:
+    """Return True if the name is of a model on the Hub rather than of a local path.
+
+    That is owner/name, where no local path has the owner's name, and not the name of a weights file.
+    """
     path = Path(name_or_path)
     is_name = is_hub_name(str(name_or_path)) and path.suffix.lower() not in SUFFIXES
     return is_name and is_missing(path.parent) and is_missing(CHECKPOINTS / path.parent)
 
 
-def fetched(name: str) -> Path:
-    """The folder of a model of the hub, downloaded where it is not there; CheckpointError where it cannot be."""
+def download_checkpoint(name: str) -> Path:
+    """Return the folder of a model on the Hub, downloaded unless it is cached.
+
+    Raises:
+        CheckpointError: it cannot be downloaded.
+    """
     try:
-        return folder_of(name)
+        return get_folder(name)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
 
 
 def is_llama2c(path: Path) -> bool:
-    """Return whether a path is that of a model of llama2.c: a `.bin` whose first bytes are those of no other format."""
+    """Return True for a path of a llama2.c model: a `.bin` file whose first bytes match no other format."""
     return path.suffix == ".bin" and path.is_file() and not (content_kind(path) or PICKLED.fullmatch(path.name))
 
 
 def find_checkpoint(name_or_path: str | Path) -> Path:
-    """Return where the model is that somebody means by a name or a path: its folder, or the file of llama2.c or of its
-    weights. A file of a model's folder stands for the folder, and a folder for the only model in it.
+    """Resolve a name or path to the model's folder, or to the file of llama2.c or of its weights.
+
+    A file of a model's folder stands for the folder, and a folder for the only model in it.
 
     Raises:
-        CheckpointError: nothing is there, or nothing that can be opened.
+        CheckpointError: nothing exists there, or nothing that can be opened.
     """
-    here, path = Path(name_or_path), checkpoint_folder(name_or_path)
+    literal_path, path = Path(name_or_path), checkpoint_folder(name_or_path)
     with suppress(RuntimeError):  # there is no such user
-        here = here.expanduser()
-        path = path.expanduser() if is_missing(here) or not is_missing(path) else here
+        literal_path = literal_path.expanduser()
+        path = path.expanduser() if is_missing(literal_path) or not is_missing(path) else literal_path
     if not str(name_or_path) or is_missing(path):
         raise _missing_error(str(name_or_path))
     try:
-        return _place_of_folder(path) if path.is_dir() else _place_of_file(path)
+        return _resolve_folder(path) if path.is_dir() else _resolve_file(path)
     except (ModelError, OSError) as error:
-        why = error if isinstance(error, ModelError) else error.strerror
-        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=path.name, why=why) from None
+        reason = error if isinstance(error, ModelError) else error.strerror
+        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=path.name, why=reason) from None
 
 
-def _place_of_file(path: Path) -> Path:
-    readable(path)
+def _resolve_file(path: Path) -> Path:
+    require_readable(path)
     if is_llama2c(path):
         return path
     folder, kind = path.parent, file_kind(path)
-    if path.name in OTHERS or is_missing(folder / "config.json"):
+    if path.name in NON_WEIGHT_FILES or is_missing(folder / "config.json"):
         raise explain_file(path)
     if kind == "safetensors":
         return path if path.name != SINGLE and not _is_shard(path) else folder
@@ -224,15 +235,15 @@ def _place_of_file(path: Path) -> Path:
 
 
 def _is_shard(path: Path) -> bool:
-    """Return whether a file is one of several that hold the weights of its folder."""
+    """Return True if a file is one of several that hold the weights of its folder."""
     try:
-        found = find_weights(path.parent)
+        weight_files = find_weights(path.parent)
     except ModelError:  # several may be meant, or others are missing
         return SHARD.fullmatch(path.name) is not None
-    return len(found) > 1 and path in found
+    return len(weight_files) > 1 and path in weight_files
 
 
-def _place_of_folder(folder: Path) -> Path:
+def _resolve_folder(folder: Path) -> Path:
     if not is_missing(folder / "config.json"):
         return folder
     names = sorted(path.name for path in folder.iterdir())
@@ -240,7 +251,7 @@ def _place_of_folder(folder: Path) -> Path:
         raise ModelError("the folder is empty: download the model again")
     if error := explain_files([name for name in names if name in ("model_index.json", "adapter_config.json")], folder):
         raise error
-    snapshot = _snapshot_of(folder)
+    snapshot = _find_snapshot(folder)
     configs = [*folder.glob("*/config.json"), *folder.glob("snapshots/*/config.json")]
     inner = [snapshot] if snapshot else sorted({path.parent for path in configs})
     if len(inner) == 1:
@@ -257,8 +268,8 @@ def _place_of_folder(folder: Path) -> Path:
     )
 
 
-def _snapshot_of(folder: Path) -> Path | None:
-    """Return the snapshot that a folder of the Hub's cache, `models--owner--name`, has of its main branch."""
+def _find_snapshot(folder: Path) -> Path | None:
+    """Return the main branch's snapshot in a folder of the Hub's cache, `models--owner--name`; else None."""
     with suppress(OSError, UnicodeDecodeError):
         main = (folder / "refs" / "main").read_text(encoding="ascii").strip()
         if re.fullmatch(r"\w+", main) and (folder / "snapshots" / main / "config.json").exists():
@@ -267,10 +278,11 @@ def _snapshot_of(folder: Path) -> Path | None:
 
 
 def _missing_error(name: str) -> CheckpointError:
-    """Return the sentence about a name or path that nothing has."""
+    """Return the error for a name or path that does not exist."""
     if re.match(r"\w\w+:/", name):
         return CheckpointError(
-            "a model is opened by a path, or by its name on the Hugging Face Hub, owner/name: no URL is, got {name!r}",
+            "a model cannot be opened by a URL: use a path, or its name on the Hugging Face Hub, owner/name, got "
+            "{name!r}",
             name=name,
         )
     if re.search(r"[/\\]", name) or Path(name).suffix.lower() in SUFFIXES:
@@ -281,30 +293,32 @@ def _missing_error(name: str) -> CheckpointError:
 
 
 def summarize_names(names: Iterable[str]) -> str:
-    """Return names as a list, of a series of snapshots the first and the last alone."""
+    """Return names as a comma-separated list, with only the first and last of a series of snapshots."""
     series: dict[str, list[str]] = {}
     for name in sorted(names):
         series.setdefault(re.sub(r"/step-\d+$", "/", name), []).append(name)
-    return ", ".join(each[0] if len(each) == 1 else f"{each[0]} … {each[-1]}" for each in series.values()) or "none"
+    return (
+        ", ".join(group[0] if len(group) == 1 else f"{group[0]} … {group[-1]}" for group in series.values()) or "none"
+    )
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:
-    """`checkpoints/<name>` for a bare name or one that `list_checkpoints` has; any other path as it is."""
+    """Return `checkpoints/<name>` for a bare name or one of `list_checkpoints`; any other path unchanged."""
     path = Path(name_or_path)
     is_name = len(path.parts) == 1 or is_checkpoint(path.as_posix())
     return CHECKPOINTS / path if is_name and not path.is_absolute() else path
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` to a temporary name, then move to `path`: either the old file is there or the new one, never a part.
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Write to a temporary name, then move it to `path`: readers see the old file or the new one, never a part.
 
     Raises:
-        OSError: it cannot be written, because the disk is full, say.
+        OSError: it cannot be written, for example because the disk is full.
     """
-    part = path.with_name(path.name + ".part")
+    temporary_path = path.with_name(path.name + ".part")
     try:
-        write(part)
-        os.replace(part, path)
+        write(temporary_path)
+        os.replace(temporary_path, path)
     except (OSError, SafetensorError) as error:
-        part.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
         raise OSError(f"cannot write {path}: {error}") from error

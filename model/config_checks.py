@@ -1,4 +1,4 @@
-"""What a model's config may hold."""
+"""Validation of a model's config."""
 
 import math
 from collections.abc import Mapping
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from model.config import ModelConfig
 
 SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
-LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
-MOST_LAYERS = 10_000  # each of which a config may list something of; no model has half as many
+MAX_SIZE = 1 << 28  # larger than any model; the product of two still fits in 64 bits
+MAX_LAYERS = 10_000  # no model has half as many
 
 
-def check(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
-    """Whether all fields can be, alone and together.
+def check_config(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
+    """Check all fields, alone and together.
 
     Args:
-        choices: of fields that are one of some words, which.
+        choices: field -> its allowed words.
 
     Raises:
-        ValueError: a field is out of its range; the message says which and what was wanted.
+        ValueError: a field is out of its range; the message names it and the valid range.
     """
     _check_sizes(config)
     _check_choices(config, choices)
@@ -30,12 +30,12 @@ def check(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
     _check_heads(config)
 
 
-def check_size(name: str, value: Any, most: int):
-    """ModelError where the field of this name is no count of anything, or of more than there can be."""
+def check_size(name: str, value: Any, max_size: int):
+    """Raise ModelError unless the value of the named field is an integer from 1 to `max_size`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
-    if value > most:
-        raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=most, got=value)
+    if value > max_size:
+        raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=max_size, got=value)
 
 
 def is_number(value: Any) -> bool:
@@ -50,16 +50,16 @@ def _check_sizes(config: "ModelConfig"):
     sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
     sizes += [name for name in ("num_kv_heads", "head_dim", "rotary_dim") if getattr(config, name) is not None]
     for name in sizes:
-        check_size(name, getattr(config, name), MOST_LAYERS if name == "num_layers" else LARGEST)
+        check_size(name, getattr(config, name), MAX_LAYERS if name == "num_layers" else MAX_SIZE)
 
 
 def _check_choices(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
-    for name, known in choices.items():
-        if getattr(config, name) not in known:
+    for name, allowed in choices.items():
+        if getattr(config, name) not in allowed:
             raise ModelError(
                 "{name} must be one of {known}, got {got!r}",
                 name=name,
-                known=", ".join(known),
+                known=", ".join(allowed),
                 got=getattr(config, name),
             )
     for name in SWITCHES:
@@ -86,9 +86,13 @@ def _check_layers(config: "ModelConfig"):
             "windows must be a list of positive integers, or null where a layer has none, got {got!r}",
             got=config.windows,
         )
-    turning = config.rotary_layers
-    if not isinstance(turning, tuple) or not turning or not all(isinstance(each, bool) for each in turning):
-        raise ModelError("rotary_layers must be a list of true or false, got {got!r}", got=turning)
+    rotary_layers = config.rotary_layers
+    if (
+        not isinstance(rotary_layers, tuple)
+        or not rotary_layers
+        or not all(isinstance(flag, bool) for flag in rotary_layers)
+    ):
+        raise ModelError("rotary_layers must be a list of true or false, got {got!r}", got=rotary_layers)
 
 
 def _check_heads(config: "ModelConfig"):
@@ -106,7 +110,7 @@ def _check_heads(config: "ModelConfig"):
         )
     if config.position == "rope" and config.d_head % 2:
         raise ModelError("RoPE needs an even head width, got {got}", got=config.d_head)
-    if config.position == "rope" and (config.turned_dims % 2 or config.turned_dims > config.d_head):
+    if config.position == "rope" and (config.num_rotary_dims % 2 or config.num_rotary_dims > config.d_head):
         raise ModelError(
             "rotary_dim must be even and at most the head width {width}, got {got}",
             width=config.d_head,

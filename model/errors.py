@@ -1,15 +1,15 @@
-"""What can be wrong with a model's files and settings."""
+"""Errors in a model's files and settings."""
 
 from typing import Any
 
 
 class ModelError(ValueError):
-    """A sentence and the values in it, apart, so that whoever tells it can tell it in another language.
+    """An error message as a template and its values, kept separate so that it can be translated.
 
     Args:
-        template: the sentence, a literal, with names in braces as `str.format` has them; without values it is told as
-            it is.
-        values: by name; one may be an error, which says why.
+        template: the message, a literal, with names in braces as in `str.format`; unformatted if there are no
+            values.
+        values: by name; one may be an error that gives the reason.
     """
 
     def __init__(self, template: str, /, **values: Any):

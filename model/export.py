@@ -1,4 +1,4 @@
-"""Write a model in another's format: `python -m model.export NAME --to hf`."""
+"""Export of a model to another format: `python -m model.export NAME --to hf`."""
 
 import argparse
 import sys
@@ -8,17 +8,21 @@ import torch
 
 from model.checkpoint import load_checkpoint
 from model.errors import ModelError
-from model.pretrained.saving import save_hugging_face
+from model.pretrained.export_hugging_face import save_hugging_face
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def main(arguments: list[str] | None = None):
-    parser = argparse.ArgumentParser(prog="python -m model.export", description="Write a model in another's format.")
-    parser.add_argument("name", metavar="NAME_OR_PATH", help="what load_checkpoint opens")
-    parser.add_argument("--to", choices=("hf",), required=True, help="hf: a folder that transformers opens")
-    parser.add_argument("--out", type=Path, help="the folder to write (default: NAME-hf)")
-    parser.add_argument("--dtype", choices=DTYPES, default="float32", help="of the weights (default: float32)")
+    parser = argparse.ArgumentParser(prog="python -m model.export", description="Export a model to another format.")
+    parser.add_argument("name", metavar="NAME_OR_PATH", help="checkpoint name or path, as for load_checkpoint")
+    parser.add_argument(
+        "--to", choices=("hf",), required=True, help="target format; hf: a folder for Hugging Face transformers"
+    )
+    parser.add_argument("--out", type=Path, help="output folder (default: NAME-hf)")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="float32", help="data type of the weights (default: float32)"
+    )
     options = parser.parse_args(arguments)
     folder = options.out or Path(f"{Path(options.name).stem}-hf")
     if folder.exists() and any(folder.iterdir()):

@@ -1,5 +1,7 @@
-"""What a file or a folder is that holds no model which can be opened, and the way out: told by content first, since
-names lie."""
+"""Kinds of model files, and errors for files and folders that cannot be opened as a model.
+
+Content is looked at first, since names may be wrong.
+"""
 
 import re
 import zipfile
@@ -9,8 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from model.errors import ModelError
 
-FIRST_BYTES = 512  # of a file that tell its format
-STARTS = {  # bytes that a file begins with -> its kind
+NUM_HEADER_BYTES = 512  # enough to tell a file's format
+MAGIC_BYTES = {  # bytes that a file begins with -> its kind
     b"GGUF": "gguf",
     b"lmgg": "ggml",
     b"tjgg": "ggml",
@@ -63,9 +65,11 @@ ORIGINAL = re.compile(r"consolidated.*\.(pth|safetensors)")  # weights of Meta's
 
 
 def check_content(path: Path) -> None:
-    """Raise ModelError for a file that holds something else than its name says: nothing, a pointer of Git LFS, or the
-    page that a failed download left."""
-    kind = _kind_of_start(_first_bytes(path))
+    """Raise ModelError for a file without the content that its name promises.
+
+    It may be empty, a pointer of Git LFS, or the web page left by a failed download.
+    """
+    kind = _header_kind(_read_header(path))
     if kind == "empty":
         raise ModelError("its {file} is empty: download or save it again", file=path.name)
     if kind == "lfs":
@@ -82,18 +86,18 @@ def check_content(path: Path) -> None:
 
 
 def file_kind(path: Path) -> str:
-    """Return what a file is by its content, or by its name where that says nothing; "" for what nobody knows."""
+    """Return a file's kind by its content, or else by its name; "" if unknown."""
     return content_kind(path) or SUFFIXES.get(path.suffix.lower(), "")
 
 
 def content_kind(path: Path) -> str:
-    """Return what a file is by its content alone; "" where that says nothing."""
-    start = _first_bytes(path)
-    return _kind_of_zip(path) if start.startswith(b"PK\x03\x04") else _kind_of_start(start)
+    """Return a file's kind by its content alone; "" if unknown."""
+    header = _read_header(path)
+    return _zip_kind(path) if header.startswith(b"PK\x03\x04") else _header_kind(header)
 
 
 def explain_file(path: Path) -> ModelError:
-    """Return why a file that is there cannot be opened as a model, and the way out."""
+    """Return the error for an existing file that cannot be opened as a model, with a way out."""
     file, kind, has_config = path.name, file_kind(path), (path.parent / "config.json").exists()
     if kind in ("empty", "lfs", "page"):
         try:
@@ -120,7 +124,7 @@ def explain_file(path: Path) -> ModelError:
 
 
 def explain_kind(kind: str, file: str) -> ModelError:
-    """Return why a format cannot be opened, and the way out."""
+    """Return the error for a format that cannot be opened, with a way out."""
     match kind:
         case "gguf" | "ggml":
             return ModelError(
@@ -165,12 +169,13 @@ def explain_kind(kind: str, file: str) -> ModelError:
 
 
 def explain_files(names: Collection[str], folder: Path | str) -> ModelError | None:
-    """Return what files are that together make no model which can be opened, and the way out; None where they are not
-    known.
+    """Return the error for files that together make no model that can be opened, with a way out.
+
+    None if they are of no known kind.
 
     Args:
         names: of the files, relative to their folder.
-        folder: where they are, or the model's name on the Hub.
+        folder: their folder, or the model's name on the Hub.
     """
     files = sorted(names)
     if any(PurePosixPath(name).name in ("adapter_config.json", "adapter_model.safetensors") for name in files):
@@ -195,48 +200,48 @@ def explain_files(names: Collection[str], folder: Path | str) -> ModelError | No
             file=original[0],
         )
     for kind in ("gguf", "ggml", "onnx", "hdf5", "tensorflow", "flax", "numpy", "pickle", "archive"):
-        if found := [name for name in files if SUFFIXES.get(PurePosixPath(name).suffix.lower()) == kind]:
-            return explain_kind(kind, found[0])
+        if matching := [name for name in files if SUFFIXES.get(PurePosixPath(name).suffix.lower()) == kind]:
+            return explain_kind(kind, matching[0])
     return None
 
 
-def _first_bytes(path: Path) -> bytes:
+def _read_header(path: Path) -> bytes:
     with suppress(OSError), path.open("rb") as file:
-        return file.read(FIRST_BYTES)
+        return file.read(NUM_HEADER_BYTES)
     return b"?"  # what cannot be read is nothing in particular
 
 
-def _kind_of_start(start: bytes) -> str:
-    """Return what these bytes begin; "" where they tell nothing."""
-    text = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+def _header_kind(header: bytes) -> str:
+    """Return the kind of a file with this header; "" if unknown."""
+    text = header.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if not text:
         return "empty"
     if text.startswith(b"version https://git-lfs.github.com/spec/"):
         return "lfs"
     if text.startswith((b"<!doctype html", b"<html", b"<head")) or text.startswith(b"<?xml") and b"<error" in text:
         return "page"
-    if len(start) >= 9 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 30:
+    if len(header) >= 9 and header[8:9] == b"{" and int.from_bytes(header[:8], "little") < 1 << 30:
         return "safetensors"
     if re.match(rb'\{[\s"}]', text):
         return "json"
-    for bytes_, kind in STARTS.items():
-        if start.startswith(bytes_):
+    for magic, kind in MAGIC_BYTES.items():
+        if header.startswith(magic):
             return kind
-    if start[257:262] == b"ustar":
+    if header[257:262] == b"ustar":
         return "archive"
-    if re.match(rb"\x80[\x02-\x05][^\0]", start):
-        return "pickle"  # its protocol and a first operation, with which older torch.save begins
-    if start[4:8] == b"TFL3":
+    if re.match(rb"\x80[\x02-\x05][^\0]", header):
+        return "pickle"  # protocol number and first opcode, as written by older torch.save
+    if header[4:8] == b"TFL3":
         return "tensorflow"
-    if re.match(rb"\x08[\x01-\x1f][\x12\x1a\x22\x2a\x3a\x42]", start):
+    if re.match(rb"\x08[\x01-\x1f][\x12\x1a\x22\x2a\x3a\x42]", header):
         return "onnx"  # a protocol buffer: the version of its form, then another field of a ModelProto
-    if re.match(rb"\x0a.{1,2}\x0a.{1,2}(<unk>|<pad>|<s>|\[UNK\])", start, re.DOTALL):
+    if re.match(rb"\x0a.{1,2}\x0a.{1,2}(<unk>|<pad>|<s>|\[UNK\])", header, re.DOTALL):
         return "vocabulary"  # of SentencePiece
     return ""
 
 
-def _kind_of_zip(path: Path) -> str:
-    """Return what a ZIP archive is by what it holds; by its name where it is cut off."""
+def _zip_kind(path: Path) -> str:
+    """Return the kind of a ZIP archive by its content, or by its name if it is cut off."""
     with suppress(zipfile.BadZipFile, OSError, ValueError), zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if any(name.endswith("data.pkl") for name in names):

@@ -1,4 +1,4 @@
-"""What the weights are before training."""
+"""Initialisation of a model's weights."""
 
 import math
 
@@ -11,23 +11,23 @@ from model.transformer_lm import TransformerLM
 
 
 def truncated_normal(weight: torch.Tensor) -> None:
-    """N(0, 2 / (d_in + d_out)) cut at 3 standard deviations: what a new `Linear` has."""
+    """Draw from N(0, 2 / (d_in + d_out)) cut at 3 standard deviations, as a new `Linear` does."""
     std = math.sqrt(2 / sum(weight.shape))
     nn.init.trunc_normal_(weight, std=std, a=-3 * std, b=3 * std)
 
 
 def xavier(weight: torch.Tensor) -> None:
-    """Uniform within ± √(6 / (d_in + d_out)) (Glorot & Bengio 2010, eq. 16)."""
+    """Draw uniformly within ± √(6 / (d_in + d_out)) (Glorot & Bengio 2010, eq. 16)."""
     nn.init.xavier_uniform_(weight)
 
 
 def kaiming(weight: torch.Tensor) -> None:
-    """N(0, 2 / d_in), which keeps the size of signals through ReLUs (He et al. 2015, eq. 10)."""
+    """Draw from N(0, 2 / d_in), which preserves the scale of signals through ReLUs (He et al. 2015, eq. 10)."""
     nn.init.kaiming_normal_(weight, nonlinearity="relu")
 
 
 def small_normal(weight: torch.Tensor) -> None:
-    """N(0, 0.02²) (Radford et al. 2018, §4.1)."""
+    """Draw from N(0, 0.02²) (Radford et al. 2018, §4.1)."""
     nn.init.normal_(weight, std=0.02)
 
 
@@ -36,12 +36,12 @@ INITIALISATIONS = {"truncated_normal": truncated_normal, "xavier": xavier, "kaim
 
 @torch.no_grad()
 def initialise(lm: TransformerLM, name: str) -> TransformerLM:
-    """Draw all weights anew, in place: the blocks' matrices by the named rule, biases 0, gains as they are.
+    """Redraw all weights in place: the blocks' matrices by the named rule, biases 0, gains unchanged.
 
-    The embeddings and the unembedding keep their own rule, a normal distribution of standard deviation 1 and
-    truncated_normal's, so that a fresh model's loss is near ln V whatever the rule. Only "gpt2" gives them, too, the
-    standard deviation 0.02, and divides that of the matrices that write to the residual stream by √(2 L), of which it
-    is the sum (Radford et al. 2019, §2.3).
+    The embeddings and the unembedding keep their own rules, a normal distribution of standard deviation 1 and
+    `truncated_normal`, so that a fresh model's loss is near ln V whatever the rule. Only "gpt2" draws them with
+    standard deviation 0.02 as well, and divides the matrices that write to the residual stream by √(2 L), since
+    the stream is the sum of their outputs (Radford et al. 2019, §2.3).
 
     Raises:
         ValueError: there is no rule of that name.

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class KVCache:
-    """The rotated keys and the values of the positions seen so far, so that a new token attends to them unrecomputed.
+    """Rotated keys and values of all positions so far, so that a new token attends to them without recomputation.
 
     Args:
         config: the model's configuration.
@@ -15,7 +15,7 @@ class KVCache:
         device, dtype: of the model's weights.
 
     Attributes:
-        length: positions filled.
+        length: number of positions filled.
         entries: (num_layers, 2, B, G, context_length, d_head), G = kv_heads; keys are [:, 0], values [:, 1].
     """
 
@@ -25,7 +25,7 @@ class KVCache:
         self.length = 0
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store k and v, each (B, G, T, d), after the positions filled; return those of all positions (B, G, K, d).
+        """Store k and v, each (B, G, T, d), after the filled positions; return those of all positions (B, G, K, d).
 
         The caller advances `length` when every layer has stored its part.
         """
@@ -33,15 +33,15 @@ class KVCache:
         keys, values = self.entries[layer].unbind(0)  # (B, G, C, d) each
         keys[..., self.length : end, :] = k
         values[..., self.length : end, :] = v
-        # Of a model spread over several GPUs, layers compute elsewhere than the cache lies.
+        # If a model is sharded over several GPUs, layers compute on other devices than the cache's.
         return keys[..., :end, :].to(k.device), values[..., :end, :].to(v.device)
 
     def extend(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Make room for one more position of a single sequence; layer by layer, what to fill and what to read.
+        """Add one more position of a single sequence, to be filled by the caller.
 
         Returns:
-            for each layer the place for the new key and value (2, G, d), and with it the keys and the values of all
-            positions, (G, K, d) each.
+            for each layer the slot for the new key and value (2, G, d), then the keys and the values of all
+            positions, including the new one, (G, K, d) each.
 
         Raises:
             ValueError: the cache is full.

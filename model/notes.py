@@ -1,13 +1,13 @@
-"""Notes on how a model's files were read, for whoever opens it."""
+"""Notes on how a model's files were read, for the user."""
 
 from typing import Any
 
 
 class Note:
-    """A statement about a model's files, kept apart from its values so that it can be told in another language.
+    """A statement about a model's files, separate from its values so that it can be translated.
 
     Args:
-        template: the statement, a literal without a full stop, with names in braces as `str.format` has them.
+        template: the statement, a literal without a full stop, with names in braces as in `str.format`.
         values: by name.
     """
 

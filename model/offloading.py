@@ -1,4 +1,4 @@
-"""Models larger than one device: weights spread over GPUs, the CPU and a disk by accelerate, an optional package."""
+"""Models larger than one device: weights sharded over GPUs, the CPU and a disk by accelerate, an optional package."""
 
 import importlib.util
 import tempfile
@@ -21,14 +21,14 @@ Device = int | str  # as accelerate names them: the number of a GPU, "mps", "cpu
 
 
 @dataclass(frozen=True)
-class Offloaded:
-    """What of a model is not where it computes: its parameters are on the meta device but while a module uses them.
+class OffloadedModule:
+    """Weights of a model that are stored elsewhere than they compute: on the meta device except while in use.
 
     Attributes:
-        device: on which token ids are read.
-        readers: name -> what gives that weight as it is kept; one on a disk is mapped into memory, not copied.
-        in_memory: those that wait in the CPU's memory for a GPU.
-        folder: where those on a disk are, as long as the model lives.
+        device: of the token ids.
+        readers: name -> function that returns the stored weight; one on a disk is mapped into memory, not copied.
+        in_memory: weights stored in the CPU's memory that compute on a GPU.
+        folder: of the weights on a disk, as long as the model lives.
     """
 
     device: torch.device
@@ -38,9 +38,10 @@ class Offloaded:
 
 
 def weight_reader(lm: TransformerLM, name: str) -> Callable[[], Tensor]:
-    """What gives a weight as it is kept, by its name in `state_dict`: the one way to weights from outside of modules.
+    """Return a function that returns the stored weight of this name in `state_dict`.
 
-    Holds the weight's memory and not the model.
+    All code outside of modules must read weights this way. The function refers to the weight's memory, not to the
+    model.
     """
     if lm.offloaded and name in lm.offloaded.readers:
         return lm.offloaded.readers[name]
@@ -48,21 +49,21 @@ def weight_reader(lm: TransformerLM, name: str) -> Callable[[], Tensor]:
     return lambda: weight
 
 
-def weight_of(lm: TransformerLM, name: str) -> Tensor:
-    """A weight as it is kept, which may be on another device than the one that computes."""
+def read_weight(lm: TransformerLM, name: str) -> Tensor:
+    """Return the stored weight, which may be on another device than the one that computes."""
     return weight_reader(lm, name)()
 
 
-class Spread:
-    """A placement of weights on several devices (see `model.placement`).
+class ShardedPlacement:
+    """A placement of weights on several devices (see `model.weight_placement`).
 
     Args:
-        device_map: "auto" fills GPUs first, then the CPU, then a disk; or which part is where, by names of modules.
-        max_memory: how many bytes, or "2GiB", each of "cuda:0" (or 0), "mps", "cpu" and "disk" may take; None: what is
-            free, and of the disk all.
+        device_map: "auto" fills GPUs first, then the CPU, then a disk; or names of modules -> devices.
+        max_memory: bytes, or a text such as "2GiB", for each of "cuda:0" (or 0), "mps", "cpu" and "disk"; None:
+            all free memory, and the whole disk.
 
     Raises:
-        ModelError: accelerate is not installed, a device is unknown, or a size is none.
+        ModelError: accelerate is not installed, a device is unknown, or a size is invalid.
     """
 
     def __init__(self, device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None = None):
@@ -71,7 +72,9 @@ class Spread:
         if isinstance(device_map, str) and device_map != "auto":
             raise ModelError("a device map is “auto” or says where each part is, got {got!r}", got=device_map)
         self.device_map = device_map
-        self.limits = None if max_memory is None else {device_of(key): bytes_in(max_memory[key]) for key in max_memory}
+        self.limits = (
+            None if max_memory is None else {parse_device(key): parse_bytes(max_memory[key]) for key in max_memory}
+        )
         self.folder = tempfile.TemporaryDirectory(prefix="weights-")
         self.index: dict[str, dict[str, str]] = {}
 
@@ -82,30 +85,35 @@ class Spread:
             blocks = sorted({type(block).__name__ for block in lm.blocks})
             limits = None if self.limits is None else dict(self.limits)
             self.device_map = infer_auto_device_map(lm, limits, no_split_module_classes=blocks, dtype=dtype)
-        most = (self.limits or {}).get("disk")
+        max_bytes = (self.limits or {}).get("disk")
         on_disk = [weight for name, weight in lm.named_parameters() if self.device_of_weight(name) == "disk"]
         needed = sum(weight.numel() * dtype.itemsize for weight in on_disk)
-        if most is not None and needed > most:
-            raise ModelError("{needed:,} bytes would be on the disk, and {most:,} may be", needed=needed, most=most)
+        if max_bytes is not None and needed > max_bytes:
+            raise ModelError(
+                "{needed:,} bytes would be on the disk, and {most:,} may be", needed=needed, most=max_bytes
+            )
 
     def device_of_weight(self, name: str) -> Device:
-        """Where the map has a weight: what it says of the smallest part that the weight is in."""
-        part = name
-        while part not in self.device_map:
-            if not part:
+        """Return the device that the map gives for the smallest module containing the weight."""
+        prefix = name
+        while prefix not in self.device_map:
+            if not prefix:
                 raise ModelError("the device map does not say where {name} is", name=name)
-            part = part.rpartition(".")[0]
-        return self.device_map[part]
+            prefix = prefix.rpartition(".")[0]
+        return self.device_map[prefix]
 
-    def apart(self, name: str, module: nn.Module) -> Iterator[tuple[str, Device]]:
-        """The map without parts that have other parts of it inside, of which accelerate would move the whole."""
+    def disjoint_device_map(self, name: str, module: nn.Module) -> Iterator[tuple[str, Device]]:
+        """Yield the entries of the device map without modules that contain other entries.
+
+        accelerate would move such modules as a whole.
+        """
         if any(part.startswith(f"{name}." if name else name) for part in self.device_map if part != name):
             for child, part in module.named_children():
-                yield from self.apart(f"{name}.{child}" if name else child, part)
+                yield from self.disjoint_device_map(f"{name}.{child}" if name else child, part)
         else:
             yield name, self.device_of_weight(name)
 
-    def keep(self, name: str, weight: Tensor) -> Tensor:
+    def place_weight(self, name: str, weight: Tensor) -> Tensor:
         device = self.device_of_weight(name)
         if device != "disk":
             return weight.to(device)
@@ -123,39 +131,42 @@ class Spread:
 
         if lm.config.tie_embeddings and "token_embedding.weight" in self.index:
             self.index["lm_head.weight"] = self.index["token_embedding.weight"]
-        readers, waiting = {name: partial(mapped, **entry) for name, entry in self.index.items()}, {}
-        computing = [device for device in self.device_map.values() if device not in ("cpu", "disk")]
-        if computing:  # what is in the CPU's memory is brought to the first of them to be computed with
-            waiting = {name: weight for name, weight in lm.state_dict().items() if weight.is_cpu}
-            readers |= {name: weight.detach for name, weight in waiting.items()}
-        device = computing[0] if computing else "cpu"
-        dispatch_model(lm, dict(self.apart("", lm)), device, offload_index=self.index or None)
+        readers, cpu_weights = {name: partial(read_mapped_weight, **entry) for name, entry in self.index.items()}, {}
+        compute_devices = [device for device in self.device_map.values() if device not in ("cpu", "disk")]
+        if compute_devices:  # weights in the CPU's memory are copied to the first of them for computation
+            cpu_weights = {name: weight for name, weight in lm.state_dict().items() if weight.is_cpu}
+            readers |= {name: weight.detach for name, weight in cpu_weights.items()}
+        device = compute_devices[0] if compute_devices else "cpu"
+        dispatch_model(lm, dict(self.disjoint_device_map("", lm)), device, offload_index=self.index or None)
         for module in lm.modules():
             if getattr(getattr(module, "_hf_hook", None), "offload", False):
-                one_at_a_time(module)
-        lm.offloaded = Offloaded(torch.device(device), readers, waiting, self.folder)
+                serialise_calls(module)
+        lm.offloaded = OffloadedModule(torch.device(device), readers, cpu_weights, self.folder)
 
 
-def mapped(safetensors_file: str, weight_name: str) -> Tensor:
-    """A weight in a file, read from it where it is looked at."""
+def read_mapped_weight(safetensors_file: str, weight_name: str) -> Tensor:
+    """Return a weight mapped from a file, which is read on access."""
     with safe_open(safetensors_file, framework="pt") as file:
         return file.get_tensor(weight_name)
 
 
-def one_at_a_time(module: nn.Module) -> None:
-    """Have threads wait for each other: a module's weights are there for the one that brought them alone."""
+def serialise_calls(module: nn.Module) -> None:
+    """Make concurrent calls of a module wait for each other.
+
+    An offloaded module's weights are present only during the call that loaded them.
+    """
     forward, lock = module.forward, threading.Lock()
 
     @wraps(forward)
-    def locked(*args: Any, **options: Any) -> Any:
+    def locked_forward(*args: Any, **options: Any) -> Any:
         with lock:
             return forward(*args, **options)
 
-    module.forward = locked
+    module.forward = locked_forward
 
 
-def device_of(key: Device) -> Device:
-    """As accelerate names it, of "cuda", "cuda:1", 1, "mps", "cpu" or "disk"."""
+def parse_device(key: Device) -> Device:
+    """Parse "cuda", "cuda:1", 1, "mps", "cpu" or "disk" into accelerate's name of the device."""
     kind, _colon, number = str(key).partition(":")
     if kind == "cuda" and (number or "0").isdecimal():
         return int(number or 0)
@@ -173,8 +184,8 @@ UNITS = {"": 1} | {
 }
 
 
-def bytes_in(size: int | str) -> int:
-    """Of 2000000, "2GiB" or "500 MB"."""
+def parse_bytes(size: int | str) -> int:
+    """Parse a size such as 2000000, "2GiB" or "500 MB"."""
     text = str(size).strip()
     digits = text.rstrip("BGIKMTi ").strip()
     unit = text[len(digits) :].strip()

@@ -1,4 +1,4 @@
-"""How rotary positions are slowed."""
+"""Scaling of rotary position embeddings for longer contexts."""
 
 import math
 from dataclasses import dataclass
@@ -11,23 +11,21 @@ ROPE_SCALINGS = ("linear", "ntk", "llama3", "yarn", "longrope")
 
 @dataclass(frozen=True, kw_only=True)
 class RopeScaling:
-    """How to slow rotary frequencies, so that later positions turn no further than the trained ones did.
+    """Scaling of rotary frequencies, so that later positions rotate no further than those in training.
 
     Attributes:
-        kind: "linear" divides all by `factor`, as if positions were (Chen et al. 2023); "ntk" enlarges the base so that
-            the slowest is divided by `factor` and the fastest stays (bloc97 2023, "NTK-aware"); "llama3" leaves the
-            fast, divides the slow by `factor` and goes over from one to the other in between (Llama 3.1); "yarn" does
-            the same with a ramp over the pairs instead of their speeds (Peng et al. 2023); "longrope" divides each
-            pair's by a factor of its own, found by search (Ding et al. 2024).
-        factor: s ≥ 1, how many times longer contexts become.
-        low_frequency_factor: llama3, yarn (β_slow): slow are those that turn fewer times than this in the original
-            context.
-        high_frequency_factor: llama3, yarn (β_fast): fast are those that turn more times than this in the original
-            context.
+        kind: "linear" divides all by `factor`, as if positions were (Chen et al. 2023); "ntk" enlarges the base so
+            that the slowest is divided by `factor` and the fastest stays (bloc97 2023, "NTK-aware"); "llama3"
+            leaves the fast, divides the slow by `factor` and interpolates between them (Llama 3.1); "yarn" does so
+            with a ramp over the pairs' indices instead of their speeds (Peng et al. 2023); "longrope" divides each
+            pair's by a factor of its own, from a search (Ding et al. 2024).
+        factor: s ≥ 1, ratio of the longer context to the original one.
+        low_frequency_factor: llama3, yarn (β_slow): slow pairs make fewer turns than this in the original context.
+        high_frequency_factor: llama3, yarn (β_fast): fast pairs make more turns than this in the original context.
         original_context_length: llama3, yarn, longrope: positions in training.
         rounds_ramp: yarn: whether its ramp begins and ends at whole pairs.
-        pair_factors: longrope: one for each pair that turns.
-        attention_factor: yarn, longrope: what the turned dimensions of queries and keys are multiplied by as well.
+        pair_factors: longrope: one for each rotated pair.
+        attention_factor: yarn, longrope: factor of the rotated dimensions of queries and keys.
 
     Raises:
         ValueError: a field is out of its range.

@@ -1,4 +1,4 @@
-"""Text to token ids and back."""
+"""Byte-level BPE tokenizer: text to token ids and back."""
 
 import base64
 import binascii
@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 import tiktoken
 
+from model.bpe_merges import MergeRules, merge_steps
 from model.errors import ModelError
-from model.merges import MergeRules, merge_steps
 
 END_OF_TEXT = "<|endoftext|>"
 
 # How text is cut into words before any merge: GPT-2's pattern (Radford et al. 2019), in tiktoken's faster spelling.
 WORD_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
-# No word goes on from another character to a space or newline; nor does what follows change how the text before is cut.
-BETWEEN_WORDS = re.compile(r"\S(?=[ \n])")
+# A space or newline after another character begins a new word: the text before it is split independently of it.
+WORD_BOUNDARY = re.compile(r"\S(?=[ \n])")
 
 # White space in a row is cut before its last character, as WORD_PATTERN does: `tiktoken` panics at a million of them.
 WHITE_SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -40,10 +40,10 @@ def replace_surrogates(text: str) -> str:
 
 
 def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Return what a function of a tokenizer library returns.
+    """Call a function of a tokenizer library and return its result.
 
     Raises:
-        ModelError: it fails at a text, or panics, as code in Rust does where it expected no error.
+        ModelError: it fails on a text, or panics, as Rust code does at an unexpected error.
     """
     try:
         return function(*arguments, **options)
@@ -57,18 +57,20 @@ def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) 
 class Tokenizer:
     """A byte-level byte-pair encoding (Sennrich et al. 2016), run by `tiktoken`.
 
-    Every text can be encoded: what no longer token covers falls back to single bytes. The special token
-    `<|endoftext|>` separates documents in training; as text special tokens are ordinary text unless asked for.
+    Every text can be encoded, since single bytes are tokens. The special token `<|endoftext|>` separates documents
+    in training; in a text, special tokens are ordinary text unless `encode` is called with them.
 
     Args:
         ranks: bytes of each ordinary token -> its id; merges are applied in the order of the ids.
-        special_tokens: texts of the special tokens, `<|endoftext|>` among them; their ids follow the ordinary ones.
+        special_tokens: texts of the special tokens, `<|endoftext|>` among them; their ids follow the ordinary
+            ones.
 
     Raises:
-        ValueError: special tokens are empty, hold white space or are named twice, or `<|endoftext|>` is not among them.
+        ValueError: special tokens are empty, contain white space or repeat, or `<|endoftext|>` is not among them.
     """
 
-    beginning: ClassVar[tuple[int, ...]] = ()  # ids that the model expects before every text
+    bos_ids: ClassVar[tuple[int, ...]] = ()  # ids that the model expects before every text
+    beginning: ClassVar[tuple[int, ...]] = ()  # earlier name of `bos_ids`
     adds_space: ClassVar[bool] = False  # before a text, as some that came with other models do
 
     def __init__(self, ranks: dict[bytes, int], special_tokens: Sequence[str] = (END_OF_TEXT,)):
@@ -91,12 +93,12 @@ class Tokenizer:
         return self.encoding.n_vocab
 
     @property
-    def ends(self) -> tuple[int, ...]:
-        """Ids after which a text is over."""
+    def eos_ids(self) -> tuple[int, ...]:
+        """Token ids that end a text."""
         return (self.end_of_text,)
 
     def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
-        """Token ids of the text, in which only the special tokens among `special` are read as such.
+        """Return the token ids of a text; only the special tokens listed in `special` are read as such.
 
         Raises:
             ValueError: one of `special` is no special token.
@@ -108,33 +110,33 @@ class Tokenizer:
         if special:
             allowed = {"allowed_special": set(special), "disallowed_special": ()}
             return call_library(self.encoding.encode, text, **allowed)
-        places = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
+        cuts = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
         ids = []
-        for start, end in itertools.pairwise((0, *places, len(text))):
+        for start, end in itertools.pairwise((0, *cuts, len(text))):
             ids += call_library(self.encoding.encode_ordinary, text[start:end])
         return ids
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The ids of a text that goes on from another."""
+        """Return the ids of a text that continues another."""
         return self.encode(text)
 
     def encode_iterable(self, pieces: Iterable[str], special: Collection[str] = ()) -> Iterator[int]:
-        """The ids of all pieces joined, as they become certain, wherever the text is cut into pieces.
+        """Yield the ids of all pieces joined, as soon as they are certain, however the text is cut into pieces.
 
-        In memory are a piece and what no space or newline has ended yet.
+        Memory holds one piece and the text since the last word boundary (space or newline).
         """
-        pending, known = "", 0  # of `pending` the first `known` characters hold no place between words
+        pending, num_scanned = "", 0  # the first `num_scanned` characters of `pending` have no word boundary
         for piece in pieces:
             pending += piece
-            places = [match.end() for match in BETWEEN_WORDS.finditer(pending, max(0, known - 1))]
-            cut = places[-1] if places else 0
+            boundaries = [match.end() for match in WORD_BOUNDARY.finditer(pending, max(0, num_scanned - 1))]
+            cut = boundaries[-1] if boundaries else 0
             yield from self.encode(pending[:cut], special)
             pending = pending[cut:]
-            known = len(pending)
+            num_scanned = len(pending)
         yield from self.encode(pending, special)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of the ids; bytes that are not UTF-8 become U+FFFD.
+        """Return the text of ids; bytes that are not UTF-8 become U+FFFD.
 
         Raises:
             ValueError: an id is not in the vocabulary.
@@ -142,11 +144,11 @@ class Tokenizer:
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
     def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
-        """Return the text that ids add to that of the ids `before`; errors as `decode`."""
+        """Return the text that ids add to the text of the ids `before`; errors as in `decode`."""
         return self.decode(ids)
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The exact bytes a token stands for.
+        """Return the exact bytes of a token.
 
         Raises:
             ValueError: the id is not in the vocabulary.
@@ -158,18 +160,18 @@ class Tokenizer:
 
     @cached_property
     def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None of a special token."""
+        """`token_bytes` of every id; None for a special token."""
         ordinary = {token_id: token for token, token_id in self._ranks.items()}
         return tuple(ordinary.get(token_id) for token_id in range(self.vocab_size))
 
     @cached_property
     def merge_rules(self) -> MergeRules:
-        """Which pieces are joined, and in which order."""
+        """Merges of the byte-pair encoding, in order."""
         return MergeRules(self._ranks)
 
     @cached_property
     def merges(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The two tokens that each merge joins, in the order they are applied.
+        """Pairs of tokens that each merge joins, in the order they are applied.
 
         Raises:
             ValueError: a token cannot be made by merges, so that no text has it.
@@ -184,9 +186,9 @@ class Tokenizer:
         return tuple(pairs)
 
     def token_text(self, token_id: int) -> str:
-        """How a token is shown: its text or, where its bytes are only part of a character, their hex values.
+        r"""Return a token's display text: its text, or hex values if its bytes are only part of a character.
 
-        "é" cut in two is "\\xc3" and "\\xa9", four characters each, so that the two can be told apart.
+        "é" cut in two is "\\xc3" and "\\xa9", four characters each, so that the two differ.
         """
         token = self.token_bytes(token_id)
         try:
@@ -200,9 +202,10 @@ class Tokenizer:
         return tuple(self.token_text(token_id) for token_id in range(self.vocab_size))
 
     def save(self, path: Path) -> None:
-        """Write tiktoken's own format: a line a token, its bytes in base64 and its id.
+        """Write tiktoken's own format: a line per token with its bytes in base64 and its id.
 
-        Where `<|endoftext|>` is not the only special token, lines with a third word, "special", follow for all of them.
+        If `<|endoftext|>` is not the only special token, a line with a third word, "special", follows for each of
+        them.
         """
         lines = [f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in self._ranks.items()]
         if tuple(self.special_tokens) != (END_OF_TEXT,):
@@ -212,7 +215,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Read what `save` wrote.
+        """Read a tokenizer from the file that `save` wrote.
 
         Raises:
             OSError: the file cannot be read.

@@ -27,18 +27,18 @@ from model.notes import Note
 from model.tap import Tap
 
 if TYPE_CHECKING:
-    from model.offloading import Offloaded
+    from model.offloading import OffloadedModule
 
 POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
 
 
 class TransformerLM(nn.Module):
-    """Decoder-only transformer: token ids -> a score for every possible next token, at every position."""
+    """Decoder-only transformer: token ids to next-token logits at every position."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
-        self.offloaded: Offloaded | None = None  # of a model whose weights are on several devices
+        self.offloaded: OffloadedModule | None = None  # of a model whose weights are on several devices
         self.notes: tuple[Note, ...] = ()  # on how its files were read
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None
@@ -81,15 +81,16 @@ class TransformerLM(nn.Module):
         padding: Tensor | None = None,
         last_only: bool = False,
     ) -> Tensor:
-        """(B, T) token ids -> (B, T, V) logits; (B, 1, V) where those after the last token alone are asked for.
+        """Return logits (B, T, V) for token ids (B, T); only the last position's, (B, 1, V), if `last_only`.
 
         Args:
             token_ids: integers in [0, V).
-            cache: what the earlier positions left; the tokens continue them, and it is extended by these.
-            token_positions: (B or 1, T) integers in [0, C), where each token counts as standing; None: in order. Who
-                may look at whom follows the order in `token_ids` whatever they say.
-            padding: (B, K) booleans, False where one of the K = cached + T positions holds no token; None: all do.
-            last_only: all logits of a long text take much memory, and in a small model most of the time.
+            cache: keys and values of earlier positions; the tokens continue them and are appended to it.
+            token_positions: (B or 1, T) integers in [0, C), the position of each token; None: in order. The causal
+                mask follows the order in `token_ids` in any case.
+            padding: (B, K) booleans, False where one of the K = cached + T positions holds no token; None: all
+                hold one.
+            last_only: saves memory, and in a small model most of the time, on a long text.
 
         Raises:
             ValueError: no tokens, or more positions than the context length.
@@ -103,9 +104,9 @@ class TransformerLM(nn.Module):
         if token_positions is None:
             token_positions = torch.arange(start, end, device=token_ids.device)[None]  # (1, T): the same for all
         x = self.dropout(self.embed_tokens(token_ids, token_positions))  # (B, T, D)
-        rotation, local = (rope(token_positions) if rope else None for rope in (self.rope, self.local_rope))
+        rotation, local_rotation = (rope(token_positions) if rope else None for rope in (self.rope, self.local_rope))
         for layer, block in enumerate(self.blocks):
-            turns = local if self.config.turns_locally(layer) else rotation
+            turns = local_rotation if self.config.uses_local_rope(layer) else rotation
             x = block(x, turns, padding, cache, layer)
         if cache:
             cache.length = end
@@ -116,7 +117,7 @@ class TransformerLM(nn.Module):
         return self.logits(logits)  # (B, T or 1, V)
 
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
-        """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""
+        """Embed (B, T) token ids at (B or 1, T) positions: the initial residual stream (B, T, D)."""
         x = self.token_embedding(token_ids)
         if self.config.embedding_scale != 1:
             x = x * self.config.embedding_scale
@@ -126,18 +127,22 @@ class TransformerLM(nn.Module):
 
     @cached_property
     def taps(self) -> dict[str, nn.Module]:
-        """Name -> the module whose output that value is: every `Tap` a forward pass goes through, and the norms."""
-        named = (Tap, *NORMS.values())
-        idle = () if self.rope else (".q_rot", ".k_rot")
+        """Name -> module of every value that hooks can reach: the `Tap`s of a forward pass, and the norms."""
+        tapped_types = (Tap, *NORMS.values())
+        unused_suffixes = () if self.rope else (".q_rot", ".k_rot")
         modules = self.named_modules()
-        return {name: module for name, module in modules if isinstance(module, named) and not name.endswith(idle)}
+        return {
+            name: module
+            for name, module in modules
+            if isinstance(module, tapped_types) and not name.endswith(unused_suffixes)
+        }
 
     @property
     def device(self) -> torch.device:
-        """Where token ids are read."""
+        """Device of the token ids."""
         return self.offloaded.device if self.offloaded else self.token_embedding.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the residual stream, and of all matrices."""
+        """Type of the residual stream and of all matrices."""
         return self.token_embedding.weight.dtype

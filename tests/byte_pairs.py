@@ -1,8 +1,8 @@
-"""Byte-pair encoding by hand."""
+"""Reference implementation of byte-pair merges."""
 
 
 def merge(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """The word with every occurrence of the pair, from the left, joined into one token."""
+    """Return the word with every occurrence of the pair, from the left, joined into one token."""
     merged = []
     for token in word:
         if merged and (merged[-1], token) == pair:

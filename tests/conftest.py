@@ -1,4 +1,4 @@
-"""What all tests need before the first is found."""
+"""Set-up of all tests, before the first is collected."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_configure(config: pytest.Config):
-    """The process that hands tests out to others runs none: nobody waits until it, too, has imported torch."""
+    """Load the plugins, unless this process only hands tests to others: it would delay them by importing torch."""
     if config.getoption("dist", "no") == "no":
         # before autograd counts the devices, which it does once
         config.pluginmanager.import_plugin("tests.devices")
@@ -20,8 +20,7 @@ def pytest_configure(config: pytest.Config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What is imported and collected stays to the end: looking for garbage in it again and again takes as long as a
-    third of all else."""
+    """Exempt what is imported and collected from garbage collection, which would take a third of all other time."""
     gc.disable()
     try:
         return (yield)

@@ -1,4 +1,4 @@
-"""The devices besides the CPU that tests run on: the GPU that is there, or else one that is simulated."""
+"""Devices besides the CPU that tests run on: the machine's GPU, or else a simulated one."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ HAS_GPU = any(_GPUS.values())
 if not HAS_GPU:  # of a GPU's tensors PyTorch finds no gradients once another device was added to it
     from tests import simulated_device
 
-_THERE = {"simulated": not HAS_GPU, **_GPUS}
+_IS_AVAILABLE = {"simulated": not HAS_GPU, **_GPUS}
 on_each_device = pytest.mark.parametrize(
     "device",
     [
@@ -17,6 +17,6 @@ on_each_device = pytest.mark.parametrize(
             id=name,
             marks=pytest.mark.skipif(not there, reason=f"needs {name}" if name in _GPUS else "has a GPU"),
         )
-        for name, there in _THERE.items()
+        for name, there in _IS_AVAILABLE.items()
     ],
 )

@@ -1,4 +1,4 @@
-"""A figure read as the browser shows it: what the pointer is told of each point, and what a click there selects."""
+"""Figures as the browser shows them: each point's hover text, and what a click on it selects."""
 
 import json
 import re
@@ -7,104 +7,111 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.views import graph_objects as go
-from explorer.views.overview.diagram import Diagram
+from explorer.views.overview.map_data import Diagram
 from explorer.views.view import Panel
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.model_map import ModelMap
-from tests.drawn_parts import cells, dots, element, filled, unpacked
+from tests.drawn_parts import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
 
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
 
 
 @dataclass(frozen=True)
 class Point:
-    """What can be pointed at.
+    """Point that the pointer can hover over.
 
     Attributes:
-        part: which of the figure's traces, or of the map's kinds of parts, it is of.
-        item: its place in that, or among all parts of the map; None in a heatmap.
-        x, y: its place; on an axis of names counted from 0, as the page's script does.
-        z: a heatmap's value, or that of a part of the map; None of others.
-        width: how long its bar is, from its base, None of others.
-        colour: its marker's, where each has its own.
-        told: text under the pointer.
-        change: what a click there selects.
+        group: index of its trace in the figure, or of its kind of component in the map.
+        item: its index in the trace, or among all components of the map; None in a heatmap.
+        x, y: its coordinates; on a categorical axis counted from 0, as the page's script does.
+        z: value of a heatmap's cell or of a component of the map; None for others.
+        width: length of its bar from the base; None for others.
+        colour: its marker's, if each point has its own.
+        hover_text: text at the pointer.
+        change: fields of the selection that a click sets.
     """
 
-    part: int
+    group: int
     item: int | None
     x: float
     y: float
     z: float | None
     width: float | None
     colour: Any
-    told: str
+    hover_text: str
     change: dict[str, Any]
 
     @property
     def value(self) -> float:
-        """What it shows: colour of a cell, length of a bar, or else height of a dot."""
-        return next(shown for shown in (self.z, self.width, self.y) if shown is not None)
+        """Value that the point shows: colour of a cell, length of a bar, or else height of a dot."""
+        return next(value for value in (self.z, self.width, self.y) if value is not None)
 
 
-class Picture:
-    """A figure after it has travelled to the browser.
+class RenderedFigure:
+    """A figure after it has been sent to the browser.
 
     Args:
         figure: as a panel draws it.
-        selects: what its panel says a click selects.
+        selects: the panel's mapping of a click to fields of the selection.
     """
 
     def __init__(self, figure: go.Figure, selects: Mapping[str, str | Sequence[str]] | None = None):
         data, layout = Figure.pack(figure)
-        self.parts, self.layout = (unpacked(json.loads(packed)) for packed in (data, layout))
+        self.parts, self.layout = (unpack_arrays(json.loads(packed)) for packed in (data, layout))
         self.selects = selects or {}
 
-    def axis(self, letter: str, part: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        number = (part or {}).get(f"{letter}axis", letter)[1:]
+    def axis(self, letter: str, trace: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        number = (trace or {}).get(f"{letter}axis", letter)[1:]
         return self.layout.get(f"{letter}axis{number}", {})
 
     def title(self, letter: str) -> str:
         return self.axis(letter).get("title", {}).get("text", "")
 
     def points(self) -> list[Point]:
-        """All that answer the pointer."""
-        return [p for i, part in enumerate(self.parts) if part.get("hoverinfo") != "skip" for p in self._of(i, part)]
+        """Return all points that respond to the pointer."""
+        return [
+            p
+            for i, trace in enumerate(self.parts)
+            if trace.get("hoverinfo") != "skip"
+            for p in self._trace_points(i, trace)
+        ]
 
-    def _of(self, i: int, part: Mapping[str, Any]) -> Iterator[Point]:
-        for at, seen in cells(part) if part["type"] == "heatmap" else dots(part):
-            x, y = (self._place(seen[letter], letter, part) for letter in "xy")
-            customdata = element(part.get("customdata"), at)
-            texts = {name: element(part.get(name), at) for name in ("text", "hovertext")}
-            written = (
-                seen
-                if part["type"] == "heatmap"
-                else seen | {name: self._told(seen[name], name, part) for name in "xy"}
+    def _trace_points(self, i: int, trace: Mapping[str, Any]) -> Iterator[Point]:
+        for index, values in iter_cells(trace) if trace["type"] == "heatmap" else iter_dots(trace):
+            x, y = (self._coordinate(values[letter], letter, trace) for letter in "xy")
+            customdata = get_element(trace.get("customdata"), index)
+            texts = {name: get_element(trace.get(name), index) for name in ("text", "hovertext")}
+            displayed = (
+                values
+                if trace["type"] == "heatmap"
+                else values | {name: self._tick_label(values[name], name, trace) for name in "xy"}
             )
-            told = filled(part["hovertemplate"], written | texts | {"customdata": customdata})
-            bar = part["type"] == "bar"
+            hover_text = fill_template(trace["hovertemplate"], displayed | texts | {"customdata": customdata})
+            bar = trace["type"] == "bar"
             yield Point(
-                part=i,
-                item=at[0] if len(at) == 1 else None,
+                group=i,
+                item=index[0] if len(index) == 1 else None,
                 x=x,
                 y=y,
-                z=seen.get("z"),
-                width=seen["x" if part.get("orientation") == "h" else "y"] if bar else None,
-                colour=element(part.get("marker", {}).get("color"), at),
-                told=told,
+                z=values.get("z"),
+                width=values["x" if trace.get("orientation") == "h" else "y"] if bar else None,
+                colour=get_element(trace.get("marker", {}).get("color"), index),
+                hover_text=hover_text,
                 change=self._change(x, y, customdata),
             )
 
-    def _place(self, value: Any, letter: str, part: Mapping[str, Any]) -> float:
+    def _coordinate(self, value: Any, letter: str, trace: Mapping[str, Any]) -> float:
         if not isinstance(value, str):
             return value
-        axis, on_it = self.axis(letter, part), part.get(f"{letter}axis", letter)
-        named = [name for p in self.parts if p.get(f"{letter}axis", letter) == on_it for name in p.get(letter, ())]
-        return list(dict.fromkeys([*axis.get("categoryarray", ()), *named])).index(value)
+        axis, axis_id = self.axis(letter, trace), trace.get(f"{letter}axis", letter)
+        categories = [
+            name for p in self.parts if p.get(f"{letter}axis", letter) == axis_id for name in p.get(letter, ())
+        ]
+        return list(dict.fromkeys([*axis.get("categoryarray", ()), *categories])).index(value)
 
-    def _told(self, value: Any, letter: str, part: Mapping[str, Any]) -> Any:
-        """A coordinate as hovers over bars and dots have it: what the axis writes there, where that was given."""
-        axis = self.axis(letter, part)
+    def _tick_label(self, value: Any, letter: str, trace: Mapping[str, Any]) -> Any:
+        """Return a coordinate as hover texts of bars and dots have it: the axis's tick label, if there is one."""
+        axis = self.axis(letter, trace)
         ticks = dict(zip(axis.get("tickvals", ()), axis.get("ticktext", ()), strict=True))
         return ticks.get(value, value)
 
@@ -118,55 +125,58 @@ class Picture:
         return change
 
 
-class Map:
-    """A map of a model after it has travelled to the browser.
+class RenderedMap:
+    """A map of a model after it has been sent to the browser.
 
     Args:
-        sheet: which of its arrangements, 0 for that of a wide page and 1 for that of a narrow one.
+        sheet: index of its layout: 0 for a wide page, 1 for a narrow one.
     """
 
     def __init__(self, diagram: Diagram, sheet: int = 0):
         packed = json.loads(json.dumps(ModelMap.pack(diagram)))
         self.content = packed | packed["sheets"][sheet]
-        written = self.content["written"]
+        kinds_with_text = self.content["written"]
         self.parts = [
-            {"kind": kind, "box": boxes[sheet], "told": told, "selects": selects, "value": value}
-            | {"written": text if kind in written else ""}
-            for kind, boxes, told, selects, value, text in packed["parts"]
+            {"kind": kind, "box": boxes[sheet], "told": hover_text, "selects": selects, "value": value}
+            | {"written": text if kind in kinds_with_text else ""}
+            for kind, boxes, hover_text, selects, value, text in packed["parts"]
         ]
         self.selects: dict[str, str] = {}  # each part says itself what a click on it selects
 
     def points(self) -> list[Point]:
-        kinds = list(dict.fromkeys(part["kind"] for part in self.parts))
-        return [self._of(i, part, kinds.index(part["kind"])) for i, part in enumerate(self.parts)]
+        kinds = list(dict.fromkeys(component["kind"] for component in self.parts))
+        return [
+            self._component_point(i, component, kinds.index(component["kind"]))
+            for i, component in enumerate(self.parts)
+        ]
 
-    def _of(self, i: int, part: Mapping[str, Any], kind: int) -> Point:
-        left, upper, right, lower = part["box"]
+    def _component_point(self, i: int, component: Mapping[str, Any], kind: int) -> Point:
+        left, upper, right, lower = component["box"]
         return Point(
-            part=kind,
+            group=kind,
             item=i,
             x=(left + right) / 2,
             y=(upper + lower) / 2,
-            z=part["value"],
+            z=component["value"],
             width=None,
             colour=None,
-            told=part["told"],
-            change=part["selects"],
+            hover_text=component["told"],
+            change=component["selects"],
         )
 
 
-def picture_of(panel: Panel, drawn: Any) -> Picture | Map:
-    """What a panel drew, as the browser has it."""
-    return Map(drawn) if panel.kind == "model_map" else Picture(drawn, panel.selects)
+def render_panel(panel: Panel, figure: Any) -> RenderedFigure | RenderedMap:
+    """Return a panel's figure as the browser has it."""
+    return RenderedMap(figure) if panel.kind == "model_map" else RenderedFigure(figure, panel.click_selects)
 
 
-def tells(text: str, value: float) -> bool:
-    """Whether a number in the text is this one, as far as its digits say."""
+def contains_number(text: str, value: float) -> bool:
+    """Return whether a text contains a number, up to the rounding of its digits."""
     return any(abs(number - value) <= unit * 0.51 for number, unit in numbers(text))
 
 
 def numbers(text: str) -> Iterator[tuple[float, float]]:
-    """The numbers in a text, and what one more of their last digits is worth: nothing of small whole ones."""
+    """Yield the numbers in a text, each with the value of one unit in its last digit; small integers count as exact."""
     for match in NUMBER.finditer(text):
         digits, exponent, percent = match.groups()
         number = float(match[0].rstrip("%").replace(",", "").replace("−", "-"))

@@ -1,4 +1,4 @@
-"""What of a product is tested always, and what only by those who ask for all."""
+"""Marks for parametrised tests: which cases are in the core suite, and which run only with the exhaustive one."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -10,29 +10,29 @@ _Case = type(pytest.param())
 
 
 def exhaustive(value: Any) -> Any:
-    """A parameter, or what `pytest.param` makes of several, that is exhaustive."""
+    """Return a parameter (or `pytest.param`) marked as exhaustive."""
     case = value if isinstance(value, _Case) else pytest.param(value)
     return case._replace(marks=(*case.marks, pytest.mark.exhaustive))
 
 
-def first_of(values: Sequence[Any]) -> list:
-    """Parameters of a test: the first is in the core suite, all others are exhaustive."""
+def first_in_core(values: Sequence[Any]) -> list:
+    """Return parameters of which the first is in the core suite and all others are exhaustive."""
     return [*values[:1], *map(exhaustive, values[1:])]
 
 
-def one_of(many: int, values: Sequence[Any]) -> list:
-    """Parameters of a test: one of so many is in the core suite, all others are exhaustive."""
-    return [exhaustive(value) if i % many else value for i, value in enumerate(values)]
+def every_nth_in_core(n: int, values: Sequence[Any]) -> list:
+    """Return parameters of which every nth is in the core suite and all others are exhaustive."""
+    return [exhaustive(value) if i % n else value for i, value in enumerate(values)]
 
 
 def in_turn(*axes: Sequence[Any]) -> list:
-    """Parameters of a test over the product of some axes.
+    """Return parameters of a test over the product of some axes.
 
-    In the core suite is every value of each of them, but not with every value of the others: the first of all together,
-    then the second, and so on, where shorter axes begin anew. All other combinations are exhaustive.
+    The core suite has every value of each axis, but not with every value of the others: the first of all axes
+    together, then the second, and so on; shorter axes start over. All other combinations are exhaustive.
     """
     core = {tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))}
     return [
-        pytest.param(*values, marks=() if places in core else pytest.mark.exhaustive)
-        for places, values in zip(product(*(range(len(axis)) for axis in axes)), product(*axes), strict=True)
+        pytest.param(*values, marks=() if indices in core else pytest.mark.exhaustive)
+        for indices, values in zip(product(*(range(len(axis)) for axis in axes)), product(*axes), strict=True)
     ]

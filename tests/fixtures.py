@@ -30,14 +30,14 @@ def tiny_config() -> ModelConfig:
 
 @pytest.fixture
 def tiny_lm(tiny_config) -> TransformerLM:
-    """A fresh model with the same random weights every time, in eval mode."""
+    """New model with the same random weights every time, in eval mode."""
     torch.default_generator.manual_seed(0)
     return TransformerLM(tiny_config).eval()
 
 
 @pytest.fixture
 def checkpoints_folder(tmp_path, monkeypatch) -> Path:
-    """An empty folder in the place of `checkpoints/`."""
+    """Empty folder, in place of `checkpoints/`."""
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     monkeypatch.setattr("model.checkpoint.CHECKPOINTS", folder)
@@ -46,5 +46,5 @@ def checkpoints_folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def tiny_checkpoint(checkpoints_folder, tiny_lm, tiny_tokenizer) -> Path:
-    """The folder of the only checkpoint, named "tiny"; its weights are exactly `tiny_lm`'s."""
+    """Folder of the only checkpoint, named "tiny"; its weights are exactly `tiny_lm`'s."""
     return save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)

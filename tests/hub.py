@@ -1,4 +1,4 @@
-"""A hub of our own on this machine, so that no test asks the network."""
+"""Hugging Face hub on this machine, so that no test uses the network."""
 
 import hashlib
 import json
@@ -10,29 +10,29 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-PIECE = 1 << 14
+CHUNK_BYTES = 1 << 14
 
 
 class Hub:
-    """What is there.
+    """Content and log of the hub.
 
     Attributes:
         models: name -> the folder of its files.
         gated: names that need a licence.
-        asked: paths that were asked for.
-        pause: is called before every piece of a file is sent, with how many bytes of it were.
+        requested_paths: paths of the requests.
+        pause: called before every chunk of a file is sent, with the bytes sent so far.
     """
 
     def __init__(self):
         self.models: dict[str, Path] = {}
         self.gated: set[str] = set()
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self.pause = lambda sent: None
 
 
 @contextmanager
-def serving(hub: Hub) -> Iterator[str]:
-    """The hub's address."""
+def serve_hub(hub: Hub) -> Iterator[str]:
+    """Serve the hub while the block runs; yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -46,11 +46,11 @@ def serving(hub: Hub) -> Iterator[str]:
 
         def answer(self, body: bool):
             path = urlsplit(self.path).path
-            hub.asked.append(path)
+            hub.requested_paths.append(path)
             if path.startswith("/api/models/"):
                 return self.describe("/".join(path.split("/")[3:5]))
-            name, _resolve, rest = path.strip("/").partition("/resolve/")
-            file = rest.partition("/")[2]
+            name, _resolve, revision_path = path.strip("/").partition("/resolve/")
+            file = revision_path.partition("/")[2]
             if name not in hub.models or not (hub.models[name] / file).is_file():
                 return self.refuse("EntryNotFound" if name in hub.models else "RepoNotFound")
             if name in hub.gated:
@@ -78,10 +78,10 @@ def serving(hub: Hub) -> Iterator[str]:
             self.send_header("X-Repo-Commit", SHA)
             self.end_headers()
             try:
-                for start in range(0, len(content) if body else 0, PIECE):
+                for start in range(0, len(content) if body else 0, CHUNK_BYTES):
                     hub.pause(start)
-                    self.wfile.write(content[start : start + PIECE])
-            except OSError:  # whoever asked has left
+                    self.wfile.write(content[start : start + CHUNK_BYTES])
+            except OSError:  # the client has disconnected
                 pass
 
         def refuse(self, code: str, status: int = 404):
@@ -99,9 +99,9 @@ def serving(hub: Hub) -> Iterator[str]:
         server.server_close()
 
 
-def reach(monkeypatch, address: str, cache: Path):
-    """Have the hub there, and an empty cache."""
+def use_hub(monkeypatch, address: str, cache: Path):
+    """Point the app at the hub, with an empty cache."""
     monkeypatch.setattr("model.pretrained.hub.ENDPOINT", address)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", PIECE)
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", CHUNK_BYTES)

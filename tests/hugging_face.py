@@ -42,26 +42,29 @@ GPT2_NAMES = {
 
 
 def as_llama(lm: TransformerLM, **options) -> transformers.LlamaForCausalLM:
-    """The same function as `lm`, in eval mode; `options` go to `LlamaConfig`."""
+    """Return a Llama model that computes the same function as `lm`, in eval mode; `options` go to `LlamaConfig`."""
     biases = {"attention_bias": lm.config.bias, "mlp_bias": lm.config.bias}
     config = transformers.LlamaConfig(**llama_settings(lm.config), **biases, **options)
-    return loaded(transformers.LlamaForCausalLM(config), llama_weights(lm))
+    return load_weights(transformers.LlamaForCausalLM(config), llama_weights(lm))
 
 
 def as_qwen2(lm: TransformerLM, **options) -> transformers.Qwen2ForCausalLM:
-    """The same for an `lm` with `qkv_bias`."""
+    """Return a Qwen2 model that computes the same function as an `lm` with `qkv_bias`; `options` go to its config."""
     config = transformers.Qwen2Config(**llama_settings(lm.config), **options)
-    return loaded(transformers.Qwen2ForCausalLM(config), llama_weights(lm))
+    return load_weights(transformers.Qwen2ForCausalLM(config), llama_weights(lm))
 
 
 def as_qwen3(lm: TransformerLM, **options) -> transformers.Qwen3ForCausalLM:
-    """The same for an `lm` with `qk_norm`."""
+    """Return a Qwen3 model that computes the same function as an `lm` with `qk_norm`; `options` go to its config."""
     config = transformers.Qwen3Config(**llama_settings(lm.config), head_dim=lm.config.d_head, **options)
-    return loaded(transformers.Qwen3ForCausalLM(config), llama_weights(lm))
+    return load_weights(transformers.Qwen3ForCausalLM(config), llama_weights(lm))
 
 
 def as_gpt2(lm: TransformerLM, **options) -> transformers.GPT2LMHeadModel:
-    """The same for an `lm` with learned positions, LayerNorm, gelu_tanh and biases."""
+    """Return a GPT-2 model that computes the same function as an `lm`; `options` go to its config.
+
+    `lm` must have learned positions, LayerNorm, gelu_tanh and biases.
+    """
     config = transformers.GPT2Config(
         vocab_size=lm.config.vocab_size,
         n_positions=lm.config.context_length,
@@ -75,10 +78,10 @@ def as_gpt2(lm: TransformerLM, **options) -> transformers.GPT2LMHeadModel:
         eos_token_id=None,
         **options,
     )
-    return loaded(transformers.GPT2LMHeadModel(config), gpt2_weights(lm))
+    return load_weights(transformers.GPT2LMHeadModel(config), gpt2_weights(lm))
 
 
-def loaded(model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+def load_weights(model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
     model.load_state_dict(weights)
     return model.eval()
 
@@ -118,19 +121,19 @@ def rope_scaling(config: ModelConfig) -> dict:
 
 
 def llama_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
-    """Under Hugging Face's names; as they are for a model that rotates as Hugging Face does."""
+    """Return the weights by Hugging Face's names, in its rotary layout."""
     heads = {"q_proj": lm.config.num_heads, "k_proj": lm.config.kv_heads, "q_norm": 1, "k_norm": 1}
     weights = {}
     for name, weight in lm.state_dict().items():
         layer = name.split(".")[-2]
         if layer in heads and lm.config.rope_layout == "adjacent":
-            weight = half_split(weight, heads[layer])
-        weights[renamed(name, LLAMA_NAMES)] = weight
+            weight = to_half_split(weight, heads[layer])
+        weights[rename_parameter(name, LLAMA_NAMES)] = weight
     return weights
 
 
 def gpt2_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
-    """GPT-2 keeps its matrices the other way round, and queries, keys and values in one."""
+    """Return the weights by GPT-2's names: matrices transposed, and queries, keys and values in one."""
     ours = lm.state_dict()
     weights = {}
     for name, weight in ours.items():
@@ -138,16 +141,16 @@ def gpt2_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
             weight = torch.cat([ours[name.replace("q_proj", layer)] for layer in ("q_proj", "k_proj", "v_proj")])
             name = name.replace("q_proj", "c_attn")
         if ".k_proj." not in name and ".v_proj." not in name:
-            turned = weight.ndim == 2 and name.startswith("blocks.")
-            weights[renamed(name, GPT2_NAMES)] = weight.T if turned else weight
+            is_transposed = weight.ndim == 2 and name.startswith("blocks.")
+            weights[rename_parameter(name, GPT2_NAMES)] = weight.T if is_transposed else weight
     return weights
 
 
-def renamed(name: str, names: dict[str, str]) -> str:
-    return ".".join(names.get(part, part) for part in name.split("."))
+def rename_parameter(name: str, names: dict[str, str]) -> str:
+    return ".".join(names.get(component, component) for component in name.split("."))
 
 
-def half_split(weight: torch.Tensor, num_heads: int) -> torch.Tensor:
-    """(H d, ...) rows of q_proj or k_proj: in each head the even rows, then the odd ones."""
+def to_half_split(weight: torch.Tensor, num_heads: int) -> torch.Tensor:
+    """Reorder the rows (H d, ...) of q_proj or k_proj: in each head the even rows, then the odd ones."""
     heads = weight.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, ...)
     return heads.transpose(1, 2).flatten(0, 2)

@@ -1,11 +1,11 @@
-"""How the parts of each kind of block hang together, written down apart from the code that is tested."""
+"""Dataflow of each kind of block, written down apart from the code that is tested."""
 
 import numpy as np
 
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
-# where norms stand -> of a block each sum, what it is added to, what is added and what is handed on after it
+# placement of norms -> for each sum of a block: (sum, what it is added to, what is added, what is passed on)
 SUMS = {
     "pre": [
         ("resid_mid", "resid_pre", ["attn.out"], "resid_mid"),
@@ -26,7 +26,7 @@ SUMS = {
     "parallel": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
     "shared": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
 }
-# likewise each norm and what it normalises
+# placement of norms -> each norm and its input
 NORMS = {
     "pre": {"attn_norm": "resid_pre", "ffn_norm": "resid_mid"},
     "post": {"attn_norm": "resid_mid", "ffn_norm": "resid_post"},
@@ -55,8 +55,8 @@ STAGES = dict.fromkeys(("attn.out", "attn_norm", "attn_out_norm"), "attention")
 STAGES |= dict.fromkeys(("ffn.out", "ffn_norm", "ffn_out_norm"), "feed-forward")
 
 
-def sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
-    """All of a model: the sum, what it is added to, what is added, and what is handed on."""
+def residual_sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
+    """Return all residual sums of a model: (sum, what it is added to, what is added, what is passed on)."""
     return [
         (f"{block}.{name}", f"{block}.{before}", [f"{block}.{out}" for out in added], f"{block}.{after}")
         for block in blocks(config)
@@ -64,45 +64,47 @@ def sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
     ]
 
 
-def norms(config: ModelConfig) -> dict[str, str]:
-    """All of a model but the final one, and what each normalises."""
-    each = NORMS[config.norm_placement].items()
-    return {f"{block}.{norm}": f"{block}.{read}" for block in blocks(config) for norm, read in each}
+def block_norms(config: ModelConfig) -> dict[str, str]:
+    """Return all norms of a model but the final one -> what each normalises."""
+    block_norm_inputs = NORMS[config.norm_placement].items()
+    return {f"{block}.{norm}": f"{block}.{read}" for block in blocks(config) for norm, read in block_norm_inputs}
 
 
 def output_norm(config: ModelConfig, sublayer: str) -> str | None:
-    """The norm in a block that what "attn" or "ffn" gives out goes through before it is added, if there is one."""
+    """Return the norm that the output of "attn" or "ffn" passes before it is added; None without one."""
     return dict(zip(("attn", "ffn"), OUTPUT_NORMS.get(config.norm_placement, (None, None)), strict=True))[sublayer]
 
 
-def added(trace: Trace, layer: int, sublayer: str, parts: np.ndarray, position: int) -> np.ndarray:
-    """What of parts (N, D) of a sublayer's output is added to the stream, its norm's divisor as in the run."""
+def residual_contributions(trace: Trace, layer: int, sublayer: str, vectors: np.ndarray, position: int) -> np.ndarray:
+    """Return what vectors (N, D) of a sublayer's output add to the stream, with its norm's divisor as in the run."""
     norm, block = output_norm(trace.config, sublayer), f"blocks.{layer}"
     if norm is None:
-        return parts
+        return vectors
     x = trace[f"{block}.{sublayer}.out"][position].astype(float)
     if trace.config.norm == "layernorm":
-        x, parts = x - x.mean(), parts - parts.mean(-1, keepdims=True)
-    return parts / np.sqrt((x * x).mean() + trace.config.norm_eps) * trace.weights[f"{block}.{norm}.weight"]
+        x, vectors = x - x.mean(), vectors - vectors.mean(-1, keepdims=True)
+    return vectors / np.sqrt((x * x).mean() + trace.config.norm_eps) * trace.weights[f"{block}.{norm}.weight"]
 
 
-def capped(x, cap: float | None):
-    """c · tanh(x / c)."""
+def softcap(x, cap: float | None):
+    """Softcap c · tanh(x / c)."""
     return x if cap is None else cap * np.tanh(x / cap)
 
 
-def cap_share(trace: Trace, position: int) -> np.ndarray:
-    """(V,) what a cap multiplied every logit at a position by."""
+def softcap_factors(trace: Trace, position: int) -> np.ndarray:
+    """Return the factors (V,) by which the softcap multiplies the logits at a position."""
     plain = trace["final_norm"][position].astype(float) @ trace.weights["lm_head.weight"].astype(float).T
     if trace.config.unembedding_bias:
         plain = plain + trace.weights["lm_head.bias"]
-    return capped(plain, trace.config.logit_cap) / plain
+    return softcap(plain, trace.config.logit_cap) / plain
 
 
-def stages(config: ModelConfig) -> list[str]:
-    """What the stream's stages are called, without norms."""
-    each = [" + ".join(STAGES[out] for out in added) for _name, _before, added, _after in SUMS[config.norm_placement]]
-    return ["embedding", *(f"{layer} {name}" for layer in range(config.num_layers) for name in each)]
+def stage_names(config: ModelConfig) -> list[str]:
+    """Return the names of the residual stream's stages, without norms."""
+    block_stages = [
+        " + ".join(STAGES[out] for out in added) for _name, _before, added, _after in SUMS[config.norm_placement]
+    ]
+    return ["embedding", *(f"{layer} {name}" for layer in range(config.num_layers) for name in block_stages)]
 
 
 def blocks(config: ModelConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""Prompts made to break things."""
+"""Prompts with unusual characters and markup."""
 
 NASTY_PROMPTS = [  # at most 32 tokens each
     " ",

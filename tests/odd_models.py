@@ -1,4 +1,4 @@
-"""Right models in spellings that nobody's table has, each with a switch or two for a mistake."""
+"""Correct models with weight names that no table has, each with options for one or two bugs."""
 
 import math
 
@@ -12,12 +12,12 @@ V, C, D, L, H, M = 61, 32, 24, 2, 3, 40
 ROOT = math.sqrt(D // H)
 
 
-def drawn(*shape):
+def random_parameter(*shape):
     return nn.Parameter(torch.randn(*shape) / math.sqrt(shape[-1]))
 
 
-class Fused(nn.Module):
-    """One map for queries, keys and values; layers that are no modules with a forward; PyTorch's fused attention."""
+class FusedModel(nn.Module):
+    """Model with one map for queries, keys and values, layers without a forward, and PyTorch's fused attention."""
 
     def __init__(self, order="qkv", causal=True, gate=F.silu):
         super().__init__()
@@ -29,23 +29,23 @@ class Fused(nn.Module):
             RotaryPositionalEmbedding(1e4, D // H, C),
         )
         for _ in range(L):
-            each = nn.Module()
-            each.one, each.all, each.mix = RMSNorm(D), nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D, bias=False)
-            each.two, each.w1, each.w3 = RMSNorm(D), nn.Linear(D, M, bias=False), nn.Linear(D, M, bias=False)
-            each.w2 = nn.Linear(M, D, bias=False)
-            self.stack.append(each)
+            layer = nn.Module()
+            layer.one, layer.all, layer.mix = RMSNorm(D), nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D, bias=False)
+            layer.two, layer.w1, layer.w3 = RMSNorm(D), nn.Linear(D, M, bias=False), nn.Linear(D, M, bias=False)
+            layer.w2 = nn.Linear(M, D, bias=False)
+            self.stack.append(layer)
         self.last, self.score = RMSNorm(D), nn.Linear(D, V, bias=False)
 
     def forward(self, ids):
         x, positions = self.words(ids), torch.arange(ids.shape[1])
-        for each in self.stack:
-            parts = dict(zip(self.order, each.all(each.one(x)).chunk(3, -1), strict=True))
-            q, k, v = (parts[name].unflatten(-1, (H, -1)).transpose(1, 2) for name in "qkv")
+        for layer in self.stack:
+            projections = dict(zip(self.order, layer.all(layer.one(x)).chunk(3, -1), strict=True))
+            q, k, v = (projections[name].unflatten(-1, (H, -1)).transpose(1, 2) for name in "qkv")
             q, k = self.rope(q, positions), self.rope(k, positions)
             z = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-            x = x + each.mix(z.transpose(1, 2).flatten(2))
-            y = each.two(x)
-            x = x + each.w2(self.gate(each.w1(y)) * each.w3(y))
+            x = x + layer.mix(z.transpose(1, 2).flatten(2))
+            y = layer.two(x)
+            x = x + layer.w2(self.gate(layer.w1(y)) * layer.w3(y))
         return self.score(self.last(x))
 
 
@@ -61,23 +61,23 @@ FLAT = {f"w{name}.*": f"blocks.*.attn.{name}_proj" for name in "qkvo"} | {
 }
 
 
-class Flat(nn.Module):
-    """No parts at all: lists of parameters, and functions."""
+class FlatModel(nn.Module):
+    """Model without submodules: lists of parameters, and functions."""
 
     def __init__(self, eps=1e-5, divisor=ROOT, diagonal=1, gate="w1", other="w3"):
         super().__init__()
         torch.manual_seed(0)
         self.num_heads, self.said = H, (eps, divisor, diagonal, gate, other)
-        self.table, self.out, self.g = drawn(V, D), drawn(V, D), nn.Parameter(torch.ones(D))
+        self.table, self.out, self.g = random_parameter(V, D), random_parameter(V, D), nn.Parameter(torch.ones(D))
         sizes = dict.fromkeys(("wq", "wk", "wv", "wo"), (D, D)) | {"w1": (M, D), "w2": (D, M), "w3": (M, D)}
         for name, size in sizes.items():
-            setattr(self, name, nn.ParameterList([drawn(*size) for _ in range(L)]))
+            setattr(self, name, nn.ParameterList([random_parameter(*size) for _ in range(L)]))
         self.g1, self.g2 = (nn.ParameterList([nn.Parameter(torch.ones(D)) for _ in range(L)]) for _ in range(2))
         rope = RotaryPositionalEmbedding(1e4, D // H, C)
         self.register_buffer("cos", rope.cos)
         self.register_buffer("sin", rope.sin)
 
-    def turned(self, x):
+    def rotate(self, x):
         cos, sin, (a, b) = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]], x.unflatten(-1, (-1, 2)).unbind(-1)
         return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
 
@@ -87,8 +87,8 @@ class Flat(nn.Module):
         for i in range(L):
             y = norm(x, self.g1[i])
             q, k, v = (torch.einsum("btd,ed->bte", y, getattr(self, f"w{name}")[i]) for name in "qkv")
-            q, k, v = (each.unflatten(-1, (H, -1)).transpose(1, 2) for each in (q, k, v))
-            scores = torch.einsum("bhqd,bhkd->bhqk", self.turned(q), self.turned(k)) / divisor
+            q, k, v = (projected.unflatten(-1, (H, -1)).transpose(1, 2) for projected in (q, k, v))
+            scores = torch.einsum("bhqd,bhkd->bhqk", self.rotate(q), self.rotate(k)) / divisor
             pattern = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(diagonal).bool(), -math.inf).softmax(-1)
             x = x + torch.einsum("bhqk,bhkd->bqhd", pattern, v).flatten(-2) @ self.wo[i].T
             y = norm(x, self.g2[i])
@@ -97,7 +97,7 @@ class Flat(nn.Module):
         return norm(x, self.g) @ self.out.T
 
 
-class Turned(nn.Module):
+class TransposedLinear(nn.Module):
     """A linear map whose weight is (in, out)."""
 
     def __init__(self, d_in, d_out):
@@ -108,18 +108,18 @@ class Turned(nn.Module):
         return x @ self.weight
 
 
-def turned_maps():
-    """The course's, with all maps the other way round."""
+def transposed_model():
+    """Return the course's model with all linear maps' weights transposed."""
     model = course_model()
-    for part in [*model.modules()]:
-        for name, child in part.named_children():
+    for module in [*model.modules()]:
+        for name, child in module.named_children():
             if type(child).__name__ == "Linear":
-                setattr(part, name, Turned(*reversed(child.weight.shape)))
+                setattr(module, name, TransposedLinear(*reversed(child.weight.shape)))
     return model
 
 
-class Older(nn.Module):
-    """LayerNorm, waves, ReLU and PyTorch's own attention, which has biases."""
+class OlderModel(nn.Module):
+    """Model with LayerNorm, sinusoidal positions, ReLU and PyTorch's own attention, which has biases."""
 
     def __init__(self, post=False, first=0, diagonal=1, activation=torch.relu, before=False):
         super().__init__()
@@ -162,8 +162,8 @@ class OlderBlock(nn.Module):
         return x + self.think(self.n2(x))
 
 
-class Unfinished(TransformerLM):
-    """It has no final norm."""
+class ModelWithoutFinalNorm(TransformerLM):
+    """Course model without a final norm."""
 
     def __init__(self):
         super().__init__(V, C, D, L, H, M)
@@ -176,15 +176,15 @@ class Unfinished(TransformerLM):
         return self.lm_head(x)
 
 
-class PlainNorm(nn.Module):
+class GainlessNorm(nn.Module):
     def forward(self, x):
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)
 
 
 def without_gains():
-    """Its norms have no gains to learn."""
+    """Return the course's model with norms that have no gains."""
     model = course_model()
     for layer in model.layers:
-        layer.ln1, layer.ln2 = PlainNorm(), PlainNorm()
-    model.ln_final = PlainNorm()
+        layer.ln1, layer.ln2 = GainlessNorm(), GainlessNorm()
+    model.ln_final = GainlessNorm()
     return model

@@ -1,4 +1,4 @@
-"""Which panels there are, and which kinds of models have what they show: the pairs that tests are parametrised over."""
+"""Panels, and the kinds of models that they apply to: the pairs that tests are parametrised over."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -11,10 +11,10 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
-from tests.specimens import CORE, STYLES, edited_trace_of, trace_of
+from tests.specimens import CORE, STYLES, capture_edited_style, capture_style
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
-JOBS = {  # what waits until it is asked for, as it takes longer than a click
+JOB_PANELS = {  # panels computed on request, as they take longer than a click
     *(f"patching-{name}_{way}" for name in ("positions", "heads") for way in ("denoise", "noise")),
     *("patching-agreement", "patching-agreement_positions", "patching-paths", "patching-neurons"),
     "prediction-by_token",  # integrated gradients, and what hiding a token does
@@ -25,47 +25,48 @@ every_panel = pytest.mark.parametrize("name", PANELS)
 
 
 def subject(panel: Panel | View, trace: Trace) -> Trace | Comparison:
-    """What the functions of a panel or a view are about: the run, or its comparison with the unchanged one."""
-    return Comparison.with_unchanged(trace) if panel.compares and trace.baseline else trace
+    """Return the argument of a panel's or view's functions: the run, or its comparison with the unmodified run."""
+    is_comparison = panel.is_comparison if isinstance(panel, View) else panel.compared_run
+    return Comparison.with_unchanged(trace) if is_comparison and trace.baseline else trace
 
 
 def shows(name: str, trace: Trace) -> bool:
-    """Whether the panel has something to show of the run."""
+    """Return whether the panel applies to the run."""
     view, panel = PANELS[name]
-    return view.applies_to(trace) and panel.applies_to(trace) and bool(trace.baseline or not panel.compares)
+    return view.is_applicable(trace) and panel.is_applicable(trace) and bool(trace.baseline or not panel.compared_run)
 
 
-def run_of(name: str, style: str, length: int = 12) -> Trace:
-    """The run that a panel is looked at in: a changed one if it compares."""
-    return (edited_trace_of if PANELS[name][1].compares else trace_of)(style, length)
+def capture_panel_run(name: str, style: str, length: int = 12) -> Trace:
+    """Return a style's run for a panel: one with interventions if the panel compares."""
+    return (capture_edited_style if PANELS[name][1].compared_run else capture_style)(style, length)
 
 
-def fitting_run(name: str, length: int = 12) -> Trace:
-    """The run of the first style that has what the panel shows."""
-    return next(run for run in (run_of(name, style, length) for style in STYLES) if shows(name, run))
+def capture_first_applicable_run(name: str, length: int = 12) -> Trace:
+    """Return the run of the first style that the panel applies to."""
+    return next(run for run in (capture_panel_run(name, style, length) for style in STYLES) if shows(name, run))
 
 
 def each_panel_and_style(
     lengths: Iterable[int] = (12,),
-    run: Callable[[str, str], Trace] = run_of,
-    where: Callable[[View, Panel], bool] = lambda view, panel: True,
+    run: Callable[[str, str], Trace] = capture_panel_run,
+    condition: Callable[[View, Panel], bool] = lambda view, panel: True,
     every: int = 1,
 ) -> pytest.MarkDecorator:
-    """Parametrise over (name, style, length) where the style has what the panel shows.
+    """Parametrise over (name, style, length) where the panel applies to the style.
 
-    In the core suite is each panel once, at the middle length: of the styles of the bundled checkpoints in turn, where
-    both fit it, and else of the first that does. Exhaustive are the other styles, every one or every so many, another
-    each time, and of those of the bundled checkpoints the other lengths.
+    The core suite has each panel once, at the middle length: with the styles of the bundled checkpoints in turn if
+    both apply, else with the first that does. Exhaustive are the other styles, every one or every nth, another each
+    time, and the other lengths for the styles of the bundled checkpoints.
     """
     lengths, cases = list(lengths), []
     middle = lengths[len(lengths) // 2]
-    for place, (name, pair) in enumerate(PANELS.items()):
-        styles = [style for style in STYLES if where(*pair) and shows(name, run(name, style))]
+    for index, (name, pair) in enumerate(PANELS.items()):
+        styles = [style for style in STYLES if condition(*pair) and shows(name, run(name, style))]
         bundled = [style for style in CORE if style in styles]
-        several = bundled or styles[:1]
-        core = several[place % len(several)] if several else None
-        for nth, style in enumerate(styles):
-            if style not in several and (nth + place) % every:
+        candidates = bundled or styles[:1]
+        core = candidates[index % len(candidates)] if candidates else None
+        for style_index, style in enumerate(styles):
+            if style not in candidates and (style_index + index) % every:
                 continue
             for length in lengths if style in bundled else [middle]:
                 marks = () if (style, length) == (core, middle) else pytest.mark.exhaustive
@@ -73,8 +74,8 @@ def each_panel_and_style(
     return pytest.mark.parametrize(("name", "style", "length"), cases)
 
 
-class _Read(Mapping):
-    """Captured values that note which of them are read."""
+class _ReadRecorder(Mapping):
+    """Captured values that record which of them are read."""
 
     def __init__(self, values: Mapping[str, np.ndarray]):
         self.values_, self.read = values, set()
@@ -94,9 +95,9 @@ class _Read(Mapping):
         return len(self.values_)
 
 
-def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
-    """The captured values that a picture is drawn from, of the run and of its baseline."""
-    values, unchanged = _Read(trace.values), _Read(trace.baseline.values if trace.baseline else {})
+def read_values(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
+    """Draw a panel; return the names of the captured values read, of the run and of its baseline."""
+    values, unchanged = _ReadRecorder(trace.values), _ReadRecorder(trace.baseline.values if trace.baseline else {})
     baseline = trace.baseline and replace(trace.baseline, values=unchanged)
     panel = PANELS[name][1]
     panel.draw(subject(panel, replace(trace, values=values, baseline=baseline)), selection)

@@ -1,4 +1,4 @@
-"""The course's model with weights that are no modules: its attention has plain tensors, and its maps call theirs W."""
+"""Course model with weights that belong to no module of their own: attention has plain tensors, maps name theirs W."""
 
 import math
 
@@ -11,8 +11,8 @@ from tests.course import Embedding, RMSNorm, RotaryPositionalEmbedding
 NAMES = {f"layers.*.attn.w{name}": f"blocks.*.attn.{name}_proj" for name in "qkvo"}
 
 
-def summed(x, weight):
-    """A product that no function of PyTorch's has the name of."""
+def multiply_and_sum(x, weight):
+    """Return a matrix product that is computed without any of PyTorch's functions for products."""
     return (x.unsqueeze(-2) * weight).sum(-1)
 
 
@@ -58,7 +58,7 @@ class Layer(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """Its layers are run by the model, and have no forward of their own."""
+    """Model that runs its layers itself; they have no forward of their own."""
 
     def __init__(self, vocab_size=61, d_model=24, num_layers=2, num_heads=3, d_ff=40, scale=None, product=F.linear):
         super().__init__()

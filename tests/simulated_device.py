@@ -1,9 +1,10 @@
-"""A device that computes on the CPU and, as GPUs do, with nothing that lies elsewhere, and as Apple's do not in
-float64: what is left on the wrong one fails where there is no GPU, too. How one rounds, and how fast it is, this cannot
-show.
+"""Simulated device that computes on the CPU, refuses tensors of other devices, and, as Apple's, has no float64.
 
-To import this adds the device to the process's PyTorch, which has room for one. Its name is one that safetensors and
-accelerate know; the hardware called so brings a PyTorch of its own.
+Code that leaves a tensor on the wrong device therefore fails on machines without a GPU, too. It cannot show how a
+GPU rounds, nor how fast it is.
+
+Importing this adds the device to the process's PyTorch, which has room for one. Its name is one that safetensors and
+accelerate know; the hardware of that name brings a PyTorch of its own.
 """
 
 import torch
@@ -19,7 +20,7 @@ _MOVE = ("_to_copy", "copy_", "_copy_from", "detach", "alias")
 
 
 class DeviceTensor(torch.Tensor):
-    """A tensor on the device: it tells that it is there, and its numbers are in one on the CPU."""
+    """Tensor that reports the simulated device; its numbers are in a CPU tensor."""
 
     @staticmethod
     def __new__(cls, data: torch.Tensor, requires_grad: bool = False):
@@ -60,22 +61,22 @@ class DeviceTensor(torch.Tensor):
 
 
 def _compute(operation, args: tuple, kwargs: dict):
-    _check_places(operation, args, kwargs)
+    _check_devices(operation, args, kwargs)
     leaves = tree_leaves((args, kwargs))
     inside = {id(leaf.numbers): leaf for leaf in leaves if isinstance(leaf, DeviceTensor)}
-    asked_for = [leaf.type for leaf in leaves if isinstance(leaf, torch.device)]
+    requested_devices = [leaf.type for leaf in leaves if isinstance(leaf, torch.device)]
     stays = operation._schema.name == "aten::copy_" and not isinstance(args[0], DeviceTensor)
-    found = operation(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
-    if stays or asked_for and asked_for[0] != NAME:
-        return tree_map(lambda value: value.clone() if id(value) in inside else value, found)
+    result = operation(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
+    if stays or requested_devices and requested_devices[0] != NAME:
+        return tree_map(lambda value: value.clone() if id(value) in inside else value, result)
 
     def on_device(value):
         return inside[id(value)] if id(value) in inside else DeviceTensor(value)
 
-    is_view = any(each.alias_info and not each.alias_info.is_write for each in operation._schema.returns)
-    # PyTorch counts the changes of what it was given and of what looks at it together, or of neither
+    is_view = any(returned.alias_info and not returned.alias_info.is_write for returned in operation._schema.returns)
+    # a tensor and its views share a version counter, or neither has one
     with torch.inference_mode(args[0].is_inference() if is_view else torch.is_inference_mode_enabled()):
-        return tree_map_only(torch.Tensor, on_device, found)
+        return tree_map_only(torch.Tensor, on_device, result)
 
 
 def _on_cpu(value):
@@ -84,8 +85,11 @@ def _on_cpu(value):
     return torch.device("cpu") if isinstance(value, torch.device) and value.type == NAME else value
 
 
-def _check_places(operation, args: tuple, kwargs: dict):
-    """CUDA's rules: all tensors on the device, but for a copy's other end, single numbers, and indices on the CPU."""
+def _check_devices(operation, args: tuple, kwargs: dict):
+    """Raise RuntimeError for tensors on different devices, by CUDA's rules.
+
+    Allowed are a copy's other end, single numbers, and indices on the CPU.
+    """
     if operation in _COPIES:
         return
     if operation._schema.name in _INDEXING:

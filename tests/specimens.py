@@ -1,4 +1,4 @@
-"""One small model of each kind that the explorer shows, and their captured runs: shared, not to be changed."""
+"""One small model of each kind that the explorer supports, and their captured runs: shared, not to be changed."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention, parse_edits
-from explorer.tracing.capture import capture, offered
-from explorer.tracing.models import offer
+from explorer.state.interventions import Intervention, parse_interventions
+from explorer.tracing.capture import capture, make_services
+from explorer.tracing.model_registry import register_services
 from explorer.tracing.trace import Trace
-from explorer.tracing.training import Training
+from explorer.tracing.training_history import TrainingHistory
 from model.config import ModelConfig
 from model.rope_scaling import RopeScaling
 from model.tokenizer import Tokenizer
@@ -33,7 +33,7 @@ STORIES = DATA / "stories260K" / "stories260K.bin"  # a real one, made elsewhere
 TIED = {"tie_embeddings": True, "scale_embeddings": True}
 SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
 YARN = RopeScaling(kind="yarn", factor=4, high_frequency_factor=8, original_context_length=64, attention_factor=1.2)
-# Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
+# Tests of every kind of model run once for each of these; a new kind is a new line.
 STYLES = {
     "rope": {},
     "none": {"position": "none", "ffn": "relu2"},
@@ -54,8 +54,8 @@ STYLES = {
 }
 CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]
-# Changes that each model's kind of positions allows, at any length; a head is silenced in all of them.
-POSITION_EDITS = {
+# Interventions that each model's kind of positions allows, at any length; a head is ablated in all of them.
+POSITION_INTERVENTIONS = {
     "rope": "rope.angles*shift*3~rope.angles*base*500",
     "sinusoidal": "position_embed*shift*3",
     "learned": "position_embed*scale*0.5",
@@ -64,7 +64,7 @@ POSITION_EDITS = {
 
 
 # Changes all along the stream, of the whole of its values and of one dimension, that any model allows.
-STREAM_EDITS = "~".join(
+STREAM_INTERVENTIONS = "~".join(
     (
         "embed.1*scale*2",
         "blocks.0.attn_norm*scale*2",
@@ -82,7 +82,7 @@ STREAM_EDITS = "~".join(
 )
 
 # Changes of every kind that any model allows, all along the stream and inside its sublayers.
-KINDS_EDITS = "~".join(
+ALL_KINDS_INTERVENTIONS = "~".join(
     (
         "embed@2-*add*unembed.17-3*0.4",
         "blocks.0.attn_norm*norm*none",
@@ -106,12 +106,12 @@ KINDS_EDITS = "~".join(
 
 @cache
 def tokenizer() -> Tokenizer:
-    """The 256 bytes, 43 merges learnt from `SENTENCES`, and the end-of-text token."""
+    """Return a tokenizer of the 256 bytes, 43 merges learnt from `SENTENCES`, and the end-of-text token."""
     return Tokenizer.load(DATA / "tiny.tiktoken")
 
 
 def config() -> ModelConfig:
-    """Every size different from every other, so that no two axes can be confused."""
+    """Return a config in which every size differs from every other, so that no two axes can be confused."""
     return ModelConfig.llama_style(
         vocab_size=tokenizer().vocab_size, context_length=32, d_model=24, num_layers=2, num_heads=3, d_ff=40
     )
@@ -119,7 +119,7 @@ def config() -> ModelConfig:
 
 @cache
 def models() -> dict[str, TransformerLM]:
-    """A model of each style."""
+    """Return a model of each style."""
     lms = {}
     for style, choices in STYLES.items():
         torch.manual_seed(sum(style.encode()))
@@ -127,14 +127,16 @@ def models() -> dict[str, TransformerLM]:
         for parameter in lm.parameters():
             if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
                 torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
-    for style, known in TRAINED.items():
-        know_training(lms[style], known, partial(_at_step, lms[style].config))
+    for style, history in TRAINED.items():
+        set_training_history(lms[style], history, partial(_capture_at_step, lms[style].config))
     return {style: lm.requires_grad_(False) for style, lm in lms.items()}
 
 
-def know_training(lm: TransformerLM, training: Training, read: Callable[..., tuple[TransformerLM, Trace]]):
-    """Have traces of the model know how it came about; `read` is as an `Offer` has it."""
-    offer(lm, lambda lm: replace(offered(lm), training=training, read=read))
+def set_training_history(
+    lm: TransformerLM, training: TrainingHistory, capture_step: Callable[..., tuple[TransformerLM, Trace]]
+):
+    """Attach a training history to a model's traces; `capture_step` is the callback that runs it at another step."""
+    register_services(lm, lambda lm: replace(make_services(lm), training=training, read=capture_step))
 
 
 STEPS = (0, 8, 64)
@@ -147,19 +149,19 @@ SCORES = {
 }
 
 
-def training(checkpoint: str, steps: Iterable[int] = STEPS, **record: list[float]) -> Training:
-    """Of a model that was kept at some steps, or of one whose name says no step."""
+def training_history(checkpoint: str, steps: Iterable[int] = STEPS, **record: list[float]) -> TrainingHistory:
+    """Return the history of a model with checkpoints at some steps, or of one whose name has no step."""
     model, slash, _step = checkpoint.partition("/")
-    kept = {step: f"{model}/step-{step:06d}" for step in steps} if slash else {}
-    return Training(checkpoint, kept, {name: np.array(values, float) for name, values in record.items()})
+    checkpoints = {step: f"{model}/step-{step:06d}" for step in steps} if slash else {}
+    return TrainingHistory(checkpoint, checkpoints, {name: np.array(values, float) for name, values in record.items()})
 
 
-# Of some styles it is known how they came about: kept on the way, with a record or without, or with a record alone.
+# Styles with a training history: checkpoints with or without a record of losses, or a record alone.
 TRAINED = {
-    "rope": training("rope/step-000008", **RECORD, **SCORES),
-    "gpt": training("gpt/step-000064", **RECORD, **SCORES),
-    "none": training("none/step-000000"),
-    "learned": training("learned", **RECORD),
+    "rope": training_history("rope/step-000008", **RECORD, **SCORES),
+    "gpt": training_history("gpt/step-000064", **RECORD, **SCORES),
+    "none": training_history("none/step-000000"),
+    "learned": training_history("learned", **RECORD),
 }
 
 
@@ -167,58 +169,63 @@ TRAINED = {
 def _model_at_step(config: ModelConfig, checkpoint: str) -> TransformerLM:
     torch.manual_seed(sum(checkpoint.encode()))
     lm = TransformerLM(config).eval().requires_grad_(False)
-    know_training(lm, training(checkpoint), partial(_at_step, config))
+    set_training_history(lm, training_history(checkpoint), partial(_capture_at_step, config))
     return lm
 
 
 @cache
-def _at_step(
+def _capture_at_step(
     config: ModelConfig, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...]
 ) -> tuple[TransformerLM, Trace]:
-    """The model at another step of its training, and what it computes."""
+    """Return the model at another step of its training, and its trace."""
     lm = _model_at_step(config, checkpoint)
     return lm, capture(lm, token_ids, edits, tokenizer=tokenizer())
 
 
 @cache
-def trace_of(style: str, length: int = 12) -> Trace:
-    """The run of a style's model over the first tokens of `TEXT`."""
+def capture_style(style: str, length: int = 12) -> Trace:
+    """Return the run of a style's model over the first tokens of `TEXT`."""
     return capture(models()[style], tokenizer().encode(TEXT)[:length], tokenizer=tokenizer())
 
 
 @cache
-def edited_trace_of(style: str, length: int = 12) -> Trace:
-    """The same run with edits, and with what `trace_of` gives as its baseline."""
+def capture_edited_style(style: str, length: int = 12) -> Trace:
+    """Return that run with interventions on the positions and a head, and the run of `capture_style` as baseline."""
     position = models()[style].config.position
-    return _edited(style, length, f"{POSITION_EDITS[position]}~blocks.1.attn.z.1*zero")
+    return _capture_edited(style, length, f"{POSITION_INTERVENTIONS[position]}~blocks.1.attn.z.1*zero")
 
 
 @cache
-def stream_edited_trace_of(style: str, length: int = 12) -> Trace:
-    """Likewise, with edits all along the stream."""
-    return _edited(style, length, STREAM_EDITS)
+def capture_stream_edited_style(style: str, length: int = 12) -> Trace:
+    """Return that run with interventions all along the stream, and the run of `capture_style` as baseline."""
+    return _capture_edited(style, length, STREAM_INTERVENTIONS)
 
 
 @cache
-def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
-    """Likewise, with edits of every kind."""
+def capture_all_kinds_edited_style(style: str, length: int = 12) -> Trace:
+    """Return that run with interventions of every kind, and the run of `capture_style` as baseline."""
     other = "rmsnorm" if models()[style].config.norm == "layernorm" else "layernorm"
-    return _edited(style, length, KINDS_EDITS.format(other=other))
+    return _capture_edited(style, length, ALL_KINDS_INTERVENTIONS.format(other=other))
 
 
-def known_edits(lm: TransformerLM, text: str) -> list[Intervention]:
-    """Those of some edits that the model has the values for: some kinds of blocks have fewer."""
+def applicable_interventions(lm: TransformerLM, text: str) -> list[Intervention]:
+    """Return the interventions that the model has the values for: some kinds of blocks have fewer."""
 
-    def can_be(edit: Intervention) -> bool:
+    def is_applicable(intervention: Intervention) -> bool:
         with suppress(UserError):
-            edit.check(lm.config, lm.taps)
+            intervention.check(lm.config, lm.taps)
             return True
         return False
 
-    return list(filter(can_be, parse_edits(text)))
+    return list(filter(is_applicable, parse_interventions(text)))
 
 
-def _edited(style: str, length: int, edits: str) -> Trace:
-    baseline = trace_of(style, length)
-    changed = capture(models()[style], baseline.token_ids, known_edits(models()[style], edits), tokenizer=tokenizer())
-    return replace(changed, baseline=baseline)
+def _capture_edited(style: str, length: int, interventions: str) -> Trace:
+    baseline = capture_style(style, length)
+    edited = capture(
+        models()[style],
+        baseline.token_ids,
+        applicable_interventions(models()[style], interventions),
+        tokenizer=tokenizer(),
+    )
+    return replace(edited, baseline=baseline)

@@ -1,4 +1,4 @@
-"""A model as nanoGPT writes it."""
+"""Model as nanoGPT implements it."""
 
 import math
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x):
         B, T, C = x.size()
         q, k, v = self.c_attn(x).split(self.n_embd, dim=2)
-        q, k, v = (each.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for each in (q, k, v))
+        q, k, v = (projected.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for projected in (q, k, v))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C))
 
@@ -103,11 +103,11 @@ def gpt(bias=True, seed=0):
     return GPT(GPTConfig(block_size=32, vocab_size=61, n_layer=2, n_head=3, n_embd=24, bias=bias))
 
 
-def llama(seed=0, **changed):
-    """Hugging Face's."""
+def llama(seed=0, **options):
+    """Return a random Hugging Face Llama model."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
     sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3}
     more = {"vocab_size": 61, "max_position_embeddings": 64, "initializer_range": 0.2, "rms_norm_eps": 1e-6}
-    return LlamaForCausalLM(LlamaConfig(**sizes | more | changed)).eval()
+    return LlamaForCausalLM(LlamaConfig(**sizes | more | options)).eval()

@@ -1,4 +1,4 @@
-"""A model in named steps, each of which can have a bug: left out, its sign flipped, applied twice, and so on."""
+"""Model in named steps, each of which can have a bug: left out, its sign flipped, applied twice, and so on."""
 
 import math
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ class Bug:
     layer: int | None = None
 
 
-class Steps(nn.Module):
-    """A part of the model that knows which of its steps has a bug."""
+class BuggyModule(nn.Module):
+    """Module that knows which of its steps has a bug."""
 
     def __init__(self, bug: Bug, layer: int | None = None):
         super().__init__()
         self.bug, self.layer = bug, layer
 
     def has(self, step: str, *kinds: str) -> bool:
-        """Whether a step has a bug of one of the kinds, or of any, in this layer."""
+        """Return whether a step has a bug of one of the kinds (of any, if none is given) in this layer."""
         is_here = self.layer is None or self.bug.layer in (None, self.layer)
         return is_here and self.bug.step == step and (not kinds or self.bug.kind in kinds)
 
@@ -56,7 +56,7 @@ class Steps(nn.Module):
         return function(x, *more)
 
     def add(self, step: str, x, y):
-        """The sum of the stream and what is added to it."""
+        """Return the sum of the stream and an update, with the step's bug."""
         if self.has(step, "nothing added"):
             return x
         if self.has(step, LEFT_OUT):
@@ -84,60 +84,60 @@ class Linear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-class Norm(Steps):
+class Norm(BuggyModule):
     def __init__(self, name: str, config: ModelConfig, bug: Bug, layer: int | None = None):
         super().__init__(bug, layer)
         self.name, self.eps, self.has_mean = name, config.norm_eps, config.norm == "layernorm"
         self.weight = nn.Parameter(torch.rand(config.d_model) + 0.5)
         self.bias = nn.Parameter(torch.randn(config.d_model) / 3) if self.has_mean else None
 
-    def step(self, piece: str) -> str:
-        return f"{self.name} {piece}"
+    def step_name(self, part_name: str) -> str:
+        return f"{self.name} {part_name}"
 
     def forward(self, x):
         gain, shift = self.weight, self.bias
         if self.has_mean:
-            if self.has(self.step("mean"), FLIPPED):
+            if self.has(self.step_name("mean"), FLIPPED):
                 x = x + x.mean(-1, keepdim=True)
-            elif not self.has(self.step("mean"), LEFT_OUT):
+            elif not self.has(self.step_name("mean"), LEFT_OUT):
                 x = x - x.mean(-1, keepdim=True)
         y = x / self.root(x)
-        if self.has(self.step("gain"), "before the division"):
+        if self.has(self.step_name("gain"), "before the division"):
             return x * gain / self.root(x * gain) + (0 if shift is None else shift)
-        if self.has(self.step("shift"), "before the gain"):
+        if self.has(self.step_name("shift"), "before the gain"):
             return (y + shift) * gain
-        y = self.do(self.step("gain"), lambda y: y * gain, y)
-        if shift is None or self.has(self.step("shift"), LEFT_OUT):
+        y = self.do(self.step_name("gain"), lambda y: y * gain, y)
+        if shift is None or self.has(self.step_name("shift"), LEFT_OUT):
             return y
-        if self.has(self.step("shift"), FLIPPED):
+        if self.has(self.step_name("shift"), FLIPPED):
             return y - shift
-        return y + shift * (2 if self.has(self.step("shift"), TWICE) else 1)
+        return y + shift * (2 if self.has(self.step_name("shift"), TWICE) else 1)
 
     def root(self, x):
         eps, mean = self.eps, x.square().mean(-1, keepdim=True)
-        if self.has(self.step("epsilon"), "outside the root"):
+        if self.has(self.step_name("epsilon"), "outside the root"):
             return mean.sqrt() + eps
-        if self.has(self.step("epsilon"), "outside the reciprocal root"):
+        if self.has(self.step_name("epsilon"), "outside the reciprocal root"):
             return 1 / (mean.rsqrt() + eps)
-        if self.has(self.step("epsilon"), LEFT_OUT):
+        if self.has(self.step_name("epsilon"), LEFT_OUT):
             eps = 0.0
-        if self.has(self.step("epsilon"), TWICE):
+        if self.has(self.step_name("epsilon"), TWICE):
             eps = 2 * eps
-        if self.has(self.step("epsilon"), FLIPPED):
+        if self.has(self.step_name("epsilon"), FLIPPED):
             eps = -eps
-        if self.has(self.step("mean square"), LEFT_OUT):
+        if self.has(self.step_name("mean square"), LEFT_OUT):
             mean = x.square().sum(-1, keepdim=True)
-        if self.has(self.step("division"), LEFT_OUT):
+        if self.has(self.step_name("division"), LEFT_OUT):
             return torch.ones_like(mean)
-        if self.has(self.step("division"), TWICE):
+        if self.has(self.step_name("division"), TWICE):
             return mean + eps
-        if self.has(self.step("division"), "multiplies"):
+        if self.has(self.step_name("division"), "multiplies"):
             return (mean + eps).rsqrt()
-        root = mean + eps if self.has(self.step("root"), LEFT_OUT) else (mean + eps).sqrt()
-        return root.sqrt() if self.has(self.step("root"), TWICE) else root
+        root = mean + eps if self.has(self.step_name("root"), LEFT_OUT) else (mean + eps).sqrt()
+        return root.sqrt() if self.has(self.step_name("root"), TWICE) else root
 
 
-class Attention(Steps):
+class Attention(BuggyModule):
     def __init__(self, config: ModelConfig, bug: Bug, layer: int):
         super().__init__(bug, layer)
         self.config, (h, g, d) = config, (config.num_heads, config.kv_heads, config.d_head)
@@ -149,20 +149,20 @@ class Attention(Steps):
         self.others: tuple[Attention, ...] = ()  # of all layers
 
     def map(self, name: str):
-        """The map of that name, or its neighbour's."""
+        """Return the linear map of a name, or another in its place, with the bug."""
         if self.has(name, "of another layer"):
             return getattr(self.others[(self.layer + 1) % len(self.others)], name)
         if self.has(name) and self.bug.kind.endswith("'s weight"):
             return getattr(self, self.bug.kind.removesuffix("'s weight"))
         if self.has(name, "transposed"):
-            own = getattr(self, name)
-            return lambda x: F.linear(x, own.weight.T, own.bias)
+            weight_map = getattr(self, name)
+            return lambda x: F.linear(x, weight_map.weight.T, weight_map.bias)
         if self.has(name, "bias left out", "bias subtracted", "bias twice"):
-            own, times = (
+            weight_map, factor = (
                 getattr(self, name),
                 {"bias left out": 0, "bias subtracted": -1, "bias twice": 2}[self.bug.kind],
             )
-            return lambda x: F.linear(x, own.weight) + times * own.bias
+            return lambda x: F.linear(x, weight_map.weight) + factor * weight_map.bias
         return getattr(self, name)
 
     def split(self, x, heads):
@@ -183,23 +183,23 @@ class Attention(Steps):
             return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
         return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
 
-    def turned(self, step, x):
-        for each in (step, "rope"):
-            if self.has(each, LEFT_OUT):
+    def apply_rope(self, step, x):
+        for step_name in (step, "rope"):
+            if self.has(step_name, LEFT_OUT):
                 return x
-            if self.has(each, FLIPPED):
+            if self.has(step_name, FLIPPED):
                 return -self.rotate(x)
-            if self.has(each, "minus the angle"):
+            if self.has(step_name, "minus the angle"):
                 return self.rotate(x, -1)
-            if self.has(each, TWICE):
+            if self.has(step_name, TWICE):
                 return self.rotate(self.rotate(x))
-            if self.has(each, "from position 1"):
+            if self.has(step_name, "from position 1"):
                 return self.rotate(x, first=1)
-            if self.has(each, "another base"):
+            if self.has(step_name, "another base"):
                 return self.rotate(x, base=500000.0)
         return self.rotate(x)
 
-    def scaled(self, scores):
+    def scale(self, scores):
         if self.has("scale", "after the softmax"):
             return scores
         return self.do("scale", lambda scores: scores / math.sqrt(self.config.d_head), scores)
@@ -213,8 +213,8 @@ class Attention(Steps):
             allowed = allowed.T
         if self.has("mask", "sees the next"):
             allowed = torch.ones(length, length).tril(1).bool()
-        over = -2 if self.has("softmax", "over queries") else 0 if self.has("softmax", "over heads") else -1
-        soften = partial(torch.softmax, dim=over)
+        dim = -2 if self.has("softmax", "over queries") else 0 if self.has("softmax", "over heads") else -1
+        soften = partial(torch.softmax, dim=dim)
         if self.has("softmax", "scores flipped"):
             scores = -scores
         if self.has("mask", "after the softmax"):
@@ -231,7 +231,7 @@ class Attention(Steps):
             pattern = pattern / math.sqrt(self.config.d_head)
         return -pattern if self.has("softmax", FLIPPED) else pattern
 
-    def fetched(self, pattern, v):
+    def weighted_sum(self, pattern, v):
         if self.has("sum", LEFT_OUT):
             return v
         if self.has("sum", TWICE):
@@ -266,7 +266,7 @@ class Attention(Steps):
         if self.has("rope", "on values, not keys"):
             q, v = self.rotate(q), self.rotate(v)
         elif c.position == "rope" and not self.has("rope", "before the split", "on the embeddings"):
-            q, k = self.turned("rope of q", q), self.turned("rope of k", k)
+            q, k = self.apply_rope("rope of q", q), self.apply_rope("rope of k", k)
             if self.has("rope", "on values, too"):
                 v = self.rotate(v)
         if c.kv_heads < c.num_heads:
@@ -274,8 +274,8 @@ class Attention(Steps):
             k, v = (
                 y.repeat(times, 1, 1) if self.has("sharing", "tiled") else y.repeat_interleave(times, 0) for y in (k, v)
             )
-        pattern = self.pattern(self.scaled(q @ k.transpose(-1, -2)))
-        z = self.fetched(pattern, v)
+        pattern = self.pattern(self.scale(q @ k.transpose(-1, -2)))
+        z = self.weighted_sum(pattern, v)
         if self.has("merge", "without transposing"):
             z = z.reshape(z.shape[1], -1)
         elif self.has("merge", "interleaved"):
@@ -287,7 +287,7 @@ class Attention(Steps):
         return self.do("o_proj", self.map("o_proj"), z)[None]
 
 
-class FeedForward(Steps):
+class FeedForward(BuggyModule):
     def __init__(self, config: ModelConfig, bug: Bug, layer: int):
         super().__init__(bug, layer)
         self.gated = config.is_gated
@@ -335,7 +335,7 @@ class FeedForward(Steps):
         return active + up if self.has("product", "added") else active * up
 
 
-class Block(Steps):
+class Block(BuggyModule):
     def __init__(self, config: ModelConfig, bug: Bug, layer: int):
         super().__init__(bug, layer)
         self.attn_norm, self.ffn_norm = (Norm(name, config, bug, layer) for name in ("attn_norm", "ffn_norm"))
@@ -344,7 +344,7 @@ class Block(Steps):
 
     map = Attention.map
 
-    def normed(self, name, x):
+    def apply_norm(self, name, x):
         return self.do(name, self.map(name), x)
 
     def attend(self, x, stream):
@@ -362,25 +362,25 @@ class Block(Steps):
     def forward(self, x):
         if self.has("block", LEFT_OUT):
             return x
-        y = self.once(x)
+        y = self.compute(x)
         if self.has("block", TWICE):
-            y = self.once(y)
+            y = self.compute(y)
         return -y if self.has("block", FLIPPED) else y
 
-    def once(self, x):
+    def compute(self, x):
         if self.has("block", "sublayers in the other order"):
             y = x + self.ffn(self.ffn_norm(x))
             return y + self.attn(self.attn_norm(y), y)
         if self.has("block", "parallel sublayers"):
             return x + self.attn(self.attn_norm(x), x) + self.ffn(self.ffn_norm(x))
-        middle = self.attended(x)
+        middle = self.after_attention(x)
         if self.has("feed-forward", LEFT_OUT):
             return middle
         if self.has("ffn_norm", "after the sublayer"):
             return middle + self.ffn_norm(self.ffn(middle))
         if self.has("ffn_norm", "after the addition"):
             return self.ffn_norm(middle + self.ffn(middle))
-        read = self.normed("ffn_norm", middle)
+        read = self.apply_norm("ffn_norm", middle)
         if self.has("ffn residual", "of the normalised stream"):
             middle = read
         if self.has("ffn residual", "of the block's input"):
@@ -389,14 +389,14 @@ class Block(Steps):
             return self.ffn(read + middle)
         return self.add("ffn residual", middle, self.feed(read))
 
-    def attended(self, x):
+    def after_attention(self, x):
         if self.has("attention", LEFT_OUT):
             return x
         if self.has("attn_norm", "after the sublayer"):
             return x + self.attn_norm(self.attn(x, x))
         if self.has("attn_norm", "after the addition"):
             return self.attn_norm(x + self.attn(x, x))
-        read = self.normed("attn_norm", x)
+        read = self.apply_norm("attn_norm", x)
         if self.has("o_proj", "after the residual"):
             return self.attn(read, x)
         if self.has("attn residual", "of the normalised stream"):
@@ -404,8 +404,8 @@ class Block(Steps):
         return self.add("attn residual", x, self.attend(read, x))
 
 
-class StepLM(Steps):
-    """The model; `bug` is the only thing wrong with it."""
+class StepLM(BuggyModule):
+    """Model whose only bug is `bug`."""
 
     def __init__(self, config: ModelConfig, bug: Bug = Bug()):
         super().__init__(bug)
@@ -414,15 +414,15 @@ class StepLM(Steps):
         self.blocks = nn.ModuleList(Block(config, bug, layer) for layer in range(config.num_layers))
         for block in self.blocks:
             block.others = tuple(self.blocks)
-            block.attn.others = tuple(each.attn for each in self.blocks)
-            block.ffn.others = tuple(each.ffn for each in self.blocks)
+            block.attn.others = tuple(other.attn for other in self.blocks)
+            block.ffn.others = tuple(other.ffn for other in self.blocks)
         self.final_norm = Norm("final_norm", config, bug)
         self.lm_head = Linear(config.d_model, config.vocab_size, False)
         if config.tie_embeddings:
             self.lm_head.weight = self.token_embedding.weight
         self.register_buffer("positions", sinusoids(config.context_length, config.d_model), persistent=False)
 
-    def embedded(self, token_ids):
+    def embed(self, token_ids):
         c = self.config
         x = self.token_embedding(token_ids)
         if self.has("embedding", FLIPPED, TWICE):
@@ -447,7 +447,7 @@ class StepLM(Steps):
         return self.final_norm(x) if self.has("final_norm", "before the blocks") else x
 
     def forward(self, token_ids):
-        x = self.embedded(token_ids)
+        x = self.embed(token_ids)
         blocks = list(self.blocks)
         if self.has("blocks", "in reverse order"):
             blocks = blocks[::-1]
@@ -475,13 +475,13 @@ def sinusoids(length: int, width: int):
 
 
 def catalogue(config: ModelConfig) -> list[Bug]:
-    """Every bug that a model of a config can have: of all layers."""
+    """Return every bug that a model of a config can have, in all layers."""
     rope, gated, biased = config.position == "rope", config.is_gated, config.bias
     grouped, tied, centred = config.kv_heads < config.num_heads, config.tie_embeddings, config.norm == "layernorm"
-    found: list[Bug] = []
+    bugs: list[Bug] = []
 
     def plant(step: str, tap: str, *kinds: str) -> None:
-        found.extend(Bug(step, kind, tap) for kind in kinds)
+        bugs.extend(Bug(step, kind, tap) for kind in kinds)
 
     plant("embedding", "embed", FLIPPED, TWICE, *["lm_head's weight"] * (not tied))
     if config.scale_embeddings:
@@ -522,9 +522,9 @@ def catalogue(config: ModelConfig) -> list[Bug]:
         plant("projections", "blocks.*.attn.scores", "q and k swapped")  # the scores are those of the other order
     plant("split", "blocks.*.attn.q", "without transposing", "interleaved")
     if rope:
-        each = LEFT_OUT, FLIPPED, "minus the angle", TWICE, "from position 1", "another base"
-        plant("rope of q", "blocks.*.attn.q_rot", *each)
-        plant("rope of k", "blocks.*.attn.k_rot", *each)
+        rope_kinds = LEFT_OUT, FLIPPED, "minus the angle", TWICE, "from position 1", "another base"
+        plant("rope of q", "blocks.*.attn.q_rot", *rope_kinds)
+        plant("rope of k", "blocks.*.attn.k_rot", *rope_kinds)
         plant("rope", "blocks.*.attn.q_rot", LEFT_OUT, "minus the angle", TWICE, "from position 1", "another base")
         plant("rope", "blocks.*.attn.q_rot", "other pairs", "before the split")
         plant("rope", "blocks.*.attn.z", "on values, too")
@@ -567,4 +567,4 @@ def catalogue(config: ModelConfig) -> list[Bug]:
     plant("blocks", "blocks.0.resid_pre", "in reverse order")
     plant("blocks", "blocks.1.resid_pre", "the first for all")
     plant("lm_head", "logits", FLIPPED, "softmaxed", *["token_embedding's weight"] * (not tied))
-    return found
+    return bugs

@@ -1,4 +1,4 @@
-"""The command line."""
+"""Command line of the app."""
 
 import os
 import signal
@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from app import main
-from explorer.options import hub_names, limits, parse_arguments
+from explorer.options import allowed_hub_models, parse_arguments, user_limits
+from explorer.state.generation_settings import RANGES
 from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS
-from explorer.state.settings import RANGES
-from explorer.tracing.offered_models import ANY_NAME
+from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.workers.worker import Worker
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
-    allowed = limits(parse_arguments([]))
+    allowed = user_limits(parse_arguments([]))
     assert allowed == NO_LIMITS and (allowed.tokens, allowed.seconds) == (RANGES["max_new_tokens"][1], float("inf"))
 
 
 def test_a_public_server_may_be_limited():
-    allowed = limits(parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5"]))
+    allowed = user_limits(parse_arguments(["--max-new-tokens", "40", "--max-seconds", "5"]))
     assert allowed == replace(NO_LIMITS, tokens=40, seconds=5)
 
 
@@ -33,18 +33,18 @@ def test_a_public_server_may_be_limited():
     [
         (["--public"], {}, PUBLIC_LIMITS),
         ([], {"SPACE_ID": "somebody/explorer"}, PUBLIC_LIMITS),
-        (["--public", "--most-new-tokens", "9999"], {}, replace(PUBLIC_LIMITS, tokens=NO_LIMITS.tokens)),
-        (["--public", "--most-seconds", "3"], {}, replace(PUBLIC_LIMITS, seconds=3)),
+        (["--public", "--max-new-tokens", "9999"], {}, replace(PUBLIC_LIMITS, tokens=NO_LIMITS.tokens)),
+        (["--public", "--max-seconds", "3"], {}, replace(PUBLIC_LIMITS, seconds=3)),
     ],
 )
 def test_a_public_server_is_limited_by_itself(monkeypatch, arguments, environment, allowed):
     monkeypatch.delenv("SPACE_ID", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert limits(parse_arguments(arguments)) == allowed
+    assert user_limits(parse_arguments(arguments)) == allowed
 
 
-@pytest.mark.parametrize("argument", ["--most-new-tokens", "--most-seconds"])
+@pytest.mark.parametrize("argument", ["--max-new-tokens", "--max-seconds"])
 @pytest.mark.parametrize("value", ["0", "-3", "many"])
 def test_a_limit_is_one_or_more(argument, value, capsys):
     with pytest.raises(SystemExit):
@@ -70,7 +70,7 @@ def test_a_size_that_is_none_is_told(value, told, capsys):
 
 def test_memory_of_devices_is_of_a_map(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["app.py", "--max-memory", "cpu=2GiB"])
-    with pytest.raises(SystemExit, match="--max-memory says what --device-map auto may take"):
+    with pytest.raises(SystemExit, match="--max-memory needs --device-map auto"):
         main()
 
 
@@ -101,18 +101,18 @@ def test_visitors_open_any_model_only_where_nobody_else_is_served(monkeypatch, a
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert hub_names(parse_arguments(arguments)) == names
+    assert allowed_hub_models(parse_arguments(arguments)) == names
 
 
 def test_workers_are_a_number_or_places():
     assert parse_arguments([]).workers == 1 and parse_arguments(["--workers", "3"]).workers == 3
-    places = parse_arguments(["--workers", "explorer-0.workers:7860, 10.0.0.7:80"]).workers
-    assert places == [("explorer-0.workers", 7860), ("10.0.0.7", 80)]
+    workers = parse_arguments(["--workers", "explorer-0.workers:7860, 10.0.0.7:80"]).workers
+    assert workers == [("explorer-0.workers", 7860), ("10.0.0.7", 80)]
 
 
 @pytest.fixture
 def served_from(monkeypatch) -> list:
-    """What `main` would have served from: workers, host and port."""
+    """List of what `main` would have served: workers, host and port."""
     served = []
     monkeypatch.setattr("app.serve", lambda *given: served.extend(given))
     for name in ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_ROOT_PATH", "PORT"):
@@ -129,23 +129,23 @@ def test_so_many_processes_are_started_as_are_said_and_share_a_file(monkeypatch,
     assert [(worker.number, worker.path) for worker in workers] == [(n, f"/explorer/w{n}") for n in range(3)]
     (command,) = {tuple(worker.command) for worker in workers}
     options = parse_arguments(list(command[2:]))
-    assert options.shared.startswith("file:") and Path(options.shared.removeprefix("file:")).parent.is_dir()
+    assert options.store.startswith("file:") and Path(options.store.removeprefix("file:")).parent.is_dir()
     assert options.no_open and options.allowed_hosts == ["0.0.0.0"]
 
 
 def test_processes_share_what_is_said(monkeypatch, served_from, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--shared", f"file:{tmp_path}/kept.db"])
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--store", f"file:{tmp_path}/kept.db"])
     main()
-    assert parse_arguments(served_from[0][0].command[2:]).shared == f"file:{tmp_path}/kept.db"
+    assert parse_arguments(served_from[0][0].command[2:]).store == f"file:{tmp_path}/kept.db"
     assert (tmp_path / "kept.db").exists()  # before any of them is started
 
 
 def test_a_front_of_others_starts_none_of_its_own(monkeypatch, served_from):
-    places = "worker-0.workers:7860,worker-1.workers:7861"
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", places])
+    worker_list = "worker-0.workers:7860,worker-1.workers:7861"
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", worker_list])
     main()
     workers, host, port = served_from
-    assert [(type(each), each.number, each.host, each.port) for each in workers] == [
+    assert [(type(worker), worker.number, worker.host, worker.port) for worker in workers] == [
         (Worker, 0, "worker-0.workers", 7860),
         (Worker, 1, "worker-1.workers", 7861),
     ]
@@ -159,10 +159,10 @@ def test_a_front_of_others_starts_none_of_its_own(monkeypatch, served_from):
         (["--workers", "-2"], "must be 1 or more"),
         (["--workers", "lab.example"], "must be a number, or HOST:PORT"),
         (["--workers", "a:1,:2"], "must be a number, or HOST:PORT"),
-        (["--workers", "2", "--share"], "leave --workers out"),
-        (["--workers", "a:1", "--share"], "leave --workers out"),
-        (["--shared", "http://a"], "must be redis://host, rediss://host or file:PATH"),
-        (["--shared", "redis://"], "must be redis://host, rediss://host or file:PATH"),
+        (["--workers", "2", "--share"], "remove --workers"),
+        (["--workers", "a:1", "--share"], "remove --workers"),
+        (["--store", "http://a"], "must be redis://host, rediss://host or file:PATH"),
+        (["--store", "redis://"], "must be redis://host, rediss://host or file:PATH"),
     ],
 )
 def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
@@ -173,9 +173,9 @@ def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
 
 @pytest.mark.parametrize("more", [[], ["--workers", "2"]])
 def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch, more):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--shared", "redis://127.0.0.1", *more])
+    monkeypatch.setattr(sys, "argv", ["app.py", "--store", "redis://127.0.0.1", *more])
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(SystemExit, match="error: --shared redis://… takes Python’s package"):
+    with pytest.raises(SystemExit, match="error: --store redis://… needs the Python package"):
         main()
 
 
@@ -196,3 +196,11 @@ def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path):
     server.send_signal(signal.SIGTERM)
     server.wait(timeout=60)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_earlier_names_of_flags_work(capsys):
+    options = parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5", "--shared", "file:a"])
+    assert (options.max_new_tokens, options.max_seconds, options.store) == (40, 5, "file:a")
+    with pytest.raises(SystemExit):
+        parse_arguments(["--help"])
+    assert "--most-" not in capsys.readouterr().out

@@ -6,21 +6,21 @@ import pytest
 import torch
 
 from model.checkpoint import CHECKPOINTS, list_checkpoints, load_checkpoint
-from model.counting import num_parameters
+from model.parameter_counts import num_parameters
 
-MOST_BYTES = 60_000_000
+MAX_BYTES = 60_000_000
 
 every_checkpoint = pytest.mark.parametrize("name", list_checkpoints())
 
 
 def test_all_together_are_small():
-    assert 0 < sum(path.stat().st_size for path in CHECKPOINTS.rglob("*") if path.is_file()) < MOST_BYTES
+    assert 0 < sum(path.stat().st_size for path in CHECKPOINTS.rglob("*") if path.is_file()) < MAX_BYTES
 
 
 @every_checkpoint
 @torch.inference_mode()
 def test_each_loads_and_knows_the_stories_it_was_trained_on(name):
-    """Or, of a series, the later the better; the first is as drawn."""
+    """In a training series later steps know them better; step 0 is untrained."""
     lm, tokenizer = load_checkpoint(name)
     assert num_parameters(lm.config) == sum(parameter.numel() for parameter in lm.parameters())
     ids = torch.tensor([tokenizer.encode("Once upon a time, there was a little girl named Lily.")])

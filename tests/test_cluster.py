@@ -1,4 +1,4 @@
-"""What the guide's manifest says, held against what Kubernetes and this app know."""
+"""Kubernetes manifest of the guide, checked against what Kubernetes and this app support."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from explorer.options import is_public, parse_arguments
-from explorer.web.http.hosts import Hosts
+from explorer.web.http.hosts import AllowedHosts
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parent.parent
@@ -57,30 +57,32 @@ KINDS = {
 }
 
 
-def strange(given: Any, known: Any, place: str = "") -> list[str]:
-    """Where something is that is not known, or of another type."""
-    if isinstance(known, list):
-        each = [strange(one, known[0], f"{place}[{i}]") for i, one in enumerate(given)]
-        return sum(each, []) if isinstance(given, list) and given else [place]
-    if isinstance(known, dict) and isinstance(given, dict):
-        inside = [strange(value, known[name], f"{place}.{name}") for name, value in given.items() if name in known]
-        return [f"{place}.{name}" for name in given if known and name not in known] + sum(inside, [])
-    return [] if isinstance(known, type) and type(given) is known else [place]
+def find_mismatches(spec: Any, schema: Any, path: str = "") -> list[str]:
+    """Return the paths of values that the schema lacks, or that are of another type."""
+    if isinstance(schema, list):
+        mismatches = [find_mismatches(item, schema[0], f"{path}[{i}]") for i, item in enumerate(spec)]
+        return sum(mismatches, []) if isinstance(spec, list) and spec else [path]
+    if isinstance(schema, dict) and isinstance(spec, dict):
+        nested = [
+            find_mismatches(value, schema[name], f"{path}.{name}") for name, value in spec.items() if name in schema
+        ]
+        return [f"{path}.{name}" for name in spec if schema and name not in schema] + sum(nested, [])
+    return [] if isinstance(schema, type) and type(spec) is schema else [path]
 
 
 @pytest.fixture(scope="module")
 def objects() -> dict[str, dict[str, Any]]:
     """kind -> name -> spec."""
-    found = defaultdict(dict)
-    for each in yaml.safe_load_all(MANIFEST.read_text("utf-8")):
-        assert set(each) == {"apiVersion", "kind", "metadata", "spec"} and set(each["metadata"]) <= {
+    specs = defaultdict(dict)
+    for document in yaml.safe_load_all(MANIFEST.read_text("utf-8")):
+        assert set(document) == {"apiVersion", "kind", "metadata", "spec"} and set(document["metadata"]) <= {
             "name",
             "annotations",
         }
-        assert strange(each["spec"], KINDS[each["apiVersion"], each["kind"]]) == []
-        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", each["metadata"]["name"])
-        found[each["kind"]][each["metadata"]["name"]] = each["spec"]
-    return found
+        assert find_mismatches(document["spec"], KINDS[document["apiVersion"], document["kind"]]) == []
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", document["metadata"]["name"])
+        specs[document["kind"]][document["metadata"]["name"]] = document["spec"]
+    return specs
 
 
 @pytest.fixture(scope="module")
@@ -100,37 +102,37 @@ def containers(objects) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_what_is_strange_is_found(given, places):
-    assert strange(given, DEPLOYMENT) == places
+    assert find_mismatches(given, DEPLOYMENT) == places
 
 
 def test_services_lead_to_ports_that_there_are(objects, containers):
     labels = {name: {"app": name} for name in containers}
     for name, service in objects["Service"].items():
-        (pod,) = [pod for pod, said in labels.items() if said == service["selector"]]
-        (port,), (theirs,) = service["ports"], containers[pod]["ports"]
-        assert port["name"] == theirs["name"], name
-        assert port.get("targetPort", port["port"]) in (theirs["name"], theirs["containerPort"])
+        (pod,) = [pod for pod, pod_labels in labels.items() if pod_labels == service["selector"]]
+        (port,), (container_port,) = service["ports"], containers[pod]["ports"]
+        assert port["name"] == container_port["name"], name
+        assert port.get("targetPort", port["port"]) in (container_port["name"], container_port["containerPort"])
     (rule,) = objects["Ingress"]["explorer"]["rules"]
     (path,) = rule["http"]["paths"]
-    to = path["backend"]["service"]
-    assert objects["Service"][to["name"]]["ports"][0]["name"] == to["port"]["name"]
+    target = path["backend"]["service"]
+    assert objects["Service"][target["name"]]["ports"][0]["name"] == target["port"]["name"]
 
 
 def test_the_image_runs_as_its_dockerfile_says(objects, containers):
-    said = dict(re.findall(r"^(\w+) (.+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE))
-    assert json.loads(said["ENTRYPOINT"]) == ["python", "app.py"]
+    instructions = dict(re.findall(r"^(\w+) (.+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE))
+    assert json.loads(instructions["ENTRYPOINT"]) == ["python", "app.py"]
     for name in ("worker", "front"):
         (port,) = containers[name]["ports"]
-        assert str(port["containerPort"]) == said["EXPOSE"]
+        assert str(port["containerPort"]) == instructions["EXPOSE"]
         pod = (objects["StatefulSet"] | objects["Deployment"])[name]["template"]["spec"]
-        assert str(pod["securityContext"]["runAsUser"]) == said["USER"]
+        assert str(pod["securityContext"]["runAsUser"]) == instructions["USER"]
         assert containers[name]["securityContext"]["readOnlyRootFilesystem"]
-        assert [mount["mountPath"] for mount in containers[name]["volumeMounts"]] == ["/tmp"] and "HOME=/tmp" in said[
-            "ENV"
-        ]
+        assert [mount["mountPath"] for mount in containers[name]["volumeMounts"]] == [
+            "/tmp"
+        ] and "HOME=/tmp" in instructions["ENV"]
         for probe in (value for key, value in containers[name].items() if key.endswith("Probe")):
             assert (probe["httpGet"]["path"], probe["httpGet"]["port"]) == ("/health", port["name"])
-    assert Hosts.of_this_machine("0.0.0.0").have("10.1.2.3:7860")  # as probes ask
+    assert AllowedHosts.for_this_machine("0.0.0.0").allows("10.1.2.3:7860")  # as probes ask
 
 
 def test_the_front_asks_the_workers_there_are_and_they_share(objects, containers, monkeypatch):
@@ -141,7 +143,9 @@ def test_the_front_asks_the_workers_there_are_and_they_share(objects, containers
     assert front.workers == [(f"worker-{number}.{service}", port) for number in range(spec["replicas"])]
     assert workers.workers == 1 and is_public(workers)
     (redis,) = objects["Service"]["shared"]["ports"]
-    assert workers.shared == f"redis://shared:{redis['port']}"
+    assert workers.store == f"redis://shared:{redis['port']}"
     assert objects["Ingress"]["explorer"]["rules"][0]["host"] in workers.allowed_hosts
-    said = {each["name"]: each for each in containers["worker"]["env"]}
-    assert said["GRADIO_ROOT_PATH"]["value"] == "/w$(NUMBER)" and list(said)[0] == "NUMBER"  # it is put in from before
+    environment = {variable["name"]: variable for variable in containers["worker"]["env"]}
+    assert (
+        environment["GRADIO_ROOT_PATH"]["value"] == "/w$(NUMBER)" and list(environment)[0] == "NUMBER"
+    )  # it is put in from before

@@ -1,5 +1,7 @@
-"""The app where it may write nothing but temporary files and reaches nobody, as in a container or on a Space; and what
-starts it there."""
+"""App in an environment with only temporary files writable and no network, as in a container or on a Space.
+
+Also checks the files that start it there: Dockerfile, front matter, and the examples.
+"""
 
 import json
 import os
@@ -44,14 +46,14 @@ sys.addaudithook(refuse)
 
 
 @pytest.fixture
-def confined(tmp_path):
-    """The environment of a process that is confined so, and the folder that it may write to."""
+def confined_env(tmp_path):
+    """Environment of a process that may only write to a temporary folder and reach no network."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(CONFINED, "utf-8")
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o777)  # as /tmp is for everybody
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO_", "HF_", "SPACE_"))}
-    return kept | {
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO_", "HF_", "SPACE_"))}
+    return inherited | {
         "PYTHONPATH": str(tmp_path / "site"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TMPDIR": str(tmp_path / "tmp"),
@@ -61,13 +63,25 @@ def confined(tmp_path):
 
 
 def as_the_images_user() -> list[str]:
-    """The beginning of a command that is run by the user of a Space and of the image, who owns nothing here and may
-    read all, as an image's files can be read."""
+    """Return the start of a command that runs as the user of a Space and of the image.
+
+    The user owns nothing here and may read everything, as an image's files can be read.
+    Skips the test if it is not run by root.
+    """
     if os.getuid() != 0 or not (setpriv := shutil.which("setpriv")):
         pytest.skip("needs to be root, with setpriv: apt-get install util-linux")
     (user,) = (value for name, value in instructions() if name == "USER")
-    may = [f"--{which}-caps=-all,+dac_read_search" for which in ("inh", "ambient")]
-    return [setpriv, "--reuid", user, "--regid", user, "--clear-groups", *may, "--bounding-set=-all,+dac_read_search"]
+    capabilities = [f"--{capability_set}-caps=-all,+dac_read_search" for capability_set in ("inh", "ambient")]
+    return [
+        setpriv,
+        "--reuid",
+        user,
+        "--regid",
+        user,
+        "--clear-groups",
+        *capabilities,
+        "--bounding-set=-all,+dac_read_search",
+    ]
 
 
 @pytest.mark.exhaustive
@@ -76,9 +90,9 @@ def as_the_images_user() -> list[str]:
     [("GRADIO_SERVER_PORT", list), ("PORT", as_the_images_user)],
     ids=["by whoever tests", "by the image's user"],
 )
-def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, port_is_in, starting):
+def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined_env, port_is_in, starting):
     port, command = str(free_port()), [*starting(), sys.executable, "app.py"]
-    environment = confined | {port_is_in: port, "SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
+    environment = confined_env | {port_is_in: port, "SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
     environment["GRADIO_SERVER_NAME"] = "0.0.0.0"
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     try:
@@ -93,17 +107,17 @@ def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, port_
                 time.sleep(0.2)
         assert config["root"].endswith("/below")
         assert "window.gradio_config" in httpx.get(address).text
-        (explore,) = (each["id"] for each in config["dependencies"] if each["api_name"] == "explore")
-        asked = {"fn_index": explore, "data": ["the fox", ""], "session_hash": "a"}
-        httpx.post(f"{address}gradio_api/queue/join", json=asked).raise_for_status()
+        (explore,) = (entry["id"] for entry in config["dependencies"] if entry["api_name"] == "explore")
+        request_json = {"fn_index": explore, "data": ["the fox", ""], "session_hash": "a"}
+        httpx.post(f"{address}gradio_api/queue/join", json=request_json).raise_for_status()
         with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": "a"}, timeout=60) as events:
-            told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
-        (answer,) = (each["output"]["data"][0] for each in told if each["msg"] == "process_completed")
+            messages = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+        (answer,) = (entry["output"]["data"][0] for entry in messages if entry["msg"] == "process_completed")
         assert "".join(answer["tokens"]) == "the fox"
         script = re.search(r'gradio_api/file=[^"\\]+page\.js', httpx.get(address).text)[0]
         assert httpx.get(address + script).status_code == 200
         assert httpx.get(f"{address}health").json()["models"] == ["llama-fables"]
-        assert not Path(confined["TMPDIR"], "asked-elsewhere").exists()
+        assert not Path(confined_env["TMPDIR"], "asked-elsewhere").exists()
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=60)
@@ -119,31 +133,31 @@ def test_the_images_user_may_read_all_and_write_nothing_here():
     assert "Permission denied" in status("open('new', 'w')")
 
 
-def test_what_confines_it_does(confined, tmp_path):
+def test_what_confines_it_does(confined_env, tmp_path):
     def status(command: str) -> str:
-        asked = [sys.executable, "-c", command]
-        run = subprocess.run(asked, env=confined, capture_output=True, text=True, cwd=tmp_path)
+        python_command = [sys.executable, "-c", command]
+        run = subprocess.run(python_command, env=confined_env, capture_output=True, text=True, cwd=tmp_path)
         return run.stderr.strip().rpartition("\n")[2]
 
     assert "Read-only" in status(f"open({str(ROOT / 'new')!r}, 'w')")
     assert "Read-only" in status(f"import os; os.mkdir({str(ROOT / 'new')!r})")
     assert "unreachable" in status("import socket; socket.create_connection(('192.0.2.1', 80))")
-    assert status(f"open({confined['TMPDIR'] + '/new'!r}, 'w')") == ""
+    assert status(f"open({confined_env['TMPDIR'] + '/new'!r}, 'w')") == ""
 
 
 def test_the_hub_knows_all_that_the_front_matter_says():
-    """Those that its client names, and the rest of those that it documents (Spaces: configuration reference)."""
+    """Keys are those of the hub's client, and others that it documents (Spaces: configuration reference)."""
     front_matter = (ROOT / "README.md").read_text("utf-8").split("---\n")[1]
     keys = re.findall(r"^(\w+):", front_matter, re.MULTILINE)
-    known = {name for name in vars(SpaceCardData(title="")) if not name.startswith("_")}
+    client_keys = {name for name in vars(SpaceCardData(title="")) if not name.startswith("_")}
     documented = {"emoji", "colorFrom", "colorTo", "fullWidth", "pinned", "short_description"}
-    assert set(keys) <= known | documented
-    said = dict(re.findall(r"^(\w+): (.+)$", front_matter, re.MULTILINE))
+    assert set(keys) <= client_keys | documented
+    values = dict(re.findall(r"^(\w+): (.+)$", front_matter, re.MULTILINE))
     colours = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
-    assert {said["colorFrom"], said["colorTo"]} <= colours and len(said["short_description"]) <= 60
-    assert (ROOT / said["app_file"]).is_file() and said["sdk"] == "gradio"
+    assert {values["colorFrom"], values["colorTo"]} <= colours and len(values["short_description"]) <= 60
+    assert (ROOT / values["app_file"]).is_file() and values["sdk"] == "gradio"
     required = re.search(r"^gradio==(\d+\.\d+)", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)[1]
-    assert said["sdk_version"].startswith(f"{required}.")
+    assert values["sdk_version"].startswith(f"{required}.")
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -152,11 +166,11 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
-    said = instructions()
-    assert [name for name, _value in said] == [
+    dockerfile_lines = instructions()
+    assert [name for name, _value in dockerfile_lines] == [
         *("FROM", "WORKDIR", "COPY", "RUN", "COPY", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
     ]
-    values = dict(said)
+    values = dict(dockerfile_lines)
     command = json.loads(values["ENTRYPOINT"]) + json.loads(values["CMD"])
     assert command[0] == "python" and (ROOT / command[1]).is_file()
     assert is_public(parse_arguments(command[2:]))
@@ -216,8 +230,8 @@ def test_the_image_asks_after_its_own_health(tmp_path):
 def test_compose_starts_the_image_with_what_this_app_knows():
     yaml = pytest.importorskip("yaml")
     (service,) = yaml.safe_load((EXAMPLES / "compose.yaml").read_text("utf-8"))["services"].values()
-    known = {"build", "command", "ports", "read_only", "tmpfs", "restart", "mem_limit", "stop_grace_period"}
-    assert set(service) <= known  # of Compose's specification
+    allowed_keys = {"build", "command", "ports", "read_only", "tmpfs", "restart", "mem_limit", "stop_grace_period"}
+    assert set(service) <= allowed_keys  # of Compose's specification
     assert (EXAMPLES / service["build"]).resolve() == ROOT
     options = parse_arguments(service["command"])
     assert is_public(options) and options.workers == 3
@@ -229,8 +243,8 @@ def test_nginx_reads_its_example(tmp_path):
     if not (nginx := shutil.which("nginx")):
         pytest.skip("needs nginx: apt-get install nginx-light")
     command = [nginx, "-t", "-p", str(tmp_path), "-c", str(EXAMPLES / "nginx.conf"), "-g", f"pid {tmp_path}/pid;"]
-    told = subprocess.run([*command, "-e", "stderr"], capture_output=True, text=True)
-    assert "syntax is ok" in told.stderr, told.stderr
+    result = subprocess.run([*command, "-e", "stderr"], capture_output=True, text=True)
+    assert "syntax is ok" in result.stderr, result.stderr
 
 
 def test_a_space_installs_the_cpus_build_first_and_the_image_what_it_may_be_asked_for():

@@ -1,4 +1,4 @@
-"""What may lie in the repository."""
+"""Files that the repository may contain."""
 
 import hashlib
 import subprocess
@@ -28,7 +28,10 @@ def tracked_files() -> list[Path]:
 
 
 def may_be_pickled(path: Path) -> bool:
-    """By its name, by the first bytes of a binary pickle, or as a zip archive with one inside (`torch.save`)."""
+    """Return whether a file may be a pickle.
+
+    By its name, by the first bytes of a binary pickle, or as a zip archive with one inside (`torch.save`).
+    """
     if path.suffix in PICKLE_SUFFIXES:
         return True
     if zipfile.is_zipfile(path):

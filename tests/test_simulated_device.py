@@ -1,4 +1,4 @@
-"""The device that stands in for a GPU is as strict as one, and computes what the CPU does."""
+"""Simulated device: as strict as a GPU, with the CPU's results."""
 
 import pytest
 import torch
@@ -35,27 +35,27 @@ def test_what_a_gpu_refuses_it_refuses(compute, inference):
 @pytest.mark.parametrize("inference", [False, True])
 def test_what_a_gpu_allows_it_computes(inference):
     with torch.inference_mode(inference):
-        there = torch.tensor([1.0, 2.0, 3.0], device=NAME)
-        assert there.device.type == NAME and not there.is_cpu
-        assert (there * torch.tensor(2.0))[torch.tensor([2, 0])].tolist() == [6, 2]
-        there[1:] = torch.zeros(2, device=NAME)
-        there[0] += 4
-        assert there.cpu().numpy().tolist() == [5, 0, 0]
+        on_device = torch.tensor([1.0, 2.0, 3.0], device=NAME)
+        assert on_device.device.type == NAME and not on_device.is_cpu
+        assert (on_device * torch.tensor(2.0))[torch.tensor([2, 0])].tolist() == [6, 2]
+        on_device[1:] = torch.zeros(2, device=NAME)
+        on_device[0] += 4
+        assert on_device.cpu().numpy().tolist() == [5, 0, 0]
 
 
 def test_what_comes_to_the_cpu_is_a_copy():
-    there = torch.zeros(2, device=NAME)
-    here = there.cpu()
-    there += 1
-    assert here.tolist() == [0, 0] and there.tolist() == [1, 1]
+    on_device = torch.zeros(2, device=NAME)
+    on_cpu = on_device.cpu()
+    on_device += 1
+    assert on_cpu.tolist() == [0, 0] and on_device.tolist() == [1, 1]
 
 
 def test_gradients_are_those_of_the_cpu():
     torch.manual_seed(0)
     on_cpu = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1))
-    there, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)).to(NAME), torch.randn(5, 3)
-    there.load_state_dict(on_cpu.state_dict())
+    device_model, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)).to(NAME), torch.randn(5, 3)
+    device_model.load_state_dict(on_cpu.state_dict())
     on_cpu(x).sum().backward()
-    there(x.to(NAME)).sum().backward()
-    for one, other in zip(there.parameters(), on_cpu.parameters(), strict=True):
-        assert torch.equal(one.grad.cpu(), other.grad)
+    device_model(x.to(NAME)).sum().backward()
+    for parameter, expected_parameter in zip(device_model.parameters(), on_cpu.parameters(), strict=True):
+        assert torch.equal(parameter.grad.cpu(), expected_parameter.grad)

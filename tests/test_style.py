@@ -1,4 +1,4 @@
-"""Lint and format are part of the tests."""
+"""Lint and format checks."""
 
 import subprocess
 import sys

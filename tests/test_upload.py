@@ -1,10 +1,4 @@
-"""The README's command that puts the project on the Hugging Face Hub, run against a stub of the Hub.
-
-Which files go to large-file storage and which are ignored, the Hub decides and tells the client before anything is
-sent. What is tested here is ours and the client's: that the client which Gradio brings understands the command as
-written, asks about every file and follows the answers. The answers themselves are the stub's; it calls a file binary
-by a zero byte in its first 512, and asks git what `.gitignore` names.
-"""
+"""README's command that uploads the project to the Hugging Face Hub, run against a stub of the Hub."""
 
 import base64
 import hashlib
@@ -37,7 +31,7 @@ def git(folder: Path, *arguments: str, **options) -> str:
 
 
 class Hub(ThreadingHTTPServer):
-    """Answers as the Hub does when a new Space is filled, and remembers what it was sent."""
+    """Stub of the Hub that answers as when a new Space is filled, and records the requests."""
 
     def __init__(self, scratch: Path):
         super().__init__(("127.0.0.1", 0), Answer)
@@ -45,7 +39,7 @@ class Hub(ThreadingHTTPServer):
         self.scratch = scratch
         git(scratch, "init", "--quiet", check=True)
         self.created = []  # what each request to create a repository says
-        self.asked = {}  # path -> size and first bytes, of every file the client asks about
+        self.requested_paths = {}  # path -> size and first bytes, of every file the client asks about
         self.stored = {}  # sha256 -> what was put into LFS storage under it
         self.xorbs = []  # what was put into Xet storage: chunks of files, packed
         self.committed = {}  # path -> its content, or the sha256 of what lies in large-file storage
@@ -87,7 +81,7 @@ class Hub(ThreadingHTTPServer):
         answers = []
         for file in question["files"]:
             sample = base64.b64decode(file["sample"])
-            self.asked[file["path"]] = file["size"], sample
+            self.requested_paths[file["path"]] = file["size"], sample
             mode = "lfs" if b"\0" in sample else "regular"
             answers.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": file["path"] in ignored})
         return {"files": answers}
@@ -137,28 +131,28 @@ def hub(tmp_path):
     hub.server_close()
 
 
-def noise(seed: int) -> np.ndarray:
-    """Too random to be packed smaller, too short to be cut into chunks."""
+def random_array(seed: int) -> np.ndarray:
+    """Return an array that is too random to be compressed and too short to be cut into chunks."""
     return np.random.default_rng(seed).integers(256, size=5000, dtype=np.uint8)
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A small copy of the project, with its own README and .gitignore and a file of each ignored kind."""
+    """Small copy of the project, with its own README and .gitignore and a file of each ignored kind."""
     folder = tmp_path / "project"
     for name in [*TEXT, *BINARY, *IGNORED, ".git/config"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_file() and name not in IGNORED:
             shutil.copy(ROOT / name, folder / name)
         else:
-            (folder / name).write_bytes(noise(len(name)).tobytes())
-    save_file({"weight": noise(0)}, folder / WEIGHTS)
-    save_file({"moment": noise(1)}, folder / "run.safetensors")
+            (folder / name).write_bytes(random_array(len(name)).tobytes())
+    save_file({"weight": random_array(0)}, folder / WEIGHTS)
+    save_file({"moment": random_array(1)}, folder / "run.safetensors")
     return folder
 
 
 def upload(hub: Hub, folder: Path, home: Path, **variables: str) -> None:
-    """Run what the README says after logging in."""
+    """Run the README's commands after logging in."""
     (command,) = re.findall(r"^hf auth login && (.+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -190,17 +184,17 @@ def test_the_readmes_command_fills_a_space(hub, folder, tmp_path, storage):
     organization, name = SPACE.split("/")
     assert hub.created[0] == {"organization": organization, "name": name, "type": "space", "sdk": "gradio"}
     content = {name: (folder / name).read_bytes() for name in [*TEXT, *BINARY, *IGNORED]}
-    # Text goes into the commit, of binary files the checksum; what is ignored is not in it, nor is anything deleted.
+    # The commit has texts, and checksums of binary files; no ignored files, and no deletions.
     assert hub.committed == {name: content[name] for name in TEXT} | {name: sha256(content[name]) for name in BINARY}
     assert hub.other_operations == []
     if storage == "lfs":
         assert hub.stored == {sha256(content[name]): content[name] for name in BINARY}
     else:
         packed = b"".join(hub.xorbs)
-        assert noise(0).tobytes() in packed and noise(1).tobytes() not in packed
+        assert random_array(0).tobytes() in packed and random_array(1).tobytes() not in packed
         assert hub.stored == {}
     # The Hub is told of every file, ignored ones too, and shown how it starts, as the README says; not of .git.
-    assert hub.asked == {name: (len(content[name]), content[name][:512]) for name in content}
+    assert hub.requested_paths == {name: (len(content[name]), content[name][:512]) for name in content}
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""Finds sentences in the page's scripts that no translator would see, and marks that none could work with."""
+"""Checks of the page's scripts for sentences that are not marked for translation, and for unusable marks."""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from babel.messages.jslexer import Token, tokenize, unquote_string
 
 from tests.unmarked import MARKS, fields, is_prose
 
-FILLED = re.compile(r"\${[^{}]*}")  # a value in a template literal
+TEMPLATE_VALUE = re.compile(r"\${[^{}]*}")  # a value in a template literal
 # What visitors do not read: selectors, names of classes, words of other programs.
-UNREAD = {"closest", "find", "findAll", "matches", "matchMedia", "span"}
+NON_TEXT_FUNCTIONS = {"closest", "find", "findAll", "matches", "matchMedia", "span"}
 OPEN, CLOSED = "([{", ")]}"
 
 
@@ -19,60 +19,60 @@ class Text:
     """A string or a template literal.
 
     Attributes:
-        value: what it says, values in it as {}.
-        call: name of the function whose argument it is, or is part of; "" where it is none.
-        place: which argument, from 0.
-        is_alone: whether it is all of that argument, and a string.
+        value: its text, with values as {}.
+        call: name of the function whose argument it is, or is part of; "" if it is none.
+        argument_index: index of that argument, from 0.
+        is_alone: whether it is a string and the whole argument.
     """
 
     value: str
     call: str
-    place: int
+    argument_index: int
     is_alone: bool
 
 
-def unmarked(source: str) -> list[str]:
-    """Strings and template literals with two words or more, a value being one, that are no messages of a mark."""
+def find_unmarked(source: str) -> list[str]:
+    """Return strings and template literals of two words or more, a value being one, that are no messages of a mark."""
     return [
         text.value
-        for text in texts(source)
+        for text in iter_texts(source)
         if is_prose(text.value)
-        and text.call not in UNREAD
-        and not (text.is_alone and text.place < MARKS.get(text.call, 0))
+        and text.call not in NON_TEXT_FUNCTIONS
+        and not (text.is_alone and text.argument_index < MARKS.get(text.call, 0))
     ]
 
 
-def misused(source: str) -> list[str]:
-    """Marks of what is no literal, or that name other values than they are given; and other things called as a mark."""
-    tokens = code(source)
-    found = [f"line {token.lineno} names another thing _" for token in shadows(tokens)]
+def find_misused_marks(source: str) -> list[str]:
+    """Return marks of non-literals, or whose fields differ from their values; and other uses of the marks' names."""
+    tokens = tokenize_code(source)
+    misuses = [f"line {token.lineno} names another thing _" for token in find_shadows(tokens)]
     for i, token in enumerate(tokens):
         if token.value in MARKS and tokens[i + 1].value == "(" and tokens[i - 1].value != "function":
-            arguments = split(tokens[i + 2 : closing(tokens, i + 1)])
+            arguments = split_arguments(tokens[i + 2 : closing_index(tokens, i + 1)])
             count = MARKS[token.value]
             messages = [argument[0] for argument in arguments[:count] if [t.type for t in argument] == ["string"]]
             is_same = len({message.value for message in messages}) < count  # a noun that never changes
-            if len(messages) < count or is_same or not fits(token.value, messages, arguments[count:]):
-                found.append(" ".join(t.value for argument in arguments for t in argument))
-    return found
+            if len(messages) < count or is_same or not has_matching_fields(token.value, messages, arguments[count:]):
+                misuses.append(" ".join(t.value for argument in arguments for t in argument))
+    return misuses
 
 
-def fits(mark: str, messages: list[Token], rest: list[list[Token]]) -> bool:
-    """Whether the messages name the values that are given, as far as those are known here."""
-    values = rest[1:] if mark == "ngettext" else rest
-    given = {"count"} if mark == "ngettext" else set()
+def has_matching_fields(mark: str, messages: list[Token], other_arguments: list[list[Token]]) -> bool:
+    """Return whether the fields of the messages are the names of the values, as far as those are known here."""
+    values = other_arguments[1:] if mark == "ngettext" else other_arguments
+    names = {"count"} if mark == "ngettext" else set()
     if values:
         value = values[0]
         if value[0].value != "{" or any(token.value == "..." for token in value):
             return True
-        given |= {argument[0].value for argument in split(value[1:-1])}
+        names |= {argument[0].value for argument in split_arguments(value[1:-1])}
     elif mark == "_":
         return True  # a template
-    return {name for message in messages for name in fields(unquote_string(message.value))} == given
+    return {name for message in messages for name in fields(unquote_string(message.value))} == names
 
 
-def texts(source: str) -> Iterator[Text]:
-    tokens, calls = code(source), [["", 0]]
+def iter_texts(source: str) -> Iterator[Text]:
+    tokens, calls = tokenize_code(source), [["", 0]]
     for i, token in enumerate(tokens):
         before, after = (tokens[j].value if 0 <= j < len(tokens) else "" for j in (i - 1, i + 1))
         if token.value in OPEN:
@@ -83,18 +83,20 @@ def texts(source: str) -> Iterator[Text]:
         elif token.value == ",":
             calls[-1][1] += 1
         elif token.type in ("string", "template_string"):
-            call, place = calls[-1]
+            call, argument_index = calls[-1]
             is_alone = token.type == "string" and before in ("(", ",") and after in (",", ")")
-            value = unquote_string(token.value) if token.type == "string" else FILLED.sub("{}", token.value[1:-1])
-            yield Text(value, call, place, is_alone)
+            value = (
+                unquote_string(token.value) if token.type == "string" else TEMPLATE_VALUE.sub("{}", token.value[1:-1])
+            )
+            yield Text(value, call, argument_index, is_alone)
 
 
-def code(source: str) -> list[Token]:
+def tokenize_code(source: str) -> list[Token]:
     return [token for token in tokenize(source, jsx=False) if "comment" not in token.type]
 
 
-def closing(tokens: list[Token], i: int) -> int:
-    """Where the bracket closes that opens at a place."""
+def closing_index(tokens: list[Token], i: int) -> int:
+    """Return the index of the bracket that closes the one at index i."""
     depth = 0
     for j in range(i, len(tokens)):
         depth += (tokens[j].value in OPEN) - (tokens[j].value in CLOSED)
@@ -103,21 +105,21 @@ def closing(tokens: list[Token], i: int) -> int:
     raise ValueError(f"line {tokens[i].lineno}: not closed")
 
 
-def split(tokens: list[Token]) -> list[list[Token]]:
-    """Arguments, or what is in braces, at its commas."""
-    found, depth = [[]], 0
+def split_arguments(tokens: list[Token]) -> list[list[Token]]:
+    """Split the tokens of arguments, or of an object literal, at its commas."""
+    arguments, depth = [[]], 0
     for token in tokens:
         depth += (token.value in OPEN) - (token.value in CLOSED)
         if token.value == "," and depth == 0:
-            found.append([])
+            arguments.append([])
         else:
-            found[-1].append(token)
-    return [part for part in found if part]
+            arguments[-1].append(token)
+    return [argument for argument in arguments if argument]
 
 
-def shadows(tokens: list[Token]) -> list[Token]:
-    """Where `_` is the first parameter of a function, or a variable; the mark itself is exported."""
-    places = (i for i, token in enumerate(tokens) if token.value == "_" and tokens[i + 1].value != "(")
+def find_shadows(tokens: list[Token]) -> list[Token]:
+    """Return the tokens where `_` is a first parameter or a variable; the exported mark does not count."""
+    indices = (i for i, token in enumerate(tokens) if token.value == "_" and tokens[i + 1].value != "(")
     return [
-        tokens[i] for i in places if tokens[i - 1].value in ("(", "const", "let") and tokens[i - 2].value != "export"
+        tokens[i] for i in indices if tokens[i - 1].value in ("(", "const", "let") and tokens[i - 2].value != "export"
     ]

@@ -1,23 +1,25 @@
-"""What each part of the model does to a prediction, by what becomes of it without that part."""
+"""Zero ablation: the effect of each component on a prediction, measured by running the model without it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.jobs import IN_A_CLICK
+from explorer.tracing.jobs import MAX_CLICK_MACS
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """Changes of log₂ p in bits, where one part alone is silent; below 0 the token is less probable without it.
+    """Changes of log₂ p of a token in bits when one component alone is ablated.
+
+    Below 0 the token is less probable without the component.
 
     Attributes:
         before: log₂ p of the token as the run is.
-        heads: (L, H), each head's.
-        sublayers: (L, 2), of all heads of a layer, and of all neurons of its feed-forward.
-        error: difference from `before` when a run without anything silenced is repeated.
+        heads: (L, H), one per head.
+        sublayers: (L, 2), all heads of a layer together, and all neurons of its feed-forward.
+        error: difference from `before` when the run is repeated without any ablation.
     """
 
     before: float
@@ -27,29 +29,35 @@ class Ablation:
 
 
 def ablation(
-    trace: Trace, position: int, token_id: int, edits: tuple[Intervention, ...] = (), waited_for: float = IN_A_CLICK
+    trace: Trace,
+    position: int,
+    token_id: int,
+    interventions: tuple[Intervention, ...] = (),
+    max_wait_macs: float = MAX_CLICK_MACS,
 ) -> Ablation:
-    """Of the probability p of a token after a position.
+    """Return the effect of ablating each component on the log probability of a token after a position.
 
-    The first time it is asked this runs the model's layers again, H + 2 times from each on.
+    The first call runs the model's layers again, H + 2 times from each layer on.
 
     Args:
-        edits: that hold in all these runs, and not in the one that they are compared with; `error` is then what they
-            change alone.
-        waited_for: of at most so many products an answer of the page waits for.
+        edits: interventions active in all these runs, but not in the run that they are compared with; `error` is
+            then the effect of these interventions alone.
+        max_wait_macs: multiply-accumulate operations above which a page request does not wait for the result.
 
     Raises:
-        ValueError: the trace knows no model to run again.
-        NotYet: it takes longer than that, is asked for in an answer of the page, and not there.
+        ValueError: the trace has no model to run again.
+        ResultNotReadyError: a page request needs a result that exceeds `max_wait_macs` and is not computed yet.
     """
     before = log_probability(trace, position, token_id)
-    of_nothing, *of_parts = trace.ablate(position, token_id, edits, waited_for) / np.log(2) - before
-    changes = np.reshape(of_parts, (trace.config.num_layers, -1))  # (L, H + 2)
-    return Ablation(before, changes[:, :-2], changes[:, -2:], float(abs(of_nothing)))
+    baseline_change, *component_changes = (
+        trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2) - before
+    )
+    changes = np.reshape(component_changes, (trace.config.num_layers, -1))  # (L, H + 2)
+    return Ablation(before, changes[:, :-2], changes[:, -2:], float(abs(baseline_change)))
 
 
 def log_probability(trace: Trace, position: int, token_id: int) -> float:
-    """log₂ of the probability of a token after a position, bits."""
-    logits = trace.logits.at(position).astype(np.float64)
+    """Return log₂ of the probability of a token after a position, in bits."""
+    logits = trace.logits.row(position).astype(np.float64)
     largest = logits.max()
     return float((logits[token_id] - largest - np.log(np.exp(logits - largest).sum())) / np.log(2))

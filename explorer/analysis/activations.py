@@ -9,7 +9,7 @@ from explorer.tracing.trace import Trace
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of all elements of an array."""
+    """Summary statistics of all elements of an array."""
 
     mean: float
     std: float
@@ -19,8 +19,8 @@ class Statistics:
     zeros: float
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "Statistics":
-        """`zeros` is the share of elements that are exactly 0."""
+    def from_array(cls, values: np.ndarray) -> "Statistics":
+        """Compute the statistics of an array; `zeros` is the fraction of elements that are exactly 0."""
         values = values.astype(np.float64)
         return cls(
             mean=float(values.mean()),
@@ -32,13 +32,16 @@ class Statistics:
         )
 
 
-def matrix_at(trace: Trace, tap: str, head: int) -> np.ndarray:
-    """The value at a tap as tokens × dimensions: (T, N); of a value a head, the one the chosen head works with."""
-    return trace.of_head(tap, head) if trace[tap].ndim == 3 else trace[tap]
+def tap_matrix(trace: Trace, tap: str, head: int) -> np.ndarray:
+    """Return the value at a tap as a matrix tokens × dimensions, (T, N).
+
+    For a value with a head axis, this is the matrix that the given head uses.
+    """
+    return trace.head_value(tap, head) if trace[tap].ndim == 3 else trace[tap]
 
 
-def histogram_of(values: np.ndarray, some: np.ndarray, bins: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """The edges of equal bins from the smallest to the largest of `values`, and the share of `some` in each."""
+def compute_histogram(values: np.ndarray, counted_values: np.ndarray, bins: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of equal bins over the range of `values`, and the fraction of `counted_values` in each bin."""
     edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), bins + 1)
-    counts, _ = np.histogram(some, edges)
+    counts, _ = np.histogram(counted_values, edges)
     return edges, counts / counts.sum()

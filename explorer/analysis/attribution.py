@@ -1,24 +1,24 @@
-"""Direct logit attribution: what each part of the model adds to the logit of a next token (Elhage et al. 2021)."""
+"""Direct logit attribution: the contribution of each component to a next-token logit (Elhage et al. 2021)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import as_edited, put_in, puts_in
-from explorer.analysis.kept import kept_by_trace
-from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of
+from explorer.analysis.cache import cache_per_trace
+from explorer.analysis.interventions import added_constant, adds_constant, apply_linear_part
+from explorer.analysis.norms import apply_norm_unedited, norm_bias, norm_kinds, norm_scale, subtract_mean
 from explorer.analysis.unembedding import unembedding, unembedding_bias
-from explorer.architecture.layout import layout
-from explorer.architecture.shifts import has_shifts
-from explorer.architecture.stream import (
-    added_at,
-    before_value,
+from explorer.architecture.block_layout import block_layout
+from explorer.architecture.logit_constants import has_logit_constants
+from explorer.architecture.residual_stream import (
+    added_taps,
     block_output,
-    given_out,
-    input_of,
-    joining,
+    norm_input_tap,
     output_norm,
+    output_tap,
+    output_taps,
+    previous_residual_tap,
     stream_norms,
     stream_taps,
     sublayers,
@@ -28,22 +28,22 @@ from explorer.tracing.trace import Trace
 
 @dataclass(frozen=True)
 class Attribution:
-    """A logit at one position, or the difference of two, as a sum of parts.
+    """A logit at one position, or the difference of two logits, as a sum of contributions.
 
-    What a part adds is its vector's product with the direction that the unembedding reads, taken through the norms that
-    come after it. Every norm divides by what it divided the whole stream by in this run, and a cap of the logits
-    multiplies by what it multiplied the whole logit by, so that they are linear and the parts add up exactly; what a
-    part changes in later sublayers counts as theirs.
+    A contribution is the product of a component's output vector with the unembedding direction, propagated through
+    the norms after it. Every norm uses its scale from this run, and soft-capping uses its factor from this run, so
+    that both are linear and the contributions sum exactly to the logit. Indirect effects through later sublayers
+    count for those sublayers.
 
     Attributes:
-        token: of the token's own embedding.
-        positions: of the position that is added to it; 0 where none is.
-        heads: (L, H), of every head's z through its columns of W_O.
-        biases: (L,), of W_O's bias.
+        token: contribution of the token's own embedding.
+        positions: contribution of the position embedding; 0 if the model adds none.
+        heads: (L, H), each head's z through its columns of W_O.
+        biases: (L,), the bias of W_O.
         feed_forward: (L,).
-        shift: of the β of all norms, and of the unembedding's bias.
-        logit: the captured one, or difference.
-        changes: of what edits put into the stream besides.
+        shift: the β of all norms, and the bias of the unembedding.
+        logit: the captured logit or logit difference.
+        changes: constants that interventions add to the stream.
     """
 
     token: float
@@ -57,13 +57,13 @@ class Attribution:
 
     @property
     def total(self) -> float:
-        sums = (part.sum() for part in (self.heads, self.biases, self.feed_forward))
+        sums = (values.sum() for values in (self.heads, self.biases, self.feed_forward))
         return float(self.token + self.positions + sum(sums) + self.shift + self.changes)
 
     @property
     def size(self) -> float:
-        """Of all parts together, whatever their signs."""
-        sums = (np.abs(part).sum() for part in (self.heads, self.biases, self.feed_forward))
+        """Sum of the absolute contributions."""
+        sums = (np.abs(values).sum() for values in (self.heads, self.biases, self.feed_forward))
         return float(abs(self.token) + abs(self.positions) + sum(sums) + abs(self.shift) + abs(self.changes))
 
     @property
@@ -71,108 +71,124 @@ class Attribution:
         return abs(self.total - self.logit)
 
 
-@kept_by_trace
-def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Attribution:
-    """The parts of the logit of a token after `position`, minus those of its rival's if there is one; of a changed run,
-    as the edits on the way to the logit leave them."""
+@cache_per_trace
+def attribution(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> Attribution:
+    """Decompose the logit of a token after `position`, or its logit difference to a contrast token.
+
+    In a run with interventions, the contributions include those on the path to the logit.
+    """
     config, weights = trace.config, trace.weights
-    read, logit = unembedding(trace, token_id, position), float(trace.logits.of(token_id, position))
+    direction, logit = unembedding(trace, token_id, position), float(trace.logits.token_logits(token_id, position))
     shift = unembedding_bias(trace, token_id, position)
-    if rival_id is not None:
-        read = read - unembedding(trace, rival_id, position)
-        logit = logit - float(trace.logits.of(rival_id, position))
-        shift -= unembedding_bias(trace, rival_id, position)
+    if contrast_id is not None:
+        direction = direction - unembedding(trace, contrast_id, position)
+        logit = logit - float(trace.logits.token_logits(contrast_id, position))
+        shift -= unembedding_bias(trace, contrast_id, position)
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
 
-    def sum_of(*names: str) -> Callable[[], np.ndarray]:
+    def sum_values(*names: str) -> Callable[[], np.ndarray]:
         return lambda: sum(map(value, names))
 
     changes = 0.0
 
-    def before(name: str, read: np.ndarray, unchanged: Callable[[], np.ndarray]) -> np.ndarray:
-        """What is read before the edits of a value, of what is read after them; `unchanged` gives the value before."""
-        nonlocal changes
-        if puts_in(trace, name):
-            changes += float(put_in(trace, name, unchanged(), position) @ read)
-        return as_edited(trace, name, read, position, back=True)
+    def pull_back(name: str, direction: np.ndarray, unchanged: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the direction before the interventions on a value, given the direction after them.
 
-    def before_norm(name: str, x: str, read: np.ndarray) -> np.ndarray:
+        `unchanged` returns the value before the interventions, for the constant that they add.
+        """
+        nonlocal changes
+        if adds_constant(trace, name):
+            changes += float(added_constant(trace, name, unchanged(), position) @ direction)
+        return apply_linear_part(trace, name, direction, position, backwards=True)
+
+    def pull_back_through_norm(name: str, x: str, direction: np.ndarray) -> np.ndarray:
         nonlocal shift
-        read = before(name, read, lambda: normalised(trace, name, value(x), position))
+        direction = pull_back(name, direction, lambda: apply_norm_unedited(trace, name, value(x), position))
         if f"{name}.weight" in weights:
-            read, added = through_norm(trace, name, value(x), read, position)
+            direction, added = linearise_norm(trace, name, value(x), direction, position)
             shift += added
-        return read
+        return direction
 
     heads = np.zeros((config.num_layers, config.num_heads))
     biases, feed_forward = np.zeros((2, config.num_layers))
 
-    def of_attention(layer: int, read: np.ndarray) -> None:
+    def add_attention(layer: int, direction: np.ndarray) -> None:
         block = f"blocks.{layer}.attn"
         z, table = value(f"{block}.z"), weights[f"{block}.o_proj.weight"][:]  # (H, d), (D, H d)
-        bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(read))
-        out = before(f"{block}.out", read, lambda: table @ z.reshape(-1) + bias)  # (D,)
+        bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(direction))
+        out = pull_back(f"{block}.out", direction, lambda: table @ z.reshape(-1) + bias)  # (D,)
         columns = np.einsum("k,ki->i", out, table)  # unlike `@`, without a copy of the table in float64
         heads[layer] = (z * columns.reshape(z.shape)).sum(-1)
         biases[layer] = bias @ out
 
-    def of_feed_forward(layer: int, read: np.ndarray) -> None:
-        feed_forward[layer] = value(f"blocks.{layer}.ffn.out") @ read
+    def add_feed_forward(layer: int, direction: np.ndarray) -> None:
+        feed_forward[layer] = value(f"blocks.{layer}.ffn.out") @ direction
 
-    parts = {"attn": of_attention, "ffn": of_feed_forward}
-    read = before_norm("final_norm", block_output(config, config.num_layers - 1), read)
-    sums, norms = layout(config).sums, stream_norms(config)
+    add_sublayer = {"attn": add_attention, "ffn": add_feed_forward}
+    direction = pull_back_through_norm("final_norm", block_output(config, config.num_layers - 1), direction)
+    sums, norms = block_layout(config).sums, stream_norms(config)
     for layer in reversed(range(config.num_layers)):
-        for place in reversed(layout(config).stream):
-            name = f"blocks.{layer}.{place}"
-            if place in norms:
-                read = before_norm(name, input_of(config, name), read)
+        for value_name in reversed(block_layout(config).stream):
+            name = f"blocks.{layer}.{value_name}"
+            if value_name in norms:
+                direction = pull_back_through_norm(name, norm_input_tap(config, name), direction)
                 continue
-            read = before(name, read, sum_of(before_value(config, name), *added_at(config, name)))
-            for sublayer in sums.get(place, ()):
-                norm, out = output_norm(config, layer, sublayer), given_out(layer, sublayer)
-                parts[sublayer](layer, read if norm is None else before_norm(norm, out, read))
+            direction = pull_back(
+                name, direction, sum_values(previous_residual_tap(config, name), *added_taps(config, name))
+            )
+            for sublayer in sums.get(value_name, ()):
+                norm, out = output_norm(config, layer, sublayer), output_tap(layer, sublayer)
+                add_sublayer[sublayer](
+                    layer, direction if norm is None else pull_back_through_norm(norm, out, direction)
+                )
     row = weights["token_embedding.weight"][trace.token_ids[position]].astype(np.float64)
     row = row * config.embedding_scale
     position_row = value("position_embed") if "position_embed" in trace else np.zeros_like(row)
-    at_embed = value("embed") @ read
-    put = changes
-    read = before("embed", read, lambda: row + position_row)
-    positions = float(position_row @ read)
-    token = float(at_embed) - positions - (changes - put)
+    at_embed = value("embed") @ direction
+    earlier_changes = changes
+    direction = pull_back("embed", direction, lambda: row + position_row)
+    positions = float(position_row @ direction)
+    token = float(at_embed) - positions - (changes - earlier_changes)
     return Attribution(token, positions, heads, biases, feed_forward, shift, logit, changes)
 
 
-def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
-    """What each kind of part that the model has adds, all layers together.
+def attribution_by_kind(trace: Trace, logit_attribution: Attribution) -> dict[str, float]:
+    """Return the contribution of each kind of component, summed over layers.
 
-    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward", "shift", the β of the norms and
-    the unembedding's bias, and "changes", what edits of a run put in besides.
+    The kinds are "token", "position", "attention", including the biases of W_O, "feed_forward", "shift", the β of
+    the norms and the unembedding's bias, and "changes", constants added by interventions.
     """
-    sums = {"token": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
+    sums = {"token": logit_attribution.token} | (
+        {"position": logit_attribution.positions} if "position_embed" in trace else {}
+    )
     sums |= {
-        "attention": float(taken.heads.sum() + taken.biases.sum()),
-        "feed_forward": float(taken.feed_forward.sum()),
+        "attention": float(logit_attribution.heads.sum() + logit_attribution.biases.sum()),
+        "feed_forward": float(logit_attribution.feed_forward.sum()),
     }
-    sums |= {"shift": taken.shift} if has_shifts(trace.config) else {}
-    return sums | ({"changes": taken.changes} if is_put_in(trace) else {})
+    sums |= {"shift": logit_attribution.shift} if has_logit_constants(trace.config) else {}
+    return sums | ({"changes": logit_attribution.changes} if has_intervention_additions(trace) else {})
 
 
-def is_put_in(trace: Trace) -> bool:
-    """Whether edits put anything into the stream that is no part of the model's."""
+def has_intervention_additions(trace: Trace) -> bool:
+    """Return whether interventions add a constant to the residual stream."""
     config = trace.config
-    joined = (name for sublayer in sublayers(config) for name in joining(config, *sublayer))
-    on_the_way = (name for name in joined if not name.endswith("ffn.out"))  # which counts as the feed-forward's
-    return any(puts_in(trace, name) for name in (*stream_taps(config), *on_the_way))
+    written_taps = (name for sublayer in sublayers(config) for name in output_taps(config, *sublayer))
+    earlier_taps = (
+        name for name in written_taps if not name.endswith("ffn.out")
+    )  # constants added to ffn.out count as the feed-forward's
+    return any(adds_constant(trace, name) for name in (*stream_taps(config), *earlier_taps))
 
 
-def through_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray, position: int) -> tuple[np.ndarray, float]:
-    """The direction that a product with the norm of x at a position is in terms of x itself, and what β adds to that
-    product: norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such
-    norm."""
+def linearise_norm(
+    trace: Trace, name: str, x: np.ndarray, direction: np.ndarray, position: int
+) -> tuple[np.ndarray, float]:
+    """Return the direction before a norm and the contribution of its β: norm(x)·direction = x·before + shift.
+
+    The scale of the norm is that of x. Without a norm of this name, the direction is returned unchanged.
+    """
     if f"{name}.weight" not in trace.weights:
-        return read, 0.0
-    before = centred(read * trace.weights[f"{name}.weight"], kinds(trace, name, position))
-    return before / norm_scale(trace, x, name, position), float(np.sum(shift_of(trace, name, position) * read))
+        return direction, 0.0
+    before = subtract_mean(direction * trace.weights[f"{name}.weight"], norm_kinds(trace, name, position))
+    return before / norm_scale(trace, x, name, position), float(np.sum(norm_bias(trace, name, position) * direction))

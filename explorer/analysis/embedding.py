@@ -1,26 +1,26 @@
-"""From ids to vectors: where the residual stream begins, and how its vectors lie to one another."""
+"""Token embeddings: their terms, nearest tokens, and principal components of the residual stream."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import after_edits
-from explorer.analysis.kept import kept_by_trace
-from explorer.analysis.largest import largest_first
-from explorer.architecture.stream import block_output
-from explorer.tracing.matrices import in_parts, product
+from explorer.analysis.cache import cache_per_trace
+from explorer.analysis.interventions import recompute_with_interventions
+from explorer.analysis.top_k import top_indices
+from explorer.architecture.residual_stream import block_output
+from explorer.tracing.matrices import iter_chunks, product
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class EmbeddingParts:
-    """How the vector of one token is made.
+    """The terms that add up to the embedding of one token.
 
     Attributes:
-        row: (D,) of the token's id in the embedding table.
-        scale: what it is multiplied by.
-        position: (D,) what is added for its position, None where nothing is.
-        total: (D,) row · scale + position, recomputed, and what the run's edits make of that.
+        row: (D,) the token's row of the embedding table.
+        scale: factor on the row.
+        position: (D,) the position embedding, None if the model adds none.
+        total: (D,) row · scale + position, recomputed, with the run's interventions.
         error: largest difference of `total` from the captured embedding.
     """
 
@@ -38,34 +38,34 @@ def embedding_parts(trace: Trace, query: int) -> EmbeddingParts:
     sums = trace.weights["token_embedding.weight"][list(trace.token_ids)].astype(np.float64) * scale  # (T, D)
     if position is not None:
         sums = sums + trace["position_embed"]
-    total = after_edits(trace, "embed", sums)[query]
+    total = recompute_with_interventions(trace, "embed", sums)[query]
     return EmbeddingParts(row, scale, position, total, float(np.abs(total - trace["embed"][query]).max()))
 
 
-def nearest_tokens(trace: Trace, token_id: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids of the other tokens whose rows of the embedding table point most nearly the same way, and the cosines.
+def nearest_tokens(trace: Trace, token_id: int, max_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids of the other tokens with the most similar embeddings, and their cosine similarities.
 
-    Nearest first, at most `most`; of equal ones the lower id first. A row of zeros points nowhere: its cosines are 0.
+    Nearest first, at most `max_count`; ties by lower id. The cosines of a row of zeros are 0.
     """
     table = trace.weights["token_embedding.weight"]  # (V, D)
-    lengths = row_lengths(trace)
+    norms = row_norms(trace)
     products = product(table[token_id], table)
-    scale = lengths * lengths[token_id]
+    scale = norms * norms[token_id]
     cosines = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
-    others = np.delete(np.arange(len(table)), token_id)
-    nearest = others[largest_first(cosines[others], most)]
+    other_ids = np.delete(np.arange(len(table)), token_id)
+    nearest = other_ids[top_indices(cosines[other_ids], max_count)]
     return nearest, cosines[nearest].clip(-1, 1)
 
 
-@kept_by_trace
-def row_lengths(trace: Trace) -> np.ndarray:
-    """(V,) ‖row‖₂ of the embedding table."""
+@cache_per_trace
+def row_norms(trace: Trace) -> np.ndarray:
+    """Return ‖row‖₂ of each row of the embedding table, (V,)."""
     table = trace.weights["token_embedding.weight"]
-    return np.concatenate([np.sqrt(np.einsum("vd,vd->v", rows, rows)) for _rows, rows in in_parts(table)])
+    return np.concatenate([np.sqrt(np.einsum("vd,vd->v", rows, rows)) for _rows, rows in iter_chunks(table)])
 
 
-def stream_at(trace: Trace, depth: int) -> np.ndarray:
-    """(T, D), the residual stream after `depth` blocks: 0 is the embedding, L what the final norm reads."""
+def residual_at_depth(trace: Trace, depth: int) -> np.ndarray:
+    """Return the residual stream after `depth` blocks, (T, D): 0 is the embedding, L the input of the final norm."""
     if depth < trace.config.num_layers:
         return trace[f"blocks.{depth}.resid_pre"]
     return trace[block_output(trace.config, depth - 1)]
@@ -73,12 +73,12 @@ def stream_at(trace: Trace, depth: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """The directions along which vectors differ most (Pearson 1901).
+    """Principal components of vectors (Pearson 1901).
 
     Attributes:
-        points: (T, n), the vectors less their mean along each direction.
-        directions: (n, D), orthogonal and of length 1; the largest number of each is positive, which fixes its sign.
-        shares: (n,), of the whole variance, that along each.
+        points: (T, n), coordinates of the centred vectors along each direction.
+        directions: (n, D), orthonormal; the sign is fixed by a positive largest element.
+        shares: (n,), explained variance ratio.
     """
 
     points: np.ndarray
@@ -86,25 +86,27 @@ class PrincipalComponents:
     shares: np.ndarray
 
 
-@kept_by_trace
-def spread_at(trace: Trace, depth: int, first: int = 0) -> PrincipalComponents:
-    """Of the stream's vectors after `depth` blocks, from a position on."""
-    return principal_components(stream_at(trace, depth)[first:])
+@cache_per_trace
+def residual_pca(trace: Trace, depth: int, first: int = 0) -> PrincipalComponents:
+    """Return the principal components of the residual stream after `depth` blocks, from position `first` on."""
+    return principal_components(residual_at_depth(trace, depth)[first:])
 
 
 def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents:
-    """Of (T, D) vectors; a direction along which nothing differs, or there is none left, is all zeros. Where a number
-    is NaN or infinite, all points and shares are NaN."""
+    """Return the first n principal components of (T, D) vectors.
+
+    Directions without variance are all zeros. If an element is NaN or infinite, all points and shares are NaN.
+    """
     centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
     if not np.isfinite(centred).all():
-        nowhere = np.full((len(vectors), n), np.nan)
-        return PrincipalComponents(nowhere, np.zeros((n, vectors.shape[1])), nowhere[0])
+        nan_points = np.full((len(vectors), n), np.nan)
+        return PrincipalComponents(nan_points, np.zeros((n, vectors.shape[1])), nan_points[0])
     _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     real = sizes > 1e-9 * max(1.0, float(np.abs(vectors).max()))
-    kept = np.zeros((n, vectors.shape[1]))
-    found = directions[real][:n]
-    largest = np.take_along_axis(found, np.abs(found).argmax(-1)[:, None], -1)
-    kept[: len(found)] = found * np.sign(largest)
+    components = np.zeros((n, vectors.shape[1]))
+    significant = directions[real][:n]
+    largest = np.take_along_axis(significant, np.abs(significant).argmax(-1)[:, None], -1)
+    components[: len(significant)] = significant * np.sign(largest)
     shares = np.zeros(n)
-    shares[: len(found)] = sizes[real][:n] ** 2 / max((sizes**2).sum(), 1e-300)
-    return PrincipalComponents(centred @ kept.T, kept, shares)
+    shares[: len(significant)] = sizes[real][:n] ** 2 / max((sizes**2).sum(), 1e-300)
+    return PrincipalComponents(centred @ components.T, components, shares)

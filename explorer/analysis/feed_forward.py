@@ -1,4 +1,4 @@
-"""The feed-forward's neurons: what each one computes at a token, what it writes, and how many take part."""
+"""Feed-forward neurons: activations, output norms, logit effects and sparsity."""
 
 import math
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import as_edited
-from explorer.analysis.kept import kept_by_trace
-from explorer.analysis.norms import added_of, centred, kinds, norm_scale
-from explorer.analysis.unembedding import unembed_part
-from explorer.architecture.stream import norms_among, read_by, way_of
+from explorer.analysis.cache import cache_per_trace
+from explorer.analysis.interventions import apply_linear_part
+from explorer.analysis.norms import norm_kinds, norm_scale, sublayer_contribution, subtract_mean
+from explorer.analysis.unembedding import unembed_component
+from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
 from explorer.tracing.trace import Trace
 
 
@@ -20,7 +20,7 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """Its approximation."""
+    """The tanh approximation of GELU."""
     return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
@@ -40,42 +40,44 @@ class Neurons:
     """All F neurons of a layer at one token.
 
     Attributes:
-        pre: (F,) what the activation function is applied to.
-        active: (F,) what it makes of it.
-        up: (F,) what `active` is multiplied by, None where there is no gate.
+        pre: (F,) input of the activation function.
+        active: (F,) output of the activation function.
+        up: (F,) factor on `active`, None without a gate.
         hidden: (F,) their product, or `active` itself.
-        written: (F,) |hidden| · ‖column of W_down‖, or of what a norm makes of that column: the length of the vector
-            that each neuron adds to the stream.
+        output_norms: (F,) |hidden| · ‖column of W_down‖, the column after an output norm if there is one: the norm
+            of the vector that each neuron adds to the stream.
     """
 
     pre: np.ndarray
     active: np.ndarray
     up: np.ndarray | None
     hidden: np.ndarray
-    written: np.ndarray
+    output_norms: np.ndarray
 
-    def top(self, most: int) -> np.ndarray:
-        """The neurons that write most, most first; of equal ones the lower number first."""
-        return np.argsort(-self.written, kind="stable")[:most]
+    def top(self, max_count: int) -> np.ndarray:
+        """Return the neurons with the largest output norms, largest first; ties by lower number."""
+        return np.argsort(-self.output_norms, kind="stable")[:max_count]
 
 
 def neurons(trace: Trace, layer: int, query: int) -> Neurons:
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
-    columns = added_of(trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"][:].T, query)  # (F, D)
-    written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
+    columns = sublayer_contribution(
+        trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"][:].T, query
+    )  # (F, D)
+    output_norms = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     if gated:
-        return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, written)
-    return Neurons(up, hidden, None, hidden, written)
+        return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, output_norms)
+    return Neurons(up, hidden, None, hidden, output_norms)
 
 
 @dataclass(frozen=True)
 class Neuron:
-    """One neuron at one token, worked out again in float64 from what the layer read and the neuron's own weights.
+    """One neuron at one token, recomputed in float64 from the layer's input and the neuron's own weights.
 
     Attributes:
-        read: name of the value that the layer reads.
+        read: tap of the layer's input.
         pre, active, up, hidden: as in `Neurons`.
         error: |hidden - captured|.
     """
@@ -90,68 +92,69 @@ class Neuron:
 
 def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     block = f"blocks.{layer}.ffn"
-    read = read_by(trace.config, layer, "ffn")
+    read = input_tap(trace.config, layer, "ffn")
     x = trace[read][query].astype(np.float64)
 
-    def projected(name: str) -> float:
+    def project(name: str) -> float:
         weight, bias = (trace.weights.get(f"{block}.{name}_proj.{part}") for part in ("weight", "bias"))
         return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
 
     _, activation = ACTIVATIONS[trace.config.ffn]
     gated = trace.config.is_gated
-    pre = projected("gate" if gated else "up")
-    up = projected("up") if gated else None
+    pre = project("gate" if gated else "up")
+    up = project("up") if gated else None
     active = float(activation(np.array(pre)))
     hidden = active * up if gated else active
     return Neuron(read, pre, active, up, hidden, abs(hidden - float(trace[f"{block}.hidden"][query, number])))
 
 
-EXACT = ("relu", "relu2")  # the feed-forwards whose activation is exactly 0 below 0
-NEAR = 0.1  # of the layer's root mean square
+RELU_KINDS = ("relu", "relu2")  # the feed-forwards whose activation is exactly 0 below 0
+NEAR_ZERO_RATIO = 0.1  # of the layer's root mean square
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How many hidden values do next to nothing, by layer.
+    """Fractions of hidden values near zero, by layer.
 
-    A value counts as near zero if it is at most `NEAR` of the root mean square of its layer's values in this run; of
-    ReLU, if it is exactly 0. `BELL` of normally distributed values would be.
+    A value counts as near zero if it is at most `NEAR_ZERO_RATIO` of the root mean square of its layer's values in
+    this run; of ReLU, if it is exactly 0. Of normally distributed values, `NORMAL_SHARE` would be.
 
     Attributes:
-        near_zero: (L,) share of the layer's T · F values.
-        silent: (L,) share of its neurons that are near zero at every token of this run (of ReLU: dead, in this run).
+        near_zero: (L,) fraction of the layer's T · F values.
+        inactive: (L,) fraction of neurons near zero at every token of this run (for ReLU: dead in this run).
     """
 
     near_zero: np.ndarray
-    silent: np.ndarray
+    inactive: np.ndarray
 
 
-BELL = math.erf(NEAR / math.sqrt(2))
+NORMAL_SHARE = math.erf(NEAR_ZERO_RATIO / math.sqrt(2))
 
 
-@kept_by_trace
+@cache_per_trace
 def sparsity(trace: Trace) -> Sparsity:
     shares = []
     for layer in range(trace.config.num_layers):
         size = np.abs(trace[f"blocks.{layer}.ffn.hidden"])  # (T, F)
-        limit = 0.0 if trace.config.ffn in EXACT else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
+        limit = 0.0 if trace.config.ffn in RELU_KINDS else NEAR_ZERO_RATIO * np.sqrt(np.mean(size**2, dtype=np.float64))
         near = size <= limit
         shares.append((near.mean(), near.all(0).mean()))
     return Sparsity(*np.transpose(shares))
 
 
-def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
-    """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
+def neuron_logit_effects(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
+    """Return the change of every token's logit after `query` per unit of a neuron's hidden value, (V,).
 
-    That is its output direction, its column of W_down, along its way to the unembedding: through the norms there, gains
-    folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is not in it.
+    This is the neuron's output direction, its column of W_down, propagated to the unembedding through the
+    norms, with their gains and their scales from this run, and through interventions. Effects through later
+    sublayers are not included.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    way = way_of(trace.config, layer, "ffn")
-    norms = norms_among(trace.config, way)
-    for tap in way:
+    path = path_to_unembedding(trace.config, layer, "ffn")
+    norms = norm_inputs(trace.config, path)
+    for tap in path:
         if tap in norms:
-            direction = centred(direction, kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
+            direction = subtract_mean(direction, norm_kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
             direction = direction / norm_scale(trace, trace[norms[tap]][query], tap, query)
-        direction = as_edited(trace, tap, direction, query)
-    return unembed_part(trace, direction, query)
+        direction = apply_linear_part(trace, tap, direction, query)
+    return unembed_component(trace, direction, query)

@@ -1,4 +1,4 @@
-"""What attention heads do, in numbers."""
+"""Head scores: previous-token, induction and similar attention heads."""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
@@ -6,8 +6,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.architecture.attention import first_visible
-from explorer.language import N_
 from explorer.tracing.trace import Trace
+from explorer.translations import N_
 
 SCORE_NAMES = {
     "previous_token": N_("previous token"),
@@ -29,55 +29,61 @@ HEAD_SCORES = {
 
 
 def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray:
-    """The score of every head, (L, H) in [0, 1]: a mean over queries, the first left out as it can only see itself.
+    """Return the score of every head, (L, H) in [0, 1], a mean over queries without the first.
 
-    Most are attention paid: "previous_token" to q - 1, "first_token" to 0, "self" to q; "duplicate_token" to all
-    earlier positions of the query's own token, over queries that have some; "induction" to the position after the last
-    of those, over queries for which that is not their own (Elhage et al. 2021; Olsson et al. 2022), as
-    `model.training.head_scores` has it. "spread" is the entropy of the row over that of an even one,
-    log₂ of how many tokens the query sees; a window of one alone spreads by 0. NaN where no query counts.
+    Most are attention to target keys: "previous_token" to q - 1, "first_token" to 0, "self" to q;
+    "duplicate_token" to all earlier positions of the query's own token, over queries that have some; "induction"
+    to the position after the last of those, over queries for which that is not their own (Elhage et al. 2021;
+    Olsson et al. 2022), as in `model.training.head_scores`. "spread" is the entropy of the row divided by that of
+    uniform attention, log₂ of the number of visible tokens; 0 for a window of one token. NaN if no query counts.
 
     Args:
-        hide_first: leave attention to the first token out and let the rest sum to 1: many heads rest there.
+        hide_first: leave out attention to the first token and renormalise the rest: many heads attend there by
+            default.
     """
-    known = KNOWN.setdefault(trace, {})
-    if (name, hide_first) not in known:
-        measure = spread if name == "spread" else paid(targets_of(trace, name)[1:])
-        seen, found = num_visible(trace)[:, 1:], []
+    scores = SCORES_BY_TRACE.setdefault(trace, {})
+    if (name, hide_first) not in scores:
+        measure = normalised_entropy if name == "spread" else mean_target_attention(target_mask(trace, name)[1:])
+        visible_counts, layer_scores = num_visible(trace)[:, 1:], []
         for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
             patterns = (without_first(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
-            # A head at a time: all of a layer in float64 would be several times what a layer takes.
-            heads = [measure(patterns[[head]].astype(np.float64), seen[layer]) for head in range(len(patterns))]
-            found.append(np.concatenate(heads))
-        known[name, hide_first] = np.stack(found)
-        known[name, hide_first].flags.writeable = False
-    return known[name, hide_first]
+            # One head at a time: a whole layer in float64 would take several times the memory of the layer.
+            heads = [
+                measure(patterns[[head]].astype(np.float64), visible_counts[layer]) for head in range(len(patterns))
+            ]
+            layer_scores.append(np.concatenate(heads))
+        scores[name, hide_first] = np.stack(layer_scores)
+        scores[name, hide_first].flags.writeable = False
+    return scores[name, hide_first]
 
 
-KNOWN: WeakKeyDictionary[Trace, dict[tuple[str, bool], np.ndarray]] = WeakKeyDictionary()
+SCORES_BY_TRACE: WeakKeyDictionary[Trace, dict[tuple[str, bool], np.ndarray]] = WeakKeyDictionary()
 
 
-def spread(rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """(H,) of rows (H, T - 1, T), each over as many tokens as it sees."""
+def normalised_entropy(rows: np.ndarray, visible_counts: np.ndarray) -> np.ndarray:
+    """Return the mean entropy of attention rows (H, T - 1, T) relative to uniform attention, (H,)."""
     logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
-    return mean(-(rows * logs).sum(-1) / np.log2(seen))
+    return mean(-(rows * logs).sum(-1) / np.log2(visible_counts))
 
 
-def paid(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """The attention paid to targets (T - 1, T), a mean over the queries that have some."""
+def mean_target_attention(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function for the mean attention to targets (T - 1, T), over the queries that have targets."""
     counts = targets.any(-1)
     return lambda rows, seen: mean((rows[:, counts] * targets[counts]).sum(-1))
 
 
 def num_visible(trace: Trace) -> np.ndarray:
-    """(L, T) how many tokens a query of each layer sees; at least 2 but of the first, as nothing else can be spread."""
+    """Return the number of visible tokens of each query in each layer, (L, T).
+
+    At least 2, except for the first query, so that the logarithm is not 0.
+    """
     layers, queries = range(trace.config.num_layers), np.arange(len(trace))
-    seen = np.stack([queries + 1 - [first_visible(trace.config, i, query) for query in queries] for i in layers])
-    return np.maximum(seen, np.minimum(queries + 1, 2))
+    counts = np.stack([queries + 1 - [first_visible(trace.config, i, query) for query in queries] for i in layers])
+    return np.maximum(counts, np.minimum(queries + 1, 2))
 
 
-def targets_of(trace: Trace, name: str) -> np.ndarray:
-    """(T, T) booleans: query, key; where a head of that kind looks."""
+def target_mask(trace: Trace, name: str) -> np.ndarray:
+    """Return the target keys of a head score as (T, T) booleans: query, key."""
     query, key = np.indices((len(trace), len(trace)))
     ids = np.array(trace.token_ids)
     duplicate = (ids[:, None] == ids) & (key < query)
@@ -92,7 +98,7 @@ def targets_of(trace: Trace, name: str) -> np.ndarray:
 
 
 def without_first(patterns: np.ndarray) -> np.ndarray:
-    """Patterns (..., T, T) without their first column, rows made to sum to 1 again; 0 where nothing else was seen."""
+    """Return patterns (..., T, T) without the first column, rows renormalised; 0 if nothing else was visible."""
     rest = patterns.copy()
     rest[..., 0] = 0
     total = rest.sum(-1, keepdims=True)
@@ -100,5 +106,5 @@ def without_first(patterns: np.ndarray) -> np.ndarray:
 
 
 def mean(values: np.ndarray) -> np.ndarray:
-    """Over the last axis; NaN, quietly, of nothing."""
+    """Return the mean over the last axis; NaN without a warning if it is empty."""
     return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)

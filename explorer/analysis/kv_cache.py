@@ -1,47 +1,51 @@
-"""What generation keeps of earlier tokens, so as not to compute it again."""
+"""The KV cache: norms of the stored vectors, memory and computation saved in generation."""
 
 import numpy as np
 
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
-from model.counting import flops_table, kv_cache_bytes_per_token
+from model.parameter_counts import flops_table, kv_cache_bytes_per_token
 
 
-def cached_name(trace: Trace, layer: int, part: str) -> str:
-    """The captured value that the cache holds of a layer: its keys ("k"), turned where the model turns them, or its
-    values ("v")."""
-    name = f"blocks.{layer}.attn.{part}"
-    return f"{name}_rot" if part == "k" and f"{name}_rot" in trace else name
+def cached_tap(trace: Trace, layer: int, kind: str) -> str:
+    """Return the tap of the cached keys ("k"), after rotation if the model uses RoPE, or values ("v") of a layer."""
+    name = f"blocks.{layer}.attn.{kind}"
+    return f"{name}_rot" if kind == "k" and f"{name}_rot" in trace else name
 
 
-def cached_lengths(trace: Trace, layer: int, part: str) -> np.ndarray:
-    """(G, T) ‖x‖₂ of the stored vector of every kv head and position."""
-    return np.linalg.norm(trace[cached_name(trace, layer, part)], axis=-1)
+def cached_norms(trace: Trace, layer: int, kind: str) -> np.ndarray:
+    """Return ‖x‖₂ of the cached vector of every kv head and position, (G, T)."""
+    return np.linalg.norm(trace[cached_tap(trace, layer, kind)], axis=-1)
 
 
-def whole_lengths(trace: Trace, part: str) -> np.ndarray:
-    """(L, T) ‖x‖₂ of what every layer stores of a position, the vectors of all its kv heads as one."""
-    return np.stack([np.linalg.norm(cached_lengths(trace, i, part), axis=0) for i in range(trace.config.num_layers)])
+def cached_norms_all_heads(trace: Trace, kind: str) -> np.ndarray:
+    """Return ‖x‖₂ of each layer's cached vectors of a position, all kv heads concatenated, (L, T)."""
+    return np.stack([np.linalg.norm(cached_norms(trace, i, kind), axis=0) for i in range(trace.config.num_layers)])
 
 
 def positions_computed(steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """(steps,) each: positions that have gone through the model after each step of a token, with a cache and without.
+    """Return the number of positions computed after each generation step, with and without a cache, (steps,) each.
 
-    With it n, one a step; without 1 + 2 + … + n = n (n + 1) / 2.
+    With a cache n after n steps; without one 1 + 2 + … + n = n (n + 1) / 2.
     """
     n = np.arange(1, steps + 1)
     return n, n * (n + 1) // 2
 
 
 def megabytes_stored(config: ModelConfig, positions: np.ndarray | int, shared: bool = True) -> np.ndarray | float:
-    """What the keys and values of so many positions take, 4 bytes a number; not `shared`, as if every head of queries
-    had its own."""
-    each = kv_cache_bytes_per_token(config)
-    each = each if shared else each * config.num_heads // config.kv_heads
-    return positions * (each / 1e6)
+    """Return the memory of the cached keys and values of `positions` positions, 4 bytes a number.
+
+    If not `shared`, as if every query head had its own keys and values.
+    """
+    bytes_per_token = kv_cache_bytes_per_token(config)
+    bytes_per_token = bytes_per_token if shared else bytes_per_token * config.num_heads // config.kv_heads
+    return positions * (bytes_per_token / 1e6)
 
 
 def step_flops(config: ModelConfig, position: int) -> tuple[int, int]:
-    """Floating-point operations of the step at a position, with a cache and without: then of all positions up to it."""
-    each = [sum(row.count for row in flops_table(config, keys)) for keys in range(1, position + 2)]
-    return each[-1], sum(each)
+    """Return the floating-point operations of a generation step, with a cache and without one.
+
+    Without a cache, all positions up to `position` are computed again.
+    """
+    flops = [sum(row.count for row in flops_table(config, keys)) for keys in range(1, position + 2)]
+    return flops[-1], sum(flops)

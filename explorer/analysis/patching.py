@@ -1,44 +1,51 @@
-"""What patched runs say: how much of the way from one answer to the other a node carries."""
+"""Activation patching: normalised effects, and agreement of estimates with exact effects."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.tracing.effect_scale import effect
-from explorer.tracing.patching_question import DIRECTIONS, METRICS, PatchingQuestion
+from explorer.tracing.patching.effect_scale import normalised_effect
+from explorer.tracing.patching.experiment import DIRECTIONS, METRICS, PatchingExperiment
 
 
-def effects(question: PatchingQuestion, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:
-    """Of nodes, by what all metrics are once each was put in, (M, …), the effects (see `effect_scale.effect`)."""
+def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:
+    """Return the effects of nodes, from all metrics after patching each of them, (M, …).
+
+    See `normalised_effect.normalised_effect`.
+    """
     row = METRICS.index(metric)
-    clean, corrupted = question.unpatched[:, row]
-    return effect(measured[row], clean, corrupted, direction)
+    clean, corrupted = experiment.unpatched_metrics[:, row]
+    return normalised_effect(measured[row], clean, corrupted, direction)
 
 
-def part_effects(question: PatchingQuestion, part: str, metric: str, direction: str) -> np.ndarray:
-    """(L, P) of every node of a part."""
-    return effects(question, question.parts()[part][DIRECTIONS.index(direction)], metric, direction)
+def component_effects(experiment: PatchingExperiment, component: str, metric: str, direction: str) -> np.ndarray:
+    """Return the effects of all nodes of a component, (L, P)."""
+    return patching_effects(
+        experiment, experiment.component_metrics()[component][DIRECTIONS.index(direction)], metric, direction
+    )
 
 
-def neuron_effects(question: PatchingQuestion, layer: int, metric: str) -> np.ndarray:
-    """(2, F) of every neuron of a layer, in both directions."""
-    both = zip(question.neurons(layer), DIRECTIONS, strict=True)
-    return np.stack([effects(question, measured, metric, direction) for measured, direction in both])
+def neuron_effects(experiment: PatchingExperiment, layer: int, metric: str) -> np.ndarray:
+    """Return the effects of all neurons of a layer in both directions, (2, F)."""
+    metrics_by_direction = zip(experiment.neuron_metrics(layer), DIRECTIONS, strict=True)
+    return np.stack(
+        [patching_effects(experiment, measured, metric, direction) for measured, direction in metrics_by_direction]
+    )
 
 
 def strongest(values: np.ndarray, count: int) -> np.ndarray:
-    """The places of the neurons with the largest effects, by size, in either direction: (2, F) -> (count,)."""
+    """Return the indices of the neurons with the largest |effect| in either direction, (2, F) -> (count,)."""
     return np.argsort(-np.nan_to_num(np.abs(values)).max(axis=0), kind="stable")[:count]
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """An estimate held against what it estimates.
+    """Agreement of an estimate with the exact values.
 
     Attributes:
-        correlation: Pearson's, NaN where one of them does not vary.
-        worst: (row, column) of the cells where it errs by most, the worst first.
-        errors: estimate − exact at those.
+        correlation: Pearson correlation, NaN if one of them is constant.
+        worst: (row, column) of the cells with the largest errors, largest first.
+        errors: estimate − exact at these cells.
     """
 
     correlation: float
@@ -47,19 +54,22 @@ class Agreement:
 
 
 def agreement(exact: np.ndarray, estimate: np.ndarray, count: int = 3) -> Agreement:
-    """Of two maps (L, P), as far as both are defined."""
+    """Compare two maps (L, P) where both are defined."""
     is_defined = np.isfinite(exact) & np.isfinite(estimate)
-    both = exact[is_defined], estimate[is_defined]
-    varies = all(values.size and np.ptp(values) > 0 for values in both)
-    correlation = float(np.corrcoef(*both)[0, 1]) if varies else float("nan")
+    finite_values = exact[is_defined], estimate[is_defined]
+    varies = all(values.size and np.ptp(values) > 0 for values in finite_values)
+    correlation = float(np.corrcoef(*finite_values)[0, 1]) if varies else float("nan")
     errors = np.nan_to_num(estimate - exact)
     order = np.argsort(-np.where(is_defined, np.abs(errors), -1), axis=None, kind="stable")[:count]
     worst = tuple((int(i), int(j)) for i, j in zip(*np.unravel_index(order, errors.shape), strict=True))
-    return Agreement(correlation, worst, tuple(float(errors[place]) for place in worst))
+    return Agreement(correlation, worst, tuple(float(errors[cell]) for cell in worst))
 
 
-def metric_of(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
-    """(M,) every metric of next-token logits (V,), in float64 and apart from what measured the runs."""
+def logit_metrics(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
+    """Return every metric of next-token logits (V,), (M,), in float64.
+
+    Computed independently of the code that measures the runs.
+    """
     logits = logits.astype(np.float64)
     largest = logits.max()
     ln = logits[answer] - largest - np.log(np.exp(logits - largest).sum())

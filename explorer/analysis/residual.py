@@ -1,19 +1,26 @@
-"""The residual stream: its stages, what each sublayer adds to it, and the norms that read it."""
+"""The residual stream: its stages, the updates of each sublayer, and the norms that read it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, kinds, norm_scale
-from explorer.architecture.layout import layout
-from explorer.architecture.stream import before_value, input_of, norms_of, sublayers, sum_with, written_by
-from explorer.language import N_, _, look_up
+from explorer.analysis.norms import apply_norm, norm_kinds, norm_scale
+from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import (
+    layer_norms,
+    norm_input_tap,
+    previous_residual_tap,
+    sublayers,
+    sum_tap,
+    write_tap,
+)
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 
 SUBLAYERS = {"attn": N_("attention"), "ffn": N_("feed-forward")}  # of a block, in their order -> as shown
 UPDATES = {"attn": N_("{layer} attention"), "ffn": N_("{layer} feed-forward")}  # what each adds, by its layer
-STAGES = {  # what a place along a layer is -> the template of what it is called: a sum with these, or a norm
+STAGES = {  # sublayers that a sum adds, or a norm -> template of the label
     ("attn",): UPDATES["attn"],
     ("ffn",): UPDATES["ffn"],
     ("attn", "ffn"): N_("{layer} attention + feed-forward"),
@@ -24,12 +31,12 @@ STAGES = {  # what a place along a layer is -> the template of what it is called
 
 @dataclass(frozen=True)
 class Stage:
-    """A place along the stream.
+    """A stage of the residual stream.
 
     Attributes:
-        name: as shown: "embedding", "3 attention" for after layer 3's attention.
+        name: label: "embedding", "3 attention" for the stream after layer 3's attention.
         tap: the captured value.
-        layer: whose it is; 0 for the embedding.
+        layer: index of the layer; 0 for the embedding.
     """
 
     name: str
@@ -38,87 +45,94 @@ class Stage:
 
 
 def stages(trace: Trace, normed: bool = True) -> list[Stage]:
-    """The embedding, then the stream after each sublayer: 2 L + 1 places, or L + 1 where both are added at once.
+    """Return the stages: the embedding, then the stream after each sublayer.
 
-    In a post-norm model each sum is then normalised, and that goes on: with `normed`, 2 L more places.
+    These are 2 L + 1, or L + 1 if attention and feed-forward are added at once. In a post-norm model each sum
+    is then normalised; `normed` includes these 2 L stages too.
     """
-    sums = layout(trace.config).sums
-    places = [place for place in layout(trace.config).stream if place in sums or (normed and place != "resid_pre")]
+    sums = block_layout(trace.config).sums
+    value_names = [
+        value_name
+        for value_name in block_layout(trace.config).stream
+        if value_name in sums or (normed and value_name != "resid_pre")
+    ]
     blocks = (
-        Stage(look_up(STAGES[sums.get(place, place)], layer=layer), f"blocks.{layer}.{place}", layer)
+        Stage(translate(STAGES[sums.get(value_name, value_name)], layer=layer), f"blocks.{layer}.{value_name}", layer)
         for layer in range(trace.config.num_layers)
-        for place in places
+        for value_name in value_names
     )
     return [Stage(_("embedding"), "blocks.0.resid_pre", 0), *blocks]
 
 
 def has_stages(trace: Trace) -> bool:
-    """Whether the stream is there at all of them."""
+    """Return whether the trace contains the stream at all stages."""
     return all(stage.tap in trace for stage in stages(trace))
 
 
 def stream(trace: Trace, normed: bool = True) -> np.ndarray:
-    """(S, T, D), the stream at its `stages`."""
+    """Return the residual stream at its `stages`, (S, T, D)."""
     return np.stack([trace[stage.tap] for stage in stages(trace, normed)])
 
 
-def stream_lengths(trace: Trace) -> np.ndarray:
-    """(S, T), ‖residual stream‖₂ of every token at its `stages`."""
+def residual_norms_by_stage(trace: Trace) -> np.ndarray:
+    """Return ‖residual stream‖₂ of every token at its `stages`, (S, T)."""
     return np.linalg.norm(stream(trace), axis=-1)
 
 
 @dataclass(frozen=True)
 class ResidualNorms:
-    """Lengths along the depth of the model.
+    """Norms of the residual stream and its updates by depth.
 
     Attributes:
-        stages: the names of the S places: the embedding, then after each sum.
-        stream: (S, T), ‖residual stream‖₂ of every token there; in a post-norm model, before it is normalised.
+        stages: names of the S stages: the embedding, then after each sum.
+        stream: (S, T), ‖residual stream‖₂ of every token; in a post-norm model, before it is normalised.
         names: of the 2 L sublayers.
-        places: (2 L,) which of the stages each sublayer's update leads to.
-        updates: (2 L, T), ‖what each sublayer added‖₂, attention and feed-forward in turn.
+        stage_indices: (2 L,) index of the stage after each sublayer's update.
+        updates: (2 L, T), ‖update of each sublayer‖₂, attention and feed-forward in turn.
     """
 
     stages: tuple[str, ...]
     stream: np.ndarray
     names: tuple[str, ...]
-    places: np.ndarray
+    stage_indices: np.ndarray
     updates: np.ndarray
 
     @property
     def median(self) -> np.ndarray:
-        """(S,) of all tokens' streams."""
+        """Median over all tokens' streams, (S,)."""
         return np.median(self.stream, axis=1)
 
 
 def residual_norms(trace: Trace) -> ResidualNorms:
-    config, every = trace.config, stages(trace, normed=False)
-    taps = [stage.tap for stage in every]
-    places = np.array([taps.index(sum_with(config, *sublayer)) for sublayer in sublayers(config)])
-    updates = [trace[written_by(config, *sublayer)] for sublayer in sublayers(config)]
-    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates)]
-    return ResidualNorms(tuple(stage.name for stage in every), lengths[0], update_names(config), places, lengths[1])
+    config, all_stages = trace.config, stages(trace, normed=False)
+    taps = [stage.tap for stage in all_stages]
+    stage_indices = np.array([taps.index(sum_tap(config, *sublayer)) for sublayer in sublayers(config)])
+    updates = [trace[write_tap(config, *sublayer)] for sublayer in sublayers(config)]
+    norms = [np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates)]
+    return ResidualNorms(
+        tuple(stage.name for stage in all_stages), norms[0], update_names(config), stage_indices, norms[1]
+    )
 
 
 def update_names(config: ModelConfig) -> tuple[str, ...]:
-    """Of the 2 L sublayers, as shown."""
-    return tuple(look_up(UPDATES[sublayer], layer=layer) for layer, sublayer in sublayers(config))
+    """Return the labels of the 2 L sublayers."""
+    return tuple(translate(UPDATES[sublayer], layer=layer) for layer, sublayer in sublayers(config))
 
 
 @dataclass(frozen=True)
 class Updates:
-    """What the 2 L sublayers add to the stream at one token, attention and feed-forward in turn.
+    """Updates of the 2 L sublayers to the stream of one token, attention and feed-forward in turn.
 
     Attributes:
         names: of the sublayers.
-        lengths: (2 L,) ‖update‖₂.
-        before: (2 L,) ‖stream‖₂ that each is added to.
-        cosines: (2 L,) of the angle between update and stream: 1 writes along it, -1 against it, 0 at right angles.
+        norms: (2 L,) ‖update‖₂.
+        before: (2 L,) ‖stream‖₂ before each update.
+        cosines: (2 L,) cosine similarity of update and stream: 1 parallel, -1 opposite, 0 orthogonal.
         error: largest difference of a stream plus its updates from the captured next stream.
     """
 
     names: tuple[str, ...]
-    lengths: np.ndarray
+    norms: np.ndarray
     before: np.ndarray
     cosines: np.ndarray
     error: float
@@ -126,61 +140,61 @@ class Updates:
 
 def updates(trace: Trace, query: int) -> Updates:
     config = trace.config
-    ends = [sum_with(config, *sublayer) for sublayer in sublayers(config)]
-    added = np.stack([trace[written_by(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64)
-    before = np.stack([trace[before_value(config, end)][query] for end in ends], dtype=np.float64)
-    sums = {end: trace[before_value(config, end)][query].astype(np.float64) for end in ends}
-    for end, update in zip(ends, added, strict=True):
-        sums[end] = sums[end] + update
-    error = max(float(np.abs(total - trace[end][query]).max()) for end, total in sums.items())
-    lengths, sizes = np.linalg.norm(added, axis=-1), np.linalg.norm(before, axis=-1)
-    products, scale = (added * before).sum(-1), lengths * sizes
+    sum_taps = [sum_tap(config, *sublayer) for sublayer in sublayers(config)]
+    added = np.stack([trace[write_tap(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64)
+    before = np.stack([trace[previous_residual_tap(config, tap)][query] for tap in sum_taps], dtype=np.float64)
+    sums = {tap: trace[previous_residual_tap(config, tap)][query].astype(np.float64) for tap in sum_taps}
+    for tap, update in zip(sum_taps, added, strict=True):
+        sums[tap] = sums[tap] + update
+    error = max(float(np.abs(total - trace[tap][query]).max()) for tap, total in sums.items())
+    norms, sizes = np.linalg.norm(added, axis=-1), np.linalg.norm(before, axis=-1)
+    products, scale = (added * before).sum(-1), norms * sizes
     cosines = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0).clip(-1, 1)
-    return Updates(update_names(config), lengths, sizes, cosines, error)
+    return Updates(update_names(config), norms, sizes, cosines, error)
 
 
 def similarity(trace: Trace, query: int) -> np.ndarray:
-    """(S, S) cosines between the stream of one token at any two of its `stages`."""
+    """Return the cosine similarities of one token's stream at all pairs of `stages`, (S, S)."""
     vectors = np.stack([trace[stage.tap][query] for stage in stages(trace)], dtype=np.float64)  # (S, D)
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return (units @ units.T).clip(-1, 1)
 
 
 @dataclass(frozen=True)
 class Outliers:
-    """The dimensions that stand out.
+    """Outlier dimensions of the residual stream.
 
     Attributes:
-        dimensions: (n,) those that stand out most at any stage, most first.
+        dimensions: (n,) those with the largest ratio at any stage, largest first.
         sizes: (S, n) mean |value| over the tokens, by stage.
-        times: (S, n) the same, as a multiple of the median dimension's at that stage.
+        ratios: (S, n) the sizes divided by the median dimension's size at that stage.
     """
 
     dimensions: np.ndarray
     sizes: np.ndarray
-    times: np.ndarray
+    ratios: np.ndarray
 
 
-def outliers(trace: Trace, most: int = 16) -> Outliers:
+def outliers(trace: Trace, max_count: int = 16) -> Outliers:
     sizes = np.stack([np.abs(trace[stage.tap]).mean(0, dtype=np.float64) for stage in stages(trace)])  # (S, D)
     typical = np.median(sizes, axis=-1, keepdims=True)
-    times = np.divide(sizes, typical, out=np.zeros_like(sizes), where=typical > 0)
-    top = np.argsort(-times.max(0), kind="stable")[:most]
-    return Outliers(top, sizes[:, top], times[:, top])
+    ratios = np.divide(sizes, typical, out=np.zeros_like(sizes), where=typical > 0)
+    top = np.argsort(-ratios.max(0), kind="stable")[:max_count]
+    return Outliers(top, sizes[:, top], ratios[:, top])
 
 
 @dataclass(frozen=True)
 class NormReading:
-    """One norm at work, over all tokens.
+    """One norm over all tokens.
 
     Attributes:
-        name: of the norm, and of the value it leaves.
-        before: name of the value it reads.
-        kinds: (T,) which kind of norm it is at each token (see `analysis.norms.kinds`).
-        means: (T,) of the vectors' numbers, which LayerNorm takes off; NaN where another kind leaves them.
-        scales: (T,) what the vectors are divided by: √(mean x² + ε), or of LayerNorm √(var x + ε).
-        error: largest difference, of all tokens, of the norm worked out again from the captured output.
+        name: of the norm, and of its output.
+        before: tap of its input.
+        kinds: (T,) kind of the norm at each token (see `analysis.norms.norm_kinds`).
+        means: (T,) means of the vectors, which LayerNorm subtracts; NaN for other kinds.
+        scales: (T,) divisors: √(mean x² + ε), or √(var x + ε) for LayerNorm.
+        error: largest difference of the recomputed norm from the captured output.
     """
 
     name: str
@@ -192,15 +206,15 @@ class NormReading:
 
 
 def norm_readings(trace: Trace, layer: int) -> list[NormReading]:
-    """Of a layer's norms, in the order of the data's way."""
-    return [norm_reading(trace, name) for name in norms_of(trace.config, layer)]
+    """Return the readings of a layer's norms, in the order of computation."""
+    return [norm_reading(trace, name) for name in layer_norms(trace.config, layer)]
 
 
 def norm_reading(trace: Trace, name: str) -> NormReading:
-    before = input_of(trace.config, name)
+    before = norm_input_tap(trace.config, name)
     x = trace[before]
-    places = np.arange(len(trace))
-    of = kinds(trace, name, places)
-    means = np.where(of == "layernorm", x.mean(-1, dtype=np.float64), np.nan)
-    error = float(np.abs(apply_norm(trace, name, x, positions=places) - trace[name]).max())
-    return NormReading(name, before, of, means, norm_scale(trace, x, name, places), error)
+    positions = np.arange(len(trace))
+    kinds_by_position = norm_kinds(trace, name, positions)
+    means = np.where(kinds_by_position == "layernorm", x.mean(-1, dtype=np.float64), np.nan)
+    error = float(np.abs(apply_norm(trace, name, x, positions=positions) - trace[name]).max())
+    return NormReading(name, before, kinds_by_position, means, norm_scale(trace, x, name, positions), error)

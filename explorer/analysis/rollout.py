@@ -6,10 +6,10 @@ from explorer.tracing.trace import Trace
 
 
 def rollout(trace: Trace, query: int) -> np.ndarray:
-    """(T,) how much of what ends at `query` began at each position; the weights sum to 1.
+    """Return the attention rollout of a query, (T,): weights of all positions, which sum to 1.
 
-    In every layer half of a vector comes from the token itself, along the residual stream, and half from where the mean
-    of the heads looks: Ã = ½ A + ½ I (§3, with rows made to sum to 1). This is the query's row of Ã_L … Ã_2 Ã_1.
+    In every layer half of a vector comes from the token itself, along the residual stream, and half from the keys
+    of the mean head: Ã = ½ A + ½ I (§3, with rows normalised). This is the query's row of Ã_L … Ã_2 Ã_1.
     """
     row = np.eye(len(trace))[query]
     for layer in reversed(range(trace.config.num_layers)):

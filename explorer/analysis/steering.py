@@ -1,123 +1,131 @@
-"""Directions in the residual stream: which there are, what of the stream lies along one, and what it does to
-predictions when it is added, example by example."""
+"""Steering directions in the residual stream: their cosines, and their effects on predictions when added."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture.stream import block_output
-from explorer.language import _
+from explorer.architecture.residual_stream import block_output
 from explorer.state.errors import UserError
-from explorer.state.interventions import Add, Intervention, Recipe
+from explorer.state.interventions import Add, DirectionSpec, Intervention
 from explorer.state.prompt_lists import PROMPT_LISTS, PromptLists
-from explorer.tracing.jobs import Job, Pieces, worked_out
-from explorer.tracing.models import tokenizer_of
+from explorer.tracing.jobs import Job, JobSteps, get_or_run
+from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
-from model.counting import num_parameters
+from explorer.translations import _
+from model.parameter_counts import num_parameters
 from model.tokenizer import Tokenizer
 
-MOST_CHARACTERS = 10_000  # of two lists that somebody writes: more than the tokens that a recipe may have
-ALPHA = 0.3  # lengths of the stream that are added where a run adds nothing
+MAX_CHARACTERS = 10_000  # of both lists together; more than the tokens that a direction may have
+ALPHA = 0.3  # multiple of ‖x‖ that is added if the run adds nothing
 
 
-def recipe_of(trace: Trace, lists: PromptLists) -> Recipe:
-    """Of two lists of prompts, from the stream after the middle layer; of a prompt the last tokens that fit."""
-    layer, most = trace.config.num_layers // 2, trace.config.context_length
-    both = ([encoded(trace, text)[-most:] for text in each] for each in (lists.prompts, lists.others))
-    return Recipe.of_means(layer, *both)
+def direction_from_prompts(trace: Trace, lists: PromptLists) -> DirectionSpec:
+    """Return the difference of means of two prompt lists after the middle layer.
+
+    Prompts longer than the context are truncated to their last tokens.
+    """
+    layer, max_tokens = trace.config.num_layers // 2, trace.config.context_length
+    token_lists = (
+        [encode_prompt(trace, text)[-max_tokens:] for text in texts] for texts in (lists.prompts, lists.others)
+    )
+    return DirectionSpec.from_means(layer, *token_lists)
 
 
-def recipe_of_texts(trace: Trace, layer: int, texts: Sequence[str], others: Sequence[str]) -> Recipe:
-    """From the mean of the stream after a layer over some texts to that over others.
+def direction_from_texts(trace: Trace, layer: int, texts: Sequence[str], other_texts: Sequence[str]) -> DirectionSpec:
+    """Return the direction from the mean stream over `other_texts` to that over `texts`, after a layer.
 
     Raises:
-        UserError: a list is empty or too long, a text is longer than what the model sees, both lists have one mean, or
+        UserError: a list is empty or too long, a text exceeds the context, the means are equal, or
             the tokenizer is unknown.
     """
     if not tokenizer(trace):
         raise UserError(_("This model’s tokenizer is not one that cuts texts here: take another direction."))
-    if (characters := sum(map(len, (*texts, *others)))) > MOST_CHARACTERS:
-        told = _("both lists together have at most {most:,} characters, got {got:,}: leave some prompts out")
-        raise UserError(told.format(most=MOST_CHARACTERS, got=characters))
-    recipe = Recipe.of_means(layer, *([encoded(trace, text) for text in each] for each in (texts, others)))
-    recipe.check(trace.config)
-    trace.direction(recipe)  # it may be 0
-    return recipe
+    if (characters := sum(map(len, (*texts, *other_texts)))) > MAX_CHARACTERS:
+        message = _("both lists together have at most {most:,} characters, got {got:,}: leave some prompts out")
+        raise UserError(message.format(most=MAX_CHARACTERS, got=characters))
+    spec = DirectionSpec.from_means(
+        layer, *([encode_prompt(trace, text) for text in prompts] for prompts in (texts, other_texts))
+    )
+    spec.check(trace.config)
+    trace.direction(spec)  # raises if it is zero
+    return spec
 
 
-def texts_of(trace: Trace, recipe: Recipe) -> tuple[list[str], ...]:
-    """Of a recipe's two lists; none of other kinds."""
-    own = tokenizer(trace)
-    return tuple([own.decode(list(prompt)) for prompt in each] for each in recipe.lists)
+def direction_texts(trace: Trace, spec: DirectionSpec) -> tuple[list[str], ...]:
+    """Return the texts of the prompt lists of a direction; empty for other kinds of directions."""
+    text_tokenizer = tokenizer(trace)
+    return tuple([text_tokenizer.decode(list(prompt)) for prompt in prompts] for prompts in spec.lists)
 
 
-def lists_of(trace: Trace) -> dict[str, PromptLists]:
-    """The lists that there are by the texts of their recipes; none of a trace whose tokenizer is unknown."""
-    return {str(recipe_of(trace, each)): each for each in PROMPT_LISTS} if tokenizer(trace) else {}
+def prompt_lists_by_direction(trace: Trace) -> dict[str, PromptLists]:
+    """Return the built-in prompt lists by the text form of their directions; {} if the tokenizer is unknown."""
+    return {str(direction_from_prompts(trace, lists)): lists for lists in PROMPT_LISTS} if tokenizer(trace) else {}
 
 
-def chosen_direction(trace: Trace, text: str) -> Recipe:
-    """The direction of that text; the first of those offered where it is none of the model's."""
+def chosen_direction(trace: Trace, text: str) -> DirectionSpec:
+    """Parse a direction; the first built-in one if the text is invalid for this model."""
     try:
-        recipe = Recipe.parse(text)
-        recipe.check(trace.config)
+        spec = DirectionSpec.parse(text)
+        spec.check(trace.config)
     except UserError:
-        return Recipe.parse(next(iter(lists_of(trace)), "unembed.0"))
-    return recipe
+        return DirectionSpec.parse(next(iter(prompt_lists_by_direction(trace)), "unembed.0"))
+    return spec
 
 
-def encoded(trace: Trace, text: str) -> list[int]:
-    """Token ids of a text, after what the model expects before every text."""
-    own = tokenizer(trace)
-    return [*own.beginning, *own.encode(text)]
+def encode_prompt(trace: Trace, text: str) -> list[int]:
+    """Return the token ids of a text, with the BOS token if the model expects one."""
+    text_tokenizer = tokenizer(trace)
+    return [*text_tokenizer.bos_ids, *text_tokenizer.encode(text)]
 
 
 def tokenizer(trace: Trace) -> Tokenizer | None:
-    """Of the model that ran; None where it is unknown."""
-    return tokenizer_of(trace.model) if trace.token_bytes else None
+    """Return the tokenizer of the model that ran; None if it is unknown."""
+    return find_tokenizer(trace.model) if trace.token_bytes else None
 
 
 def depths(trace: Trace) -> list[str]:
-    """Names of the stream's values from the embedding down, as each block leaves it."""
+    """Return the taps of the stream: the embedding, then the output of each block."""
     return ["embed", *(block_output(trace.config, layer) for layer in range(trace.config.num_layers))]
 
 
 def cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
-    """(L + 1, T) cosine of every token's stream x at each of `depths` with a direction u: x·u / (‖x‖ ‖u‖).
+    """Return the cosine of every token's stream x with a direction u at each of `depths`, (L + 1, T).
+
+    x·u / (‖x‖ ‖u‖); 0 for a zero vector.
 
     Raises:
-        UserError: the direction is not as wide as the stream, or has no length.
+        UserError: the direction does not have the width of the stream, or is zero.
     """
     if direction.shape != (trace.config.d_model,) or not np.linalg.norm(direction) > 0:
-        told = _(
+        message = _(
             "a direction has as many numbers as the stream is wide, {wanted}, and is not 0; got {got}: take one of "
             "this model",
             wanted=trace.config.d_model,
             got=" × ".join(map(str, direction.shape)),
         )
-        raise UserError(told)
+        raise UserError(message)
     streams = np.stack([trace[name] for name in depths(trace)]).astype(np.float64)  # (L + 1, T, D)
-    lengths = np.linalg.norm(streams, axis=-1) * np.linalg.norm(direction)
-    return np.divide(streams @ direction, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    norms = np.linalg.norm(streams, axis=-1) * np.linalg.norm(direction)
+    return np.divide(streams @ direction, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 @dataclass(frozen=True)
-class Effects:
-    """What adding a direction does after every example.
+class SteeringEffects:
+    """Effects of adding a direction after every example prompt.
 
     Attributes:
         prompts: (N,) token ids of the examples.
-        before, after: (N,) logit of a token less that of another, as the model is, and with the direction added.
-        token_id, rival_id: which two.
-        edit: what adds it.
+        before, after: (N,) logit difference of two tokens, without and with the direction added.
+        token_id, contrast_id: the two tokens.
+        edit: the intervention that adds the direction.
     """
 
     prompts: tuple[tuple[int, ...], ...]
     before: np.ndarray
     after: np.ndarray
     token_id: int
-    rival_id: int
+    contrast_id: int
     edit: Intervention
 
     @property
@@ -125,50 +133,76 @@ class Effects:
         return self.after - self.before
 
     @property
-    def backwards(self) -> int:
-        """How many examples go against the sign of what is added: likelier where it is taken off, or less likely."""
+    def num_reversed(self) -> int:
+        """Number of examples whose effect has the opposite sign of the added amount."""
         return int((self.changes * np.sign(self.edit.amount) < 0).sum())
 
 
-def added(trace: Trace, recipe: Recipe, layer: int) -> Intervention:
-    """How the run adds a direction to the stream; where it does not, `ALPHA` after a layer."""
-    found = (edit for edit in trace.edits if isinstance(edit, Add) and edit.recipe == recipe and edit.amount)
-    return next(found, Add(f"blocks.{layer}.resid_post", ALPHA, by=str(recipe)))
+def steering_intervention(trace: Trace, spec: DirectionSpec, layer: int) -> Intervention:
+    """Return the run's intervention that adds a direction; without one, an addition of `ALPHA` after a layer."""
+    matching_edits = (
+        intervention
+        for intervention in trace.edits
+        if isinstance(intervention, Add) and intervention.direction == spec and intervention.amount
+    )
+    return next(matching_edits, Add(f"blocks.{layer}.resid_post", ALPHA, by=str(spec)))
 
 
-def effects(trace: Trace, recipe: Recipe, layer: int, token_id: int, rival_id: int) -> Effects:
-    """Of a direction on each example of its lists, and on their two tokens; of any other on all examples there are and
-    on the tokens given. Where the tokenizer is unknown the run's own text is the one example.
+def effects(trace: Trace, spec: DirectionSpec, layer: int, token_id: int, contrast_id: int) -> SteeringEffects:
+    """Return the effects of a direction on example prompts.
+
+    A direction from built-in prompt lists uses their examples and their two tokens; any other uses all examples
+    and the given tokens. If the tokenizer is unknown, the run's own text is the only example.
 
     Raises:
-        NotYet: it is asked for in an answer of the page, and not there.
+        ResultNotReadyError: a page request needs a result that is not computed yet.
     """
-    lists = lists_of(trace)
-    own = next(
-        (each for text, each in lists.items() if recipe.lists and Recipe.parse(text).lists == recipe.lists), None
+    lists = prompt_lists_by_direction(trace)
+    own_lists = next(
+        (
+            prompt_lists
+            for text, prompt_lists in lists.items()
+            if spec.lists and DirectionSpec.parse(text).lists == spec.lists
+        ),
+        None,
     )
-    if own:
-        token_id, rival_id = (tokenizer(trace).encode_continuation(text)[0] for text in (own.towards, own.away))
-    texts = own.examples if own else tuple(text for each in lists.values() for text in each.examples)
-    edit = added(trace, recipe, layer)
-    edit = Add(edit.tap, edit.amount, by=edit.by)  # everywhere: an example has other positions than the run
-    prompts = tuple(tuple(encoded(trace, text)[-trace.config.context_length :]) for text in texts) or (trace.token_ids,)
-    found = worked_out(_job(trace, prompts, edit, token_id, rival_id))
-    return Effects(prompts, found[:, 0], found[:, 1], token_id, rival_id, edit)
+    if own_lists:
+        token_id, contrast_id = (
+            tokenizer(trace).encode_continuation(text)[0] for text in (own_lists.towards, own_lists.away)
+        )
+    texts = (
+        own_lists.examples
+        if own_lists
+        else tuple(text for prompt_lists in lists.values() for text in prompt_lists.examples)
+    )
+    intervention = steering_intervention(trace, spec, layer)
+    intervention = Add(
+        intervention.tap, intervention.amount, by=intervention.by
+    )  # at all positions: those of an example differ from the run's
+    prompts = tuple(tuple(encode_prompt(trace, text)[-trace.config.context_length :]) for text in texts) or (
+        trace.token_ids,
+    )
+    logit_differences = get_or_run(_job(trace, prompts, intervention, token_id, contrast_id))
+    return SteeringEffects(
+        prompts, logit_differences[:, 0], logit_differences[:, 1], token_id, contrast_id, intervention
+    )
 
 
-def _job(trace: Trace, prompts: Sequence[tuple[int, ...]], edit: Intervention, token_id: int, rival_id: int) -> Job:
-    def pieces() -> Pieces:
-        leads = np.empty((len(prompts), 2))
+def _job(
+    trace: Trace, prompts: Sequence[tuple[int, ...]], intervention: Intervention, token_id: int, contrast_id: int
+) -> Job:
+    def run() -> JobSteps:
+        logit_differences = np.empty((len(prompts), 2))
         for i, prompt in enumerate(prompts):
-            for j, edits in enumerate(((), (edit,))):
-                token, rival = (
-                    trace.outcome(len(prompt) - 1, each, edits, token_ids=prompt)[0] for each in (token_id, rival_id)
+            for j, interventions in enumerate(((), (intervention,))):
+                target_logit, contrast_logit = (
+                    trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+                    for compared_id in (token_id, contrast_id)
                 )
-                leads[i, j] = token - rival
+                logit_differences[i, j] = target_logit - contrast_logit
             yield i + 1
-        return leads
+        return logit_differences
 
-    products = 4 * sum(map(len, prompts)) * num_parameters(trace.config)
-    question = "steering", trace.model, tuple(prompts), edit, token_id, rival_id
-    return Job(question, pieces, len(prompts), products)
+    macs = 4 * sum(map(len, prompts)) * num_parameters(trace.config)
+    key = "steering", trace.model, tuple(prompts), intervention, token_id, contrast_id
+    return Job(key, run, len(prompts), macs)

@@ -1,100 +1,111 @@
-"""From normalised vectors to logits."""
+"""The unembedding, from normalised vectors to logits."""
 
 from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.analysis.interventions import as_edited, effects_at
-from explorer.architecture.caps import capped, share
+from explorer.analysis.interventions import active_effects, apply_linear_part
+from explorer.architecture.softcaps import softcap, softcap_factor
 from explorer.tracing.logits import CHUNK_BYTES
-from explorer.tracing.matrices import in_parts, linear, product
+from explorer.tracing.matrices import iter_chunks, linear, product
 from explorer.tracing.trace import Trace
 
 
-def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """Logits of normalised vectors, (..., D) -> (..., V) in float32, with the run's edits."""
-    return as_edited(trace, "logits", capped(uncapped(trace, x.astype(np.float32)), trace.config.logit_cap), positions)
+def unembed_vectors(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
+    """Return the logits of normalised vectors, (..., D) -> (..., V) in float32, with the run's interventions."""
+    return apply_linear_part(
+        trace, "logits", softcap(project_to_vocabulary(trace, x.astype(np.float32)), trace.config.logit_cap), positions
+    )
 
 
-def unembed_in_parts(
-    trace: Trace, x: np.ndarray, positions: np.ndarray, having: Collection[int] = ()
+def iter_logit_blocks(
+    trace: Trace, x: np.ndarray, positions: np.ndarray, token_ids: Collection[int] = ()
 ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """The same of many vectors (N, D), each at the position beside it: some of them and some tokens at a time, for each
-    vector from the first token on; to the last bit the same as often as it is asked for.
+    """Yield the logits of many vectors (N, D), each at its position, in blocks of vectors and tokens.
+
+    Each block comes with the slices of its vectors and tokens; for each vector, tokens are in order. Results
+    are the same bit for bit on every call.
 
     Args:
-        having: tokens, if only those parts of the vocabulary are wanted that have one of them.
+        token_ids: restrict the result to the blocks of the vocabulary that contain one of these.
     """
     x, size = x.astype(np.float32), trace.config.vocab_size
-    if effects_at(trace, "logits"):  # what an edit makes of one may depend on others
+    if active_effects(trace, "logits"):  # an intervention may mix the logits of several tokens
         for rows in _slices(len(x), CHUNK_BYTES // (4 * size)):
-            yield rows, slice(0, size), unembed(trace, x[rows], positions[rows])
+            yield rows, slice(0, size), unembed_vectors(trace, x[rows], positions[rows])
         return
     biases = trace.weights["lm_head.bias"] if trace.config.unembedding_bias else None
-    for tokens, table in in_parts(trace.weights["lm_head.weight"]):
-        if having and not any(tokens.start <= token_id < tokens.stop for token_id in having):
+    for tokens, table in iter_chunks(trace.weights["lm_head.weight"]):
+        if token_ids and not any(tokens.start <= token_id < tokens.stop for token_id in token_ids):
             continue
         for rows in _slices(len(x), CHUNK_BYTES // (4 * len(table))):
             logits = linear(x[rows], table)
-            yield rows, tokens, capped(logits if biases is None else logits + biases[tokens], trace.config.logit_cap)
+            yield rows, tokens, softcap(logits if biases is None else logits + biases[tokens], trace.config.logit_cap)
 
 
-def _slices(count: int, at_once: int) -> Iterator[slice]:
-    for start in range(0, count, max(1, at_once)):
-        yield slice(start, min(count, start + max(1, at_once)))
+def _slices(count: int, size: int) -> Iterator[slice]:
+    for start in range(0, count, max(1, size)):
+        yield slice(start, min(count, start + max(1, size)))
 
 
 def unembed_token(trace: Trace, x: np.ndarray, token_id: int, positions: np.ndarray) -> np.ndarray:
-    """The logit of one token alone: (..., T, D) -> (..., T) in float64."""
-    logits = capped(x @ row_of(trace, token_id) + bias_of(trace, token_id), trace.config.logit_cap)
-    return logits * edits_share(trace, token_id, positions)[..., 0]
+    """Return the logit of one token alone: (..., T, D) -> (..., T) in float64."""
+    logits = softcap(x @ unembedding_row(trace, token_id) + token_bias(trace, token_id), trace.config.logit_cap)
+    return logits * edit_factor(trace, token_id, positions)[..., 0]
 
 
-def unembed_part(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
-    """What a part of the normalised vector at a position has in the logits, (D,) -> (V,): without the bias, which is no
-    part's, and times what a cap multiplies each whole logit by."""
-    part, cap = product(x.astype(np.float32), trace.weights["lm_head.weight"]), trace.config.logit_cap
+def unembed_component(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
+    """Return the contribution of a term of the normalised vector at a position to all logits, (D,) -> (V,).
+
+    The bias is not included; soft-capping multiplies by its factor on each whole logit.
+    """
+    logits, cap = product(x.astype(np.float32), trace.weights["lm_head.weight"]), trace.config.logit_cap
     if cap:
-        part = part * share(uncapped(trace, trace["final_norm"][position].astype(np.float64)), cap)
-    return as_edited(trace, "logits", part, position)
+        logits = logits * softcap_factor(
+            project_to_vocabulary(trace, trace["final_norm"][position].astype(np.float64)), cap
+        )
+    return apply_linear_part(trace, "logits", logits, position)
 
 
 def unembedding(trace: Trace, token_id: int, position: int) -> np.ndarray:
-    """(D,) in float64, whose product with the normalised vector at a position is a token's logit less its
-    `unembedding_bias`, with the run's edits of logits; a cap multiplies it by what it multiplies the whole logit by."""
-    return factor(trace, token_id, position) * row_of(trace, token_id)
+    """Return the direction whose product with the normalised vector at a position is a token's logit minus bias.
+
+    (D,) in float64, with the run's interventions on logits; soft-capping multiplies it by its factor on the
+    whole logit. The bias is `unembedding_bias`.
+    """
+    return logit_factor(trace, token_id, position) * unembedding_row(trace, token_id)
 
 
 def unembedding_bias(trace: Trace, token_id: int, position: int) -> float:
-    """What is added to that product."""
-    return float(factor(trace, token_id, position) * bias_of(trace, token_id))
+    """Return the bias of a token's logit, with interventions and soft-capping, see `unembedding`."""
+    return float(logit_factor(trace, token_id, position) * token_bias(trace, token_id))
 
 
-def factor(trace: Trace, token_id: int, position: int) -> float:
-    """What edits and a cap multiply the logit of a token at a position by."""
-    edits, cap = float(edits_share(trace, token_id, position)[0]), trace.config.logit_cap
+def logit_factor(trace: Trace, token_id: int, position: int) -> float:
+    """Return the factor of interventions and soft-capping on the logit of a token at a position."""
+    edit_scale, cap = float(edit_factor(trace, token_id, position)[0]), trace.config.logit_cap
     if not cap:
-        return edits
-    whole = trace["final_norm"][position] @ row_of(trace, token_id) + bias_of(trace, token_id)
-    return edits * float(share(np.array(whole), cap))
+        return edit_scale
+    uncapped_logit = trace["final_norm"][position] @ unembedding_row(trace, token_id) + token_bias(trace, token_id)
+    return edit_scale * float(softcap_factor(np.array(uncapped_logit), cap))
 
 
-def edits_share(trace: Trace, token_id: int, position: int | np.ndarray) -> np.ndarray:
-    """(1,) what edits multiply a logit by; of several positions (T, 1)."""
+def edit_factor(trace: Trace, token_id: int, position: int | np.ndarray) -> np.ndarray:
+    """Return the factor of interventions on a logit, (1,); (T, 1) for several positions."""
     ones = np.ones((*np.shape(position), trace.config.vocab_size))
-    return as_edited(trace, "logits", ones, position)[..., [token_id]]
+    return apply_linear_part(trace, "logits", ones, position)[..., [token_id]]
 
 
-def uncapped(trace: Trace, x: np.ndarray) -> np.ndarray:
-    """(..., D) -> (..., V)."""
+def project_to_vocabulary(trace: Trace, x: np.ndarray) -> np.ndarray:
+    """Multiply vectors by the unembedding matrix and add its bias, (..., D) -> (..., V)."""
     logits = product(x, trace.weights["lm_head.weight"])
     return logits + trace.weights["lm_head.bias"] if trace.config.unembedding_bias else logits
 
 
-def row_of(trace: Trace, token_id: int) -> np.ndarray:
-    """(D,) in float64."""
+def unembedding_row(trace: Trace, token_id: int) -> np.ndarray:
+    """Return a token's row of the unembedding matrix, (D,) in float64."""
     return trace.weights["lm_head.weight"][token_id].astype(np.float64)
 
 
-def bias_of(trace: Trace, token_id: int) -> float:
+def token_bias(trace: Trace, token_id: int) -> float:
     return float(trace.weights["lm_head.bias"][token_id]) if trace.config.unembedding_bias else 0.0

@@ -1,1 +1,1 @@
-"""What the instrument may know of a model's build."""
+"""Facts about a model's architecture."""

@@ -1,48 +1,51 @@
-"""Which keys a model's queries see, in which layers both are turned, and by what their products are divided."""
+"""Attention of a layer: visible keys, rotation and the divisor of scores."""
 
 import numpy as np
 
 from model.config import ModelConfig
 
 
-def visible(config: ModelConfig, layer: int, length: int) -> np.ndarray:
-    """(T, T) booleans, row = query: itself and all keys before it, or as many of them as the layer's window has."""
+def visibility_mask(config: ModelConfig, layer: int, length: int) -> np.ndarray:
+    """Return the causal mask of a layer, (T, T) booleans, row = query: itself and earlier keys within the window."""
     window, past = config.window(layer), np.tri(length, dtype=bool)
     return past if window is None else past & ~np.tri(length, k=-window, dtype=bool)
 
 
 def first_visible(config: ModelConfig, layer: int, query: int) -> int:
-    """The first key that a query of a layer sees."""
+    """Return the first key that a query of a layer sees."""
     window = config.window(layer)
     return 0 if window is None else max(0, query - window + 1)
 
 
 def divisor(config: ModelConfig) -> str:
-    """What scores are divided by, as a formula has it: "√d", or a number."""
+    """Return the divisor of scores in a formula: "√d", or a number."""
     return "√d" if config.score_divisor is None else f"{config.score_divisor:g}"
 
 
 def divisor_in_numbers(config: ModelConfig) -> str:
-    """The same with d in it, as in "√64"."""
+    """Return the divisor of scores with the value of d, for example "√64"."""
     return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
 
 
-ANGLES, LOCAL_ANGLES = "rope.angles", "local_rope.angles"  # by which layers turn; where queries see a window
+ANGLES, LOCAL_ANGLES = (
+    "rope.angles",
+    "local_rope.angles",
+)  # taps of rotation angles: of all layers; of layers with a window
 
 
-def angles_of(config: ModelConfig, layer: int) -> str:
-    """Which captured angles a layer turns queries and keys by, if it turns them."""
-    return LOCAL_ANGLES if config.turns_locally(layer) else ANGLES
+def angles_tap(config: ModelConfig, layer: int) -> str:
+    """Return the tap of the angles by which a layer rotates queries and keys, if it rotates them."""
+    return LOCAL_ANGLES if config.uses_local_rope(layer) else ANGLES
 
 
 def rotation_scales(config: ModelConfig, layer: int) -> np.ndarray | None:
-    """(F,) what a layer multiplies each pair by as it turns it; None where it only turns."""
-    scaling = None if config.turns_locally(layer) else config.rope_scaling
-    if scaling is None or scaling.attention_factor == 1 or not config.rotates(layer):
+    """Return the factors by which a layer scales each rotated pair, (F,); None if it scales none."""
+    scaling = None if config.uses_local_rope(layer) else config.rope_scaling
+    if scaling is None or scaling.attention_factor == 1 or not config.has_rope(layer):
         return None
-    return np.where(np.arange(config.d_head // 2) < config.turned_dims // 2, scaling.attention_factor, 1.0)
+    return np.where(np.arange(config.d_head // 2) < config.num_rotary_dims // 2, scaling.attention_factor, 1.0)
 
 
-def still_layers(config: ModelConfig) -> list[int]:
-    """The layers that do not turn queries and keys, in a model of which others do."""
-    return [layer for layer in range(config.num_layers) if config.position == "rope" and not config.rotates(layer)]
+def layers_without_rope(config: ModelConfig) -> list[int]:
+    """Return the layers that do not rotate queries and keys, in a model with RoPE."""
+    return [layer for layer in range(config.num_layers) if config.position == "rope" and not config.has_rope(layer)]

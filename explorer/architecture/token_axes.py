@@ -1,7 +1,9 @@
-"""Which axes of a captured value count tokens."""
+"""Token axes of captured values."""
 
 
 def token_axes(tap: str) -> tuple[int, ...]:
-    """Of scores and patterns queries and keys, of all else the rows of vectors; counted from the end, where heads may
-    come before."""
+    """Return the axes of a value that count tokens, from the end, since heads may come before.
+
+    Scores and patterns have queries and keys, all other values the rows of vectors.
+    """
     return (-2, -1) if tap.endswith(("attn.scores", "attn.pattern")) else (-2,)

@@ -1,1 +1,1 @@
-"""How a number comes about: its formula, its inputs, and the same number worked out again."""
+"""Derivations: the formula, the inputs and a recomputation of every number on the page."""

@@ -1,14 +1,14 @@
-"""How a number comes about."""
+"""Derivations of numbers on the page."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from explorer.explain.notation import number
-from explorer.explain.source import Source
-from explorer.explain.working import Working
-from explorer.language import N_, _, look_up
+from explorer.explain.calculation import Calculation
+from explorer.explain.notation import format_number
+from explorer.explain.source_line import SourceLine
+from explorer.translations import N_, _, translate
 
-COMPARED = {
+COMPARISON_TEXTS = {
     "captured": N_("captured {value}, recomputed {recomputed}, off by {difference}"),
     "drawn": N_("drawn {value}, recomputed {recomputed}, off by {difference}"),
 }
@@ -16,42 +16,42 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class Derivation:
-    """How a number on the page comes about.
+    """The derivation of a number on the page.
 
     Attributes:
-        name: of the captured value, indexed; or what the number is called.
-        place: of what it is, in words.
-        value: the number as it was captured, or as it is drawn.
-        working: the number again, from what it is worked out from.
-        source: the line that computes it: of the model a captured one, of the analysis any other.
-        kind: which of the two it is.
+        name: tap and index of a captured value, or a description of the number.
+        location: text that says which token, head or layer the number belongs to.
+        value: the number as captured, or as displayed in a figure.
+        working: the recomputation from the number's inputs.
+        source: the line that computes it: in the model if it was captured, else in the analysis.
+        kind: whether it was captured or is displayed.
     """
 
     name: str
-    place: str
+    location: str
     value: float
-    working: Working
-    source: Source
+    working: Calculation
+    source: SourceLine
     kind: Literal["captured", "drawn"] = "drawn"
 
     @property
-    def recomputed(self) -> float:
-        """The number, worked out again."""
+    def recomputed_value(self) -> float:
+        """The recomputed number."""
         return float(self.working.value)
 
     @property
     def difference(self) -> float:
-        return abs(self.value - self.recomputed)
+        return abs(self.value - self.recomputed_value)
 
     def lines(self) -> list[str]:
-        """All of it as lines of plain text."""
-        numbers = {name: number(getattr(self, name)) for name in ("value", "recomputed", "difference")}
+        """Return the derivation as lines of plain text."""
+        numbers = {"value": self.value, "recomputed": self.recomputed_value, "difference": self.difference}
         return [
-            f"{self.name} = {number(self.value)}",
-            self.place,
+            f"{self.name} = {format_number(self.value)}",
+            self.location,
             self.working.symbols,
             self.working.numbers(),
             *(_("from {numbers}", numbers=read) for read in self.working.inputs),
-            look_up(COMPARED[self.kind], **numbers),
+            translate(COMPARISON_TEXTS[self.kind], **{name: format_number(number) for name, number in numbers.items()}),
             str(self.source),
         ]

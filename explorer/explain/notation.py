@@ -1,28 +1,28 @@
-"""How tokens, numbers and sums of them are written."""
+"""Formatting of tokens, numbers and sums."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from explorer.language import _, ngettext
+from explorer.translations import _, ngettext
 
 
-def visible(token: str) -> str:
-    """A token with its spaces, line breaks and control characters as marks."""
-    shown = token.replace(" ", "·")
-    if not shown.isprintable():  # as few are, of the hundreds that a picture writes
-        shown = "".join(map(mark, token))
-    return shown or "∅"
+def escape_token(token: str) -> str:
+    """Return a token with spaces, line breaks and control characters made visible."""
+    text = token.replace(" ", "·")
+    if not text.isprintable():  # rare, and figures format hundreds of tokens
+        text = "".join(map(escape_character, token))
+    return text or "∅"
 
 
-def quoted(token: str) -> str:
-    """A token within a sentence."""
-    return f"“{visible(token)}”"
+def quote_token(token: str) -> str:
+    """Return a token in quotation marks, for use within a sentence."""
+    return f"“{escape_token(token)}”"
 
 
-def mark(character: str) -> str:
-    """A visible stand-in for a character that has no glyph; the character itself if it has one."""
+def escape_character(character: str) -> str:
+    """Return a visible substitute for a character without a glyph; other characters unchanged."""
     if character in " \n\t":
         return {" ": "·", "\n": "↵", "\t": "→"}[character]
     code = ord(character)
@@ -35,8 +35,8 @@ def mark(character: str) -> str:
     return character
 
 
-def number(value: float) -> str:
-    """Three significant digits, with a true minus sign."""
+def format_number(value: float) -> str:
+    """Format with three significant digits and a true minus sign."""
     value = float(value) + 0.0  # no negative zero
     if value == 0 or not np.isfinite(value):
         text = f"{value:g}"
@@ -48,40 +48,40 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def full(value: float) -> str:
-    """Six significant digits, with a true minus sign."""
+def format_full(value: float) -> str:
+    """Format with six significant digits and a true minus sign."""
     return f"{value:.6g}".replace("-", "−")
 
 
-def added(value: float) -> str:
-    """What a part adds, with its sign: two decimals; no sign where that leaves nothing."""
+def format_contribution(value: float) -> str:
+    """Format a contribution with two decimals and its sign; no sign if it rounds to 0."""
     text = f"{value:+.2f}".replace("-", "−")
     return text[1:] if float(f"{value:.2f}") == 0 else text
 
 
-def listed(names: Iterable[str]) -> str:
-    """As in "a, b and c", each once."""
+def join_names(names: Iterable[str]) -> str:
+    """Join names as in "a, b and c", without duplicates."""
     *first, last = list(dict.fromkeys(names)) or [""]
     return _("{first} and {last}", first=", ".join(first), last=last) if first else last
 
 
-MOST_TERMS = 3  # of a sum that are written out
+MAX_TERMS = 3  # of a sum that are written out
 
 
-def factor(value: float) -> str:
-    """A number as it stands in a product."""
-    return f"({number(value)})" if value < 0 else number(value)
+def format_factor(value: float) -> str:
+    """Format a factor of a product, in brackets if it is negative."""
+    return f"({format_number(value)})" if value < 0 else format_number(value)
 
 
-def products(a: np.ndarray, b: np.ndarray) -> str:
-    """a·b of two vectors as the sum of its terms, the largest first, in brackets."""
-    return summed(a * b, [f"{factor(x)}·{factor(y)}" for x, y in zip(a, b, strict=True)])
+def format_dot_product(a: np.ndarray, b: np.ndarray) -> str:
+    """Format a·b of two vectors as the sum of its terms, largest first, in brackets."""
+    return format_sum(a * b, [f"{format_factor(x)}·{format_factor(y)}" for x, y in zip(a, b, strict=True)])
 
 
-def summed(terms: np.ndarray, texts: Sequence[str] | None = None) -> str:
-    """A sum of terms, each written as its text or else as a number, the largest first, in brackets."""
+def format_sum(terms: np.ndarray, texts: Sequence[str] | None = None) -> str:
+    """Format a sum of terms, each as its text or else as a number, largest first, in brackets."""
     order = np.argsort(-np.abs(terms), kind="stable")
-    shown = [texts[i] if texts else factor(terms[i]) for i in order[:MOST_TERMS]]
-    if rest := len(terms) - len(shown):
-        shown.append(ngettext("{count} more term", "{count} more terms", rest))
-    return f"({' + '.join(shown)})"
+    term_texts = [texts[i] if texts else format_factor(terms[i]) for i in order[:MAX_TERMS]]
+    if rest := len(terms) - len(term_texts):
+        term_texts.append(ngettext("{count} more term", "{count} more terms", rest))
+    return f"({' + '.join(term_texts)})"

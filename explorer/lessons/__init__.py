@@ -1,1 +1,1 @@
-"""What to try and what to look for: examples, and advice on a prompt."""
+"""Teaching material: lessons, glossary, example prompts, and texts that explain predictions."""

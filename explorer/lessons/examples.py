@@ -1,6 +1,6 @@
-"""Prompts to begin with."""
+"""Example prompts."""
 
-from explorer.language import N_
+from explorer.translations import N_
 
 EXAMPLES = {  # what they are called -> text
     N_("a story"): "Once upon a time there was a fox who wanted the moon.",

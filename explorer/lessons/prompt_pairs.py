@@ -1,18 +1,18 @@
-"""Pairs of prompts that differ in what decides the next token: to begin patching with."""
+"""Pairs of prompts for patching, which differ in what decides the next token."""
 
 from dataclasses import dataclass
 
-from explorer.language import N_
+from explorer.translations import N_
 
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts of as many tokens for the bundled model, which gives each the answer of its own.
+    """Two prompts with equally many tokens for the bundled model, each with an answer of its own.
 
     Attributes:
-        name: what the pair asks; looked up when it is said.
+        name: the task, translated when displayed.
         clean, corrupted: the prompts.
-        answer, wrong: texts of the tokens that the model finds likeliest after the one and after the other.
+        answer, wrong: texts of the likeliest tokens after the clean and after the corrupted prompt.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""What is asked: the run, what of it is looked at, settings, continuations, interventions; no answer lives here."""
+"""State of a request: the run, the selection, settings, continuations and interventions; no results."""

@@ -1,4 +1,4 @@
-"""Which token of one run stands for which of another."""
+"""Alignment of two runs' tokens."""
 
 import re
 from collections.abc import Sequence
@@ -8,23 +8,23 @@ from typing import Literal
 
 import numpy as np
 
-from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.translations import _
 
-BETWEEN, PAIR, MOST_PINS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 64
-Pins = tuple[tuple[int, int], ...]  # pairs of positions that somebody put beside each other
+SEPARATOR, PAIR, MAX_PINS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 64
+Pins = tuple[tuple[int, int], ...]  # pairs of positions that the user aligned
 Partners = tuple[int | None, ...]  # of each position of the first run the second's; None for a gap
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two rows of tokens beside each other.
+    """The alignment of two token sequences.
 
     Attributes:
-        kind: "same" where all tokens are, "length" where there are as many and each stands beside the one at its
-            position, "edited" where they are aligned by a shortest edit script, "pinned" where somebody put tokens
-            beside each other, and "none" where no token of the one is in its place in the other.
-        partners: (T,) of each token of the first run.
+        kind: "same" if all tokens are equal; "length" if the lengths are equal, and each token is aligned with the
+            one at its position; "edited" if they are aligned by a shortest edit script; "pinned" if the user
+            aligned tokens; "none" if no token is aligned.
+        partners: (T,) the aligned position of each token of the first run; None for a gap.
         length: tokens of the second run.
     """
 
@@ -33,16 +33,16 @@ class Alignment:
     length: int
 
     @property
-    def back(self) -> Partners:
-        """The same of each token of the second run."""
-        found: list[int | None] = [None] * self.length
+    def inverse(self) -> Partners:
+        """The aligned position of each token of the second run; None for a gap."""
+        inverse: list[int | None] = [None] * self.length
         for position, partner in enumerate(self.partners):
             if partner is not None:
-                found[partner] = position
-        return tuple(found)
+                inverse[partner] = position
+        return tuple(inverse)
 
-    def nearest(self, position: int) -> int:
-        """The partner of a position of the first run, or of the nearest before it that has one; 0 where none has."""
+    def nearest_aligned(self, position: int) -> int:
+        """Return the partner of a position of the first run, or of the nearest before it with one; 0 if none has."""
         return next((partner for partner in reversed(self.partners[: position + 1]) if partner is not None), 0)
 
     @property
@@ -51,18 +51,20 @@ class Alignment:
 
 
 @lru_cache(64)
-def aligned(first: tuple[str, ...], second: tuple[str, ...], pins: Pins = ()) -> Alignment:
-    """Tokens of two runs, by their texts, beside each other: where they are as many, position by position; or else by
-    a script of as few insertions, deletions and replacements as can be (Levenshtein).
+def align_tokens(first: tuple[str, ...], second: tuple[str, ...], pins: Pins = ()) -> Alignment:
+    """Align the tokens of two runs by their texts.
+
+    Sequences of equal length are aligned position by position, others by a script with the fewest insertions,
+    deletions and replacements (Levenshtein).
 
     Args:
-        pins: pairs that stand beside each other in any case, in order; those beyond an end are left out.
+        pins: pairs of positions that are aligned in any case, in order; those beyond an end are left out.
     """
     pins = tuple((a, b) for a, b in pins if a < len(first) and b < len(second))
     partners: list[int | None] = []
     for (a, b), (end_a, end_b) in zip(((-1, -1), *pins), (*pins, (len(first), len(second))), strict=True):
-        part = _between(first[a + 1 : end_a], second[b + 1 : end_b])
-        partners += [None if place is None else place + b + 1 for place in part]
+        segment = _align_segment(first[a + 1 : end_a], second[b + 1 : end_b])
+        partners += [None if index is None else index + b + 1 for index in segment]
         if end_a < len(first):
             partners.append(end_b)
     if pins:
@@ -75,16 +77,16 @@ def aligned(first: tuple[str, ...], second: tuple[str, ...], pins: Pins = ()) ->
     return Alignment(kind, tuple(partners) if kind != "none" else (None,) * len(first), len(second))
 
 
-def _between(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
+def _align_segment(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
     if len(first) == len(second):
         return list(range(len(first)))
     return shortest_edit(first, second)
 
 
 def shortest_edit(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
-    """Of each token of the first row its partner in the second, kept or replaced; None where it is deleted.
+    """Return for each token of the first sequence its partner in the second, equal or replaced; None if it is deleted.
 
-    Of scripts that are as short the one with the most tokens kept at the end.
+    Among the shortest scripts, this is the one with the most equal tokens at the end.
     """
     costs = _edit_distances(first, second)
     partners: list[int | None] = [None] * len(first)
@@ -102,7 +104,7 @@ def shortest_edit(first: Sequence[str], second: Sequence[str]) -> list[int | Non
 
 
 def _edit_distances(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
-    """(n + 1, m + 1) edits from the first i tokens of one row to the first j of the other (Wagner & Fischer 1974)."""
+    """Return the edit distances between all prefixes of two sequences, (n + 1, m + 1) (Wagner & Fischer 1974)."""
     ids = {token: number for number, token in enumerate({*first, *second})}
     columns, steps = np.array([ids[token] for token in second], dtype=int), np.arange(len(second) + 1)
     costs = np.empty((len(first) + 1, len(second) + 1), dtype=int)
@@ -115,18 +117,22 @@ def _edit_distances(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
 
 
 def parse_pins(text: str) -> Pins:
-    """Pairs of positions from a text like "3.4~7.9", in order; UserError where they are none or cross each other."""
+    """Parse pairs of aligned positions, for example "3.4~7.9".
+
+    Raises:
+        UserError: the text is invalid, or pairs cross each other.
+    """
     if not isinstance(text, str):
         raise UserError(_("pairs of tokens are a text such as 3.4~7.9, got {got!r:.80}", got=text))
-    found = [PAIR.fullmatch(pair) for pair in text.split(BETWEEN)] if text else []
-    if None in found or len(found) > MOST_PINS:
-        told = _("pairs of tokens are at most {most}, as in 3.4~7.9, got {got!r:.80}")
-        raise UserError(told.format(most=MOST_PINS, got=text))
-    pins = tuple(sorted((int(match[1]), int(match[2])) for match in found))
+    matches = [PAIR.fullmatch(pair) for pair in text.split(SEPARATOR)] if text else []
+    if None in matches or len(matches) > MAX_PINS:
+        message = _("pairs of tokens are at most {most}, as in 3.4~7.9, got {got!r:.80}")
+        raise UserError(message.format(most=MAX_PINS, got=text))
+    pins = tuple(sorted((int(match[1]), int(match[2])) for match in matches))
     if any(a >= c or b >= d for (a, b), (c, d) in zip(pins, pins[1:], strict=False)):
-        raise UserError(_("pairs of tokens cannot cross each other: take one back first"))
+        raise UserError(_("aligned pairs cannot cross: remove one first"))
     return pins
 
 
-def written(pins: Pins) -> str:
-    return BETWEEN.join(f"{a}.{b}" for a, b in pins)
+def format_pins(pins: Pins) -> str:
+    return SEPARATOR.join(f"{a}.{b}" for a, b in pins)

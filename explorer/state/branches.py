@@ -1,27 +1,27 @@
-"""The continuations of a prompt: kept side by side, and seen as a tree."""
+"""Branches: the saved continuations of a prompt, and the tree that they form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.state.run import MOST_TOKENS, parse_ids
+from explorer.state.run import MAX_TOKENS, parse_ids
+from explorer.translations import _
 
-BETWEEN = "~"  # branches in a text
+SEPARATOR = "~"  # branches in a text
 ORIGINS = ("greedy", "beam", "sampling")  # how a branch can have come about, where that is worth telling
-MOST_BRANCHES = 32
-MOST_BRANCH_TOKENS = 2 * MOST_TOKENS  # of all branches: with the run's own they still fit into a URL
+MAX_BRANCHES = 32
+MAX_BRANCH_TOKENS = 2 * MAX_TOKENS  # of all branches: with the run's own they still fit into a URL
 
 Path = tuple[int, ...]  # ids of the tokens after the prompt
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A continuation that is kept, written "12.7.300" or "beam:12.9".
+    """A saved continuation, in text "12.7.300" or "beam:12.9".
 
     Attributes:
         path: ids of its tokens.
-        origin: one of `ORIGINS`; "" for what was written or taken token by token.
+        origin: one of `ORIGINS`; "" if it was generated or chosen token by token.
     """
 
     path: Path
@@ -44,69 +44,76 @@ Branches = tuple[Branch, ...]  # the oldest first
 
 
 def parse_branches(text: str) -> Branches:
-    """The branches that `written` wrote; UserError where they are none, or too many."""
+    """Parse the text of `format_branches`.
+
+    Raises:
+        UserError: the text is invalid, or has too many branches.
+    """
     if not isinstance(text, str):
         raise UserError(_("branches are a text such as 12.7.300~beam:12.9, got {got!r:.80}", got=text))
-    if (got := text.count(BETWEEN) + 1) > MOST_BRANCHES:
-        raise UserError(_("a prompt has at most {most} branches, got {got}", most=MOST_BRANCHES, got=got))
-    return within_bounds(tuple(map(Branch.parse, text.split(BETWEEN)))) if text else ()
+    if (got := text.count(SEPARATOR) + 1) > MAX_BRANCHES:
+        raise UserError(_("a prompt has at most {most} branches, got {got}", most=MAX_BRANCHES, got=got))
+    return drop_oldest(tuple(map(Branch.parse, text.split(SEPARATOR)))) if text else ()
 
 
-def written(branches: Branches) -> str:
-    return BETWEEN.join(map(str, branches))
+def format_branches(branches: Branches) -> str:
+    return SEPARATOR.join(map(str, branches))
 
 
-def within_bounds(branches: Branches) -> Branches:
-    """Without the oldest that are too many."""
-    while len(branches) > MOST_BRANCHES or sum(len(branch.path) for branch in branches) > MOST_BRANCH_TOKENS:
+def drop_oldest(branches: Branches) -> Branches:
+    """Return the branches without the oldest beyond the limits."""
+    while len(branches) > MAX_BRANCHES or sum(len(branch.path) for branch in branches) > MAX_BRANCH_TOKENS:
         branches = branches[1:]
     return branches
 
 
-def added(branches: Branches, path: Path, origin: str = "") -> Branches:
-    """With one more, in place of its own beginnings of no origin; the oldest go where they are too many."""
+def add_branch(branches: Branches, path: Path, origin: str = "") -> Branches:
+    """Return the branches with one more, which replaces prefixes of it that have no origin.
+
+    The oldest beyond the limits are dropped.
+    """
     new = Branch(path, origin)
-    known = any(kept.path[: len(path)] == path for kept in branches) if not origin else new in branches
-    if known or not path:
+    is_present = any(branch.path[: len(path)] == path for branch in branches) if not origin else new in branches
+    if is_present or not path:
         return branches
-    others = (kept for kept in branches if kept.origin or path[: len(kept.path)] != kept.path)
-    return within_bounds((*others, new))
+    others = (branch for branch in branches if branch.origin or path[: len(branch.path)] != branch.path)
+    return drop_oldest((*others, new))
 
 
-def pruned(branches: Branches, path: Path) -> Branches:
-    """Without those that begin with a path."""
-    return tuple(kept for kept in branches if kept.path[: len(path)] != path)
+def prune_branches(branches: Branches, path: Path) -> Branches:
+    """Return the branches that do not start with a path."""
+    return tuple(branch for branch in branches if branch.path[: len(path)] != path)
 
 
-def moved(branches: Branches, before: Path) -> Branches:
-    """The same continuations of a prompt that ends `before` so many tokens earlier."""
-    longer = (Branch(before + kept.path, kept.origin) for kept in branches)
-    return within_bounds(tuple(branch for branch in longer if len(branch.path) <= MOST_TOKENS))
+def prepend_to_branches(branches: Branches, before: Path) -> Branches:
+    """Return the branches of a prompt that ends earlier by the tokens `before`; each starts with these tokens."""
+    longer = (Branch(before + shorter.path, shorter.origin) for shorter in branches)
+    return drop_oldest(tuple(branch for branch in longer if len(branch.path) <= MAX_TOKENS))
 
 
-def forked_at(paths: Iterable[Path], path: Path) -> int:
-    """How many of a path's tokens it shares with others that go another way."""
-    return max((shared(path, other) for other in paths if other[: len(path)] != path), default=0)
+def fork_depth(paths: Iterable[Path], path: Path) -> int:
+    """Return the largest number of tokens that a path shares with paths that diverge from it."""
+    return max((common_prefix_length(path, other) for other in paths if other[: len(path)] != path), default=0)
 
 
-def shared(a: Path, b: Path) -> int:
-    """How many tokens two paths begin with together."""
+def common_prefix_length(a: Path, b: Path) -> int:
+    """Return the number of tokens that two paths have in common at their start."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Tokens of the tree that follow one another without a fork.
+class TreeSegment:
+    """Consecutive tokens of the tree without a fork.
 
     Attributes:
         path: from the prompt to its last token.
-        start: how many tokens of the path come before it.
-        parent: index of the stretch before it, -1 of the first.
-        depth: forks on the way to it; those at the very beginning do not count.
-        first: surprisal of its first token, which tells it from its siblings; bits, as are the following.
-        bits: summed surprisal of its tokens: -log₂ of their probability, given all before them.
-        total: the same of the whole path.
-        is_leaf: whether nothing goes on from here.
+        start: number of tokens of the path before it.
+        parent: index of the segment before it, -1 for the first.
+        depth: number of forks before it, without those at the very beginning.
+        first: surprisal of its first token, which distinguishes it from its siblings, in bits.
+        bits: summed surprisal of its tokens, -log₂ of their probability given all before them.
+        total: summed surprisal of the whole path, in bits.
+        is_leaf: whether no segment follows.
     """
 
     path: Path
@@ -119,29 +126,29 @@ class Stretch:
     is_leaf: bool
 
 
-def tree(surprisals: Mapping[Path, Sequence[float]]) -> list[Stretch]:
-    """Paths as stretches, each before those that go on from it; of siblings the likelier first.
+def build_tree(surprisals: Mapping[Path, Sequence[float]]) -> list[TreeSegment]:
+    """Return the tree of paths as segments, parents before children, likelier siblings first.
 
-    A stretch ends where paths part, and where one of them ends.
+    A segment ends where paths diverge, and where one of them ends.
 
     Args:
-        surprisals: of each path the bits of each of its tokens, given the prompt and the tokens before.
+        surprisals: for each path the bits of each of its tokens, given the prompt and the tokens before.
     """
-    stretches: list[Stretch] = []
+    segments: list[TreeSegment] = []
 
     def grow(paths: list[Path], start: int, parent: int, depth: int):
-        ways: dict[int, list[Path]] = {}
+        groups: dict[int, list[Path]] = {}
         for path in paths:
             if len(path) > start:
-                ways.setdefault(path[start], []).append(path)
-        depth += start > 0 and len(ways) > 1
-        for way in sorted(ways.values(), key=lambda way: surprisals[way[0]][start]):
-            one, bits = way[0], surprisals[way[0]]
-            end = min(shared(one, other) for other in way)
-            index, is_leaf = len(stretches), all(len(path) == end for path in way)
+                groups.setdefault(path[start], []).append(path)
+        depth += start > 0 and len(groups) > 1
+        for group in sorted(groups.values(), key=lambda group: surprisals[group[0]][start]):
+            first_path, bits = group[0], surprisals[group[0]]
+            end = min(common_prefix_length(first_path, other) for other in group)
+            index, is_leaf = len(segments), all(len(path) == end for path in group)
             sums = float(bits[start]), float(sum(bits[start:end])), float(sum(bits[:end]))
-            stretches.append(Stretch(one[:end], start, parent, depth, *sums, is_leaf))
-            grow(way, end, index, depth)
+            segments.append(TreeSegment(first_path[:end], start, parent, depth, *sums, is_leaf))
+            grow(group, end, index, depth)
 
     grow(list(surprisals), 0, -1, 0)
-    return stretches
+    return segments

@@ -1,10 +1,14 @@
-"""What can go wrong, by whose mistake."""
+"""Errors that users cause."""
 
 
 class UserError(ValueError):
-    """The visitor asked for what there is not; the message is a sentence for them: what was wanted, what came, and
-    what to do. Any other exception is a mistake of ours."""
+    """The user's request is invalid.
+
+    The message is a sentence for the user: what was expected, what was received, and what to do.
+
+    Any other exception is a bug of this program.
+    """
 
 
-class NoSuchPoint(UserError, IndexError):
-    """A picture has nothing at the point that was asked about."""
+class PointNotFoundError(UserError, IndexError):
+    """A figure has no element at the requested point."""

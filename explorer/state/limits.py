@@ -1,21 +1,21 @@
-"""What visitors may have at most: of a server for oneself, and of a public one."""
+"""Limits per user: of a private and of a public server."""
 
 import math
 from dataclasses import dataclass
 
-from explorer.state.settings import RANGES
+from explorer.state.generation_settings import RANGES
 
 
 @dataclass(frozen=True)
-class VisitorLimits:
-    """The most of each.
+class UserLimits:
+    """Limits per user.
 
     Attributes:
-        tokens: that one press of a button writes.
-        seconds: of waiting and computing that it may take.
-        prompts: of one visitor in a minute.
+        tokens: that one press of a button generates.
+        seconds: of waiting and computing for it.
+        prompts: of one user in a minute.
         request_bytes: of one request.
-        rooms: for a class, that one visitor opens in an hour.
+        rooms: for a class, that one user opens in an hour.
         people: in a room.
     """
 
@@ -27,5 +27,5 @@ class VisitorLimits:
     people: int = 400
 
 
-NO_LIMITS = VisitorLimits()
-PUBLIC_LIMITS = VisitorLimits(tokens=120, seconds=20.0, prompts=20, request_bytes=256 << 10, rooms=6, people=120)
+NO_LIMITS = UserLimits()
+PUBLIC_LIMITS = UserLimits(tokens=120, seconds=20.0, prompts=20, request_bytes=256 << 10, rooms=6, people=120)

@@ -1,37 +1,36 @@
-"""All that is asked: the browser's state, parsed."""
+"""The page's state, parsed from the browser's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.language import _
 from explorer.state.alignment import Pins, parse_pins
-from explorer.state.alignment import written as pins_written
-from explorer.state.branches import Branches, parse_branches, written
+from explorer.state.alignment import format_pins as pins_written
+from explorer.state.branches import Branches, format_branches, parse_branches
 from explorer.state.errors import UserError
-from explorer.state.interventions import FromOther
+from explorer.state.interventions import CrossRunIntervention
 from explorer.state.run import Run
-from explorer.state.selection import SIMPLE_TABS, Selection, as_index
+from explorer.state.selection import SIMPLE_TABS, Selection, parse_index
+from explorer.translations import _
 
-OF_OTHER = "b."  # before the names of the second run's fields
+OTHER_PREFIX = "b."  # before the names of the second run's fields
 
 
 @dataclass(frozen=True)
 class PageState:
-    """The page's state: what runs, and what of it is looked at.
+    """The page's state: the runs, and the selection.
 
     Attributes:
-        run: with the continuation that is shown.
-        selection: what of it is looked at.
-        branches: continuations of the same prompt besides it.
-        began: how many tokens were generated before those that were written last.
-        turn: counts what changed the run, so that the browser can tell what comes too late: the last tokens of a
-            generation that was cancelled may arrive after what cancelled it.
-        other: the run that it is compared with; of one that has no prompt the text is the same. None for none.
-        pins: tokens of both that stand beside each other because somebody put them there.
+        run: with the continuation that is displayed.
+        selection: the selected elements and options.
+        branches: other continuations of the same prompt.
+        began: number of tokens generated before the last generation.
+        turn: revision of the run, so that the browser can drop late responses: the last tokens of a cancelled
+            generation may arrive after the response to the command that cancelled it.
+        other: the run that it is compared with; without a prompt it has the same text. None for none.
+        pins: pairs of positions that the user aligned.
 
-    Changes of either run that take values of another take them of the other one here, as it is without such changes of
-    its own.
+    Patches of either run take values of the other one here, computed without that run's own patches.
     """
 
     run: Run
@@ -43,49 +42,55 @@ class PageState:
     pins: Pins = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "run", self.run.taking_from(self.other, self.pins))
+        object.__setattr__(self, "run", self.run.with_patch_source(self.other, self.pins))
         if self.other:
-            back = tuple((b, a) for a, b in self.pins)
-            object.__setattr__(self, "other", self.other.taking_from(self.run, back))
+            reverse_pins = tuple((b, a) for a, b in self.pins)
+            object.__setattr__(self, "other", self.other.with_patch_source(self.run, reverse_pins))
 
     def without_patches(self) -> "PageState":
-        """The same without changes that take values of the other run."""
+        """Return the state without patches in either run."""
         return replace(self, run=self.run.without_patches(), other=self.other and self.other.without_patches())
 
     @property
-    def patches(self) -> tuple[FromOther, ...]:
-        """Such changes of either run."""
+    def patches(self) -> tuple[CrossRunIntervention, ...]:
+        """Patches of both runs."""
         return self.run.patches + (self.other.patches if self.other else ())
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "PageState":
-        """UserError where the run makes no sense; of the selection, what makes none is left out."""
+        """Parse the browser's state; invalid parts of the selection are left out.
+
+        Raises:
+            UserError: the run is invalid.
+        """
         if not isinstance(state, Mapping):
             raise UserError(_("the page's state is an object, got {got!r:.80}", got=state))
         selection, run = Selection.parse(state), Run.parse(state)
-        began = min(as_index(state.get("began")) or 0, len(run.generated))
+        began = min(parse_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")
-        other = {name.removeprefix(OF_OTHER): value for name, value in state.items() if name.startswith(OF_OTHER)}
+        other = {
+            name.removeprefix(OTHER_PREFIX): value for name, value in state.items() if name.startswith(OTHER_PREFIX)
+        }
         pins = parse_pins(other.pop("pins", ""))
-        compared = Run.parse(other) if other.get("checkpoint") else None
-        return cls(run, selection, branches, began, turn_of(state), compared, pins if compared else ())
+        other_run = Run.parse(other) if other.get("checkpoint") else None
+        return cls(run, selection, branches, began, parse_revision(state), other_run, pins if other_run else ())
 
     @property
-    def seen_other(self) -> Run | None:
-        """The other run where the open tab shows two: the simple page shows one."""
+    def visible_other(self) -> Run | None:
+        """The second run if the open tab shows two runs: the simple page shows one."""
         return None if self.selection.view in SIMPLE_TABS else self.other
 
     def as_dict(self) -> dict[str, Any]:
         return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict() | self.other_as_dict()
 
     def other_as_dict(self) -> dict[str, Any]:
-        """The second run; where there is none, nothing under the same names."""
+        """Return the fields of the second run; empty values under the same names if there is none."""
         fields = self.other.as_dict() if self.other else dict.fromkeys(self.run.as_dict(), "")
-        return {OF_OTHER + name: value for name, value in fields.items()} | {"b.pins": pins_written(self.pins)}
+        return {OTHER_PREFIX + name: value for name, value in fields.items()} | {"b.pins": pins_written(self.pins)}
 
     def tree_as_dict(self) -> dict[str, Any]:
-        return {"branches": written(self.branches), "began": self.began}
+        return {"branches": format_branches(self.branches), "began": self.began}
 
 
-def turn_of(state: Mapping[str, Any]) -> int:
-    return as_index(state.get("turn")) or 0
+def parse_revision(state: Mapping[str, Any]) -> int:
+    return parse_index(state.get("turn")) or 0

@@ -1,19 +1,18 @@
-"""Two lists of prompts that differ in one thing, to make a direction of: from the mean over the one to that over the
-other."""
+"""Pairs of prompt lists that differ in one property, for directions as differences of means."""
 
 from dataclasses import dataclass
 
-from explorer.language import N_
+from explorer.translations import N_
 
 
 @dataclass(frozen=True)
 class PromptLists:
-    """In the words of the bundled models, whose stories are written in English.
+    """Two lists of prompts, in the vocabulary of the bundled models, whose stories are in English.
 
     Attributes:
-        name: what the direction is to mean; looked up when it is said.
+        name: meaning of the direction, to be translated.
         prompts, others: the two lists.
-        towards, away: texts of the tokens that it is to make likelier and less likely.
+        towards, away: texts of the tokens that it should make likelier and less likely.
         examples: other prompts, to see its effect on.
     """
 

@@ -1,4 +1,4 @@
-"""What the person is looking at."""
+"""The selection: the elements and options that the user looks at."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -23,12 +23,12 @@ FULL_TABS = (
     "patching",
     "training",
 )
-OWN_TABS = ("own_module",)  # where the app was started with somebody's own module
+OWN_TABS = ("own_module",)  # if the app was started with the owner's own module
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS
 FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
-# What fields of one word may hold; what each stands for, `analysis` says under the same names.
-WORDS = {
+# Choices of the fields that are one word; `analysis` defines them under the same names.
+FIELD_CHOICES = {
     "pattern": ("weight", "without_first", "moved", "layer_mean", "layer_max", "chosen_mean", "chosen_max"),
     "head_score": ("previous_token", "first_token", "self", "duplicate_token", "induction", "spread"),
     "lens": ("probability", "target", "rank", "entropy"),
@@ -44,13 +44,13 @@ WORDS = {
     "patch_head": ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern"),
     "receiver": ("logits", "q", "k", "v"),
 }
-MOST_FOUND_BY, MOST_LESSON, MOST_REPLY = 40, 60, 200  # characters
-BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
+MAX_SEARCH_CHARS, MAX_LESSON_CHARS, MAX_REPLY_CHARS = 40, 60, 200  # characters
+SEPARATOR, HEAD, MAX_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
-class Captured(Protocol):
-    """Of a trace, what a selection must fit."""
+class TraceLike(Protocol):
+    """The part of a trace that a selection must fit."""
 
     config: ModelConfig
     values: Mapping[str, Any]
@@ -60,41 +60,40 @@ class Captured(Protocol):
 
 @dataclass(frozen=True)
 class Selection:
-    """One thing shared by all views, and by the URL.
+    """The selection, shared by all views and the URL.
 
     Attributes:
         view: name of the open tab.
-        layer, head: the chosen attention head.
-        query: the selected token: the position that looks back, and whose next token is predicted.
-        key: the position looked at; never after `query`.
-        tap: name of the captured value shown by itself.
+        layer, head: the selected attention head.
+        query: the selected token: the query position, whose next token is predicted.
+        key: the key position; never after `query`.
+        tap: name of the captured value displayed by itself.
         dim: index into that value's last axis.
-        neuron: of the chosen layer's feed-forward.
-        depth: blocks after which the residual stream is looked at: 0 is the embedding.
-        target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
-            likeliest.
-        rival: the rank of the token it is compared with, 0 for none.
-        pattern: which pattern the large attention pattern shows.
-        heads: chosen heads to be seen together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
-        window: tokens in sight around the chosen ones in pictures of all tokens, 0 for all.
-        head_score: which score the map of heads shows.
+        neuron: of the selected layer's feed-forward.
+        depth: number of blocks after which the residual stream is displayed: 0 is the embedding.
+        target: rank of the target token among the next tokens after `query`, 1 the likeliest.
+        rival: rank of the contrast token, 0 for none.
+        pattern: which pattern the large attention pattern displays.
+        heads: heads selected together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
+        window: tokens in sight around the selected ones in figures of all tokens, 0 for all.
+        head_score: score of the map of heads.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
-        lens: by what the logit lens is coloured.
-        find: text or id of tokens that are looked for among the next tokens.
-        shade: by what the tokens of the strip are shaded.
-        why: whether it is told why the explained token was predicted: "open" or "closed".
-        stand_ins: likewise, which parts stand in for one another there.
-        guess: the word that the visitor thinks comes next.
-        direction: the direction in the stream that is looked at, as text (see `Recipe`); "" for the first there is.
-        shown: of two runs which one, or how they differ: "a", "b" or "difference".
-        clean_run: of two runs the one whose values carry the answer; the other is the corrupted one.
-        answer, wrong: texts of the right and the wrong next token after the clean one; "" as proposed.
-        metric: what is measured of patched runs.
-        patch_direction: which way values go in estimates and along paths: "denoise" or "noise".
-        patch_position, patch_head: which values the maps by position and by head are about.
-        receiver: what reads what heads send: "logits", or "q", "k" or "v" of the chosen head.
-        lesson: name of the lesson that the page goes through; "" for none.
-        step: of it, from 1.
+        lens: measure that colours the logit lens.
+        find: text or id of tokens to find among the next tokens.
+        shade: measure that shades the tokens of the strip.
+        why: whether the reasons for the target token's prediction are "open" or "closed".
+        stand_ins: whether the redundant components among them are "open" or "closed".
+        guess: the user's guess of the next word.
+        direction: the direction in the stream, as text (see `DirectionSpec`); "" for the first there is.
+        shown: which of two runs is displayed, or their difference: "a", "b" or "difference".
+        clean_run: which of two runs is the clean one; the other is the corrupted one.
+        answer, wrong: texts of the right and the wrong next token after the clean one; "" for the proposed ones.
+        metric: of patched runs.
+        patch_direction: direction of patching in estimates and along paths: "denoise" or "noise".
+        patch_position, patch_head: components of the maps by position and by head.
+        receiver: of path patching: "logits", or "q", "k" or "v" of the selected head.
+        lesson: name of the open lesson; "" for none.
+        step: of the lesson, from 1.
         reply: to the question of a step, as "3:0.25" is to that of step 3.
     """
 
@@ -136,18 +135,18 @@ class Selection:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
-        """The selection in a mapping that anybody may have written (a URL, say); what makes no sense is left out."""
-        known = {}
+        """Parse a selection from an untrusted mapping, such as a URL; invalid fields are left out."""
+        parsed = {}
         for field in fields(cls):
             value = values.get(field.name)
             if field.type is int:
-                value = as_index(value)
+                value = parse_index(value)
             if isinstance(value, field.type):
-                known[field.name] = value
-        return cls(**known | {"view": tab_named(known.get("view")) or cls.view})
+                parsed[field.name] = value
+        return cls(**parsed | {"view": resolve_tab(parsed.get("view")) or cls.view})
 
-    def within(self, trace: Captured) -> "Selection":
-        """The nearest selection that exists in a trace."""
+    def clamp_to_trace(self, trace: TraceLike) -> "Selection":
+        """Return the nearest selection that exists in a trace."""
 
         def clamp(value, size):
             return max(0, min(value, size - 1))
@@ -162,7 +161,7 @@ class Selection:
             self,
             layer=clamp(self.layer, trace.config.num_layers),
             head=clamp(self.head, trace.config.num_heads),
-            heads=BETWEEN.join(f"{layer}.{head}" for layer, head in self.chosen_heads if exists(layer, head)),
+            heads=SEPARATOR.join(f"{layer}.{head}" for layer, head in self.selected_heads if exists(layer, head)),
             query=query,
             key=clamp(self.key, query + 1),
             tap=tap,
@@ -171,45 +170,45 @@ class Selection:
             depth=clamp(self.depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
-            find=self.find[:MOST_FOUND_BY],
-            guess=self.guess[:MOST_FOUND_BY],
-            answer=self.answer[:MOST_FOUND_BY],
-            wrong=self.wrong[:MOST_FOUND_BY],
-            lesson=self.lesson[:MOST_LESSON],
+            find=self.find[:MAX_SEARCH_CHARS],
+            guess=self.guess[:MAX_SEARCH_CHARS],
+            answer=self.answer[:MAX_SEARCH_CHARS],
+            wrong=self.wrong[:MAX_SEARCH_CHARS],
+            lesson=self.lesson[:MAX_LESSON_CHARS],
             step=self.step if self.lesson else 0,
-            reply=self.reply[:MOST_REPLY] if self.lesson else "",
-            **{name: self.known(name, words) for name, words in WORDS.items()},
+            reply=self.reply[:MAX_REPLY_CHARS] if self.lesson else "",
+            **{name: self.valid_choice(name, choices) for name, choices in FIELD_CHOICES.items()},
         )
 
     @property
-    def reply_here(self) -> str | None:
-        """The reply to the question of this very step; None for none."""
+    def current_reply(self) -> str | None:
+        """Reply to the question of the current step; None for none."""
         step, is_one, reply = self.reply.partition(":")
         return reply if is_one and step == str(self.step) else None
 
     @property
-    def chosen_heads(self) -> tuple[tuple[int, int], ...]:
-        """(layer, head) of each of `heads` that is written as it should be."""
-        found = (HEAD.fullmatch(text) for text in self.heads.split(BETWEEN)[:MOST_HEADS])
-        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in found if match))
+    def selected_heads(self) -> tuple[tuple[int, int], ...]:
+        """The valid heads of `heads`, each as (layer, head)."""
+        matches = (HEAD.fullmatch(text) for text in self.heads.split(SEPARATOR)[:MAX_HEADS])
+        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in matches if match))
 
-    def known(self, name: str, words: Collection[str]) -> str:
-        """A field that holds one of some words, or its default where it holds another."""
+    def valid_choice(self, name: str, choices: Collection[str]) -> str:
+        """Return the value of a field if it is one of the choices, or else the field's default."""
         value = getattr(self, name)
-        return value if value in words else getattr(Selection, name)
+        return value if value in choices else getattr(Selection, name)
 
     def as_dict(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
-def tab_named(name: Any) -> str | None:
-    """The tab of that name or former name; None where there is none."""
+def resolve_tab(name: Any) -> str | None:
+    """Return the tab of that name or former name; None if there is none."""
     name = FORMER_TABS.get(name, name) if isinstance(name, str) else None
     return name if name in (*TABS, *OWN_TABS) else None
 
 
-def as_index(value: Any) -> int | None:
-    """A whole number of at most nine digits, written as an int or as text; None for anything else."""
+def parse_index(value: Any) -> int | None:
+    """Parse a whole number of at most nine digits from an int or text; None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str):

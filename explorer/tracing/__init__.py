@@ -1,1 +1,1 @@
-"""From a question to arrays: a model's run with every value by its name, and what keeps runs."""
+"""Running models: capture of all values, interventions, caches and jobs."""

@@ -1,4 +1,4 @@
-"""Tensors as arrays."""
+"""Conversion of tensors to NumPy arrays."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ import torch
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:
-    """As float32, not to be written to; the memory is shared where it can be."""
+    """Return a tensor as a read-only float32 array; it shares the tensor's memory if possible."""
     if tensor.dtype != torch.float32 or not tensor.is_cpu:
         tensor = tensor.float().cpu()
     array = tensor.numpy()
@@ -16,8 +16,10 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def as_arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """Those of one sequence, by name: (1, …) -> (…). One tensor under two names is one array, also where it is
-    converted or comes from another device."""
+    """Return named tensors without their batch axis as arrays, (1, …) -> (…).
+
+    One tensor under two names gives one array, also if it is converted or comes from another device.
+    """
     distinct = {id(tensor): tensor for tensor in tensors.values()}
     arrays = {key: as_array(tensor)[0] for key, tensor in distinct.items()}
     return {name: arrays[id(tensor)] for name, tensor in tensors.items()}

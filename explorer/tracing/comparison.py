@@ -1,25 +1,25 @@
-"""Two runs beside each other."""
+"""Comparison of two runs."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.architecture.token_axes import token_axes
-from explorer.state.alignment import Alignment, Pins, aligned
+from explorer.state.alignment import Alignment, Pins, align_tokens
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A run, and another that it is compared with.
+    """A run and another that it is compared with.
 
     Attributes:
         trace: of the run, "A".
-        other: of the other, "B".
+        other: of the other run, "B".
         alignment: of their tokens.
         is_unchanged: whether the other is the same run without its interventions.
-        pins: tokens that stand beside each other because somebody put them there.
-        prompts: how many tokens of either are its prompt's; None: all.
+        pins: pairs of positions that the user aligned.
+        prompts: numbers of prompt tokens of A and B; None: all tokens.
     """
 
     trace: Trace
@@ -30,48 +30,48 @@ class Comparison:
     prompts: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, trace: Trace, other: Trace, pins: Pins = ()) -> "Comparison":
-        """Two runs, their tokens beside each other by their texts."""
+    def from_traces(cls, trace: Trace, other: Trace, pins: Pins = ()) -> "Comparison":
+        """Return the comparison of two runs, with their tokens aligned by text."""
         unchanged = (
             bool(trace.edits) and not other.edits and (trace.model, trace.token_ids) == (other.model, other.token_ids)
         )
-        return cls(trace, other, aligned(trace.tokens, other.tokens, pins), unchanged, pins)
+        return cls(trace, other, align_tokens(trace.tokens, other.tokens, pins), unchanged, pins)
 
     @classmethod
     def with_unchanged(cls, trace: Trace) -> "Comparison":
-        """A changed run and its `baseline`."""
-        return cls.of(trace, trace.baseline)
+        """Return the comparison of a run that has interventions with its `baseline`."""
+        return cls.from_traces(trace, trace.baseline)
 
     @property
     def runs(self) -> tuple[Trace, Trace]:
-        """Both, A first."""
+        """Both traces, A first."""
         return self.trace, self.other
 
-    def of_other(self, name: str) -> np.ndarray:
-        """A value of the other run at the tokens of the first: NaN along its token axes where one has no partner.
+    def aligned_other(self, name: str) -> np.ndarray:
+        """Return a value of run B at the tokens of run A: NaN along its token axes where a token has no partner.
 
         Raises:
-            KeyError: the other run captured no such value.
+            KeyError: run B captured no such value.
         """
         value = self.other[name]
         for axis in () if self.alignment.is_identity else token_axes(name):
-            value = self.at_partners(value, axis)
+            value = self.take_aligned(value, axis)
         return value
 
-    def at_partners(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
-        """An array that counts the other's tokens along an axis, in the order of the first's; NaN for gaps."""
-        places = np.array([-1 if partner is None else partner for partner in self.alignment.partners])
-        taken = np.take(values, places, axis=axis)
-        gaps = np.expand_dims(places < 0, tuple(range(1, taken.ndim - (axis % taken.ndim))))
-        return np.where(gaps, np.nan, taken) if gaps.any() else taken
+    def take_aligned(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Reorder an axis over the tokens of run B to the tokens of run A; NaN for gaps."""
+        indices = np.array([-1 if partner is None else partner for partner in self.alignment.partners])
+        aligned = np.take(values, indices, axis=axis)
+        gaps = np.expand_dims(indices < 0, tuple(range(1, aligned.ndim - (axis % aligned.ndim))))
+        return np.where(gaps, np.nan, aligned) if gaps.any() else aligned
 
     @property
     def prompt_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of both."""
+        """Token ids of both prompts, A first."""
         counts = self.prompts or (len(self.trace), len(self.other))
         return self.trace.token_ids[: counts[0]], self.other.token_ids[: counts[1]]
 
     @property
-    def comparable(self) -> bool:
-        """Whether tokens of the one stand for tokens of the other."""
+    def is_comparable(self) -> bool:
+        """True if tokens of one run are aligned with tokens of the other."""
         return self.alignment.kind != "none"

@@ -1,4 +1,4 @@
-"""What a diagnosis found, as data: it can be written down and read where no module is."""
+"""Results of a diagnosis as data, which can be saved and read without the module."""
 
 import json
 import math
@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-FILE, MOST_BYTES = "diagnosis.json", 4 << 20
+FILE, MAX_BYTES = "diagnosis.json", 4 << 20
 
 
 @dataclass(frozen=True)
-class Cause:
-    """Why a value differs: the reference's computation with a slip gives what the module has.
+class BugExplanation:
+    """An explanation of a difference: the reference with a common bug computes what the module computes.
 
     Attributes:
-        slips: names of the slips that explain it, each by itself and equally well; one, where it is clear.
-        words: what each is.
-        values: of each what is filled into its words.
+        slips: names of the bugs that explain it, each alone and equally well; one if the explanation is clear.
+        words: a description of each.
+        values: for each the values of the fields in its description.
     """
 
     slips: tuple[str, ...]
@@ -30,32 +30,33 @@ class Cause:
 
     @property
     def is_clear(self) -> bool:
-        """Whether one slip alone explains it."""
+        """True if exactly one bug explains the difference."""
         return len(self.slips) == 1
 
     def __str__(self) -> str:
-        return " / ".join(words.format(**values) for words, values in self.filled())
+        return " / ".join(words.format(**values) for words, values in self.templates_with_values())
 
-    def filled(self) -> list[tuple[str, Mapping[str, str]]]:
-        """The words of each slip with what is filled into them."""
+    def templates_with_values(self) -> list[tuple[str, Mapping[str, str]]]:
+        """Return the description of each bug with the values of its fields."""
         return list(zip(self.words, self.values or ({},) * len(self.words), strict=True))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A place where the module computes something else than the reference does of the same values.
+    """A value at which the module computes something else than the reference does from the same inputs.
 
     Attributes:
-        tap: the first value that the slip changes; where nothing explains it, the first that is seen to differ.
-        seen_at: the value at which it is seen.
-        largest: of |module − reference| there.
+        tap: the first value that the bug changes; without an explanation, the first value at which a difference is
+            seen.
+        seen_at: the value at which the difference is seen.
+        largest: max |module − reference| there.
         scale: the largest of the reference's numbers there.
-        positions: of the tokens at which it is beyond what rounding explains.
-        cause: what explains it; None where nothing that is known here does.
-        also: the other places where the same is found.
-        equal_to: of what nothing explains, the last value before it that the module has as the reference; "" for none.
-        probed: whether it does not show in the run, but on shorter vectors that the norm was given, so many times
-            (less than 1: on longer ones); 0 where it shows.
+        positions: of the tokens at which the difference exceeds rounding.
+        cause: its explanation; None if no known bug explains it.
+        also: other values with the same explanation.
+        equal_to: if nothing explains it, the last value before it that agrees with the reference; "" for none.
+        probed: if the difference appears only on rescaled inputs of the norm, the factor by which they are shorter
+            (less than 1: longer); 0 if it appears in the run.
     """
 
     tap: str
@@ -63,22 +64,22 @@ class Difference:
     largest: float
     scale: float
     positions: tuple[int, ...]
-    cause: Cause | None = None
+    cause: BugExplanation | None = None
     also: tuple[str, ...] = ()
     equal_to: str = ""
     probed: float = 0.0
 
 
 @dataclass(frozen=True)
-class Row:
-    """A value on the way.
+class TapComparison:
+    """The comparison of one value with the reference.
 
     Attributes:
         tap: its name.
-        times: by how many times as much as rounding explains it differs from what the reference makes of the module's
-            own values before it; NaN where it was not seen.
-        largest: of these differences.
-        apart: the largest difference from the reference's own run, as a share of its largest number; NaN likewise.
+        times: largest ratio of the difference to the rounding tolerance, where the reference computes from the
+            module's own earlier values; NaN if the value was not recorded.
+        largest: the largest of these differences.
+        apart: largest difference from the reference's own run, as a share of its largest number; NaN likewise.
         by_position: `times` of each token.
     """
 
@@ -89,28 +90,28 @@ class Row:
     by_position: tuple[float, ...] = ()
 
     @property
-    def is_seen(self) -> bool:
+    def is_recorded(self) -> bool:
         return not math.isnan(self.largest) or bool(self.by_position)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Where a module parts from the reference with the same weights.
+    """The differences between a module and the reference with the same weights.
 
     Attributes:
         differences: in the order of the computation.
-        rows: every value that was walked.
+        rows: every value that was compared.
         logits_apart: the largest difference of the logits.
         scale: the largest logit of the reference.
-        token_ids: that both read.
-        seconds: that the diagnosis took.
-        module: how it was called.
-        spelling: whose names its weights have.
-        notes: what else is to be known, in sentences.
+        token_ids: the input of both.
+        seconds: duration of the diagnosis.
+        module: name of the module.
+        spelling: name of the table of its weights' names.
+        notes: further notes, in sentences.
     """
 
     differences: tuple[Difference, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TapComparison, ...]
     logits_apart: float
     scale: float
     token_ids: tuple[int, ...]
@@ -121,17 +122,17 @@ class Report:
 
     @property
     def first(self) -> str | None:
-        """The first tap that differs."""
+        """The first tap that differs; None if none does."""
         return self.differences[0].tap if self.differences else None
 
     @property
-    def cause(self) -> Cause | None:
-        """What explains that."""
+    def cause(self) -> BugExplanation | None:
+        """The explanation of the first difference, if there is one."""
         return self.differences[0].cause if self.differences else None
 
     @property
     def is_equal(self) -> bool:
-        """Whether the module computes what the reference does."""
+        """True if the module computes the same as the reference."""
         return not self.differences
 
     def save(self, folder: Path) -> None:
@@ -139,10 +140,10 @@ class Report:
 
 
 def load_report(folder: Path) -> Report | None:
-    """The report in a folder; None where there is none that can be read."""
+    """Return the report in a folder; None if there is none that can be read."""
     path = folder / FILE
     try:
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
         return _report(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError):
@@ -150,12 +151,12 @@ def load_report(folder: Path) -> Report | None:
 
 
 def _report(values: Mapping[str, Any]) -> Report:
-    def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    def lists_to_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
     differences = []
-    for each in values["differences"]:
-        cause = each["cause"] and Cause(**tuples(each["cause"]))
-        differences.append(Difference(**tuples(each) | {"cause": cause}))
-    rows = tuple(Row(**tuples(row)) for row in values["rows"])
-    return Report(**tuples(values) | {"differences": tuple(differences), "rows": rows})
+    for entry in values["differences"]:
+        cause = entry["cause"] and BugExplanation(**lists_to_tuples(entry["cause"]))
+        differences.append(Difference(**lists_to_tuples(entry) | {"cause": cause}))
+    rows = tuple(TapComparison(**lists_to_tuples(row)) for row in values["rows"])
+    return Report(**lists_to_tuples(values) | {"differences": tuple(differences), "rows": rows})

@@ -1,58 +1,64 @@
-"""Directions in the residual stream, worked out from a model's weights or from its stream over prompts."""
+"""Directions in the residual stream, computed from a model's weights or from its stream over prompts."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from explorer.architecture.stream import output_norm
-from explorer.language import _
+from explorer.architecture.residual_stream import output_norm
 from explorer.state.errors import UserError
-from explorer.state.interventions import Prompts, Recipe
+from explorer.state.interventions import DirectionSpec, Prompts
 from explorer.tracing.matrices import Matrix
+from explorer.translations import _
 from model.config import ModelConfig
 
 MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.mean_stream`
 Weights = Callable[[str], Matrix]
 
 
-def direction(config: ModelConfig, weights: Weights, recipe: Recipe, mean_stream: MeanStream) -> np.ndarray:
-    """(D,) in float64, of length 1; UserError where the model has not what the recipe names, or that is 0."""
-    recipe.check(config)
-    if recipe.kind == "means":
-        vector = np.subtract(*(mean_stream(*recipe.numbers, prompts) for prompts in recipe.lists))
+def direction(config: ModelConfig, weights: Weights, spec: DirectionSpec, mean_stream: MeanStream) -> np.ndarray:
+    """Return the unit vector of a direction, (D,) float64.
+
+    Raises:
+        UserError: the model lacks what the spec names, or the direction is 0.
+    """
+    spec.check(config)
+    if spec.kind == "means":
+        vector = np.subtract(*(mean_stream(*spec.numbers, prompts) for prompts in spec.lists))
     else:
-        vector = VECTORS[recipe.kind](config, weights, *recipe.numbers)
-    length = np.linalg.norm(vector)
-    if not length > 0:
-        told = _("{direction} is 0 and points nowhere: name another direction")
-        raise UserError(told.format(direction=recipe.words()))
-    return vector / length
+        vector = VECTORS[spec.kind](config, weights, *spec.numbers)
+    norm = np.linalg.norm(vector)
+    if not norm > 0:
+        message = _("{direction} is 0 and points nowhere: name another direction")
+        raise UserError(message.format(direction=spec.describe()))
+    return vector / norm
 
 
 def unembedding(config: ModelConfig, weights: Weights, token_id: int) -> np.ndarray:
-    """(D,) the row of the unembedding, whose product with what the final norm gives out is the token's logit."""
+    """Return a token's row of the unembedding, (D,): its product with the final norm's output is the token's logit."""
     return weights("lm_head.weight")[token_id].astype(np.float64)
 
 
-def difference(config: ModelConfig, weights: Weights, token_id: int, other_id: int) -> np.ndarray:
-    """(D,) the first token's row less the second's."""
+def unembedding_difference(config: ModelConfig, weights: Weights, token_id: int, other_id: int) -> np.ndarray:
+    """Return the first token's row of the unembedding minus the second's, (D,)."""
     return unembedding(config, weights, token_id) - unembedding(config, weights, other_id)
 
 
-def written_by_neuron(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
-    """(D,) the neuron's column of W_down, or what a norm adds to the stream of it, but for the length."""
+def neuron_output(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
+    """Return a neuron's column of W_down, (D,), after the output norm if there is one, up to its divisor."""
     column = weights(f"blocks.{layer}.ffn.down_proj.weight")[:, [neuron]].astype(np.float64)
-    return added_of(config, weights, layer, "ffn", column)[:, 0]
+    return sublayer_contribution(config, weights, layer, "ffn", column)[:, 0]
 
 
-def written_by_head(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
-    """(D,) of W_O W_V, what a head makes of the vector that it reads, the left singular vector of a rank, 0 that of the
-    largest singular value. Its largest number is positive: a singular vector has no sign of its own. Where a norm
-    stands between W_O and the stream, it goes through that, but for the divisor."""
+def head_output(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
+    """Return the left singular vector of a head's W_O W_V at a rank, (D,); rank 0 has the largest singular value.
+
+    The sign is chosen so that the entry of largest magnitude is positive. If a norm is applied between W_O and the
+    stream, its weight is applied, but not its divisor.
+    """
     d, block = config.d_head, f"blocks.{layer}.attn"
     group = head * config.kv_heads // config.num_heads  # the head of values that serves this one
     output = weights(f"{block}.o_proj.weight")[:, head * d : (head + 1) * d].astype(np.float64)  # (D, d)
-    output = added_of(config, weights, layer, "attn", output)
+    output = sublayer_contribution(config, weights, layer, "attn", output)
     values = weights(f"{block}.v_proj.weight")[group * d : (group + 1) * d].astype(np.float64)  # (d, D)
     basis, rest = np.linalg.qr(output)  # W_O W_V = Q (R W_V): the small factor has the singular values of the product
     left, _sizes, _right = np.linalg.svd(rest @ values, full_matrices=False)
@@ -60,9 +66,13 @@ def written_by_head(config: ModelConfig, weights: Weights, layer: int, head: int
     return vector * np.sign(vector[np.abs(vector).argmax()])
 
 
-def added_of(config: ModelConfig, weights: Weights, layer: int, sublayer: str, vectors: np.ndarray) -> np.ndarray:
-    """What is added to the stream where a sublayer gives out vectors (D, N): they themselves, or what its norm makes of
-    them, but for what that divides by."""
+def sublayer_contribution(
+    config: ModelConfig, weights: Weights, layer: int, sublayer: str, vectors: np.ndarray
+) -> np.ndarray:
+    """Return what a sublayer's outputs, (D, N), add to the stream.
+
+    If the sublayer has an output norm, its centring and weight are applied, but not its divisor.
+    """
     norm = output_norm(config, layer, sublayer)
     if norm is None:
         return vectors
@@ -72,7 +82,7 @@ def added_of(config: ModelConfig, weights: Weights, layer: int, sublayer: str, v
 
 VECTORS: dict[str, Callable[..., np.ndarray]] = {
     "unembed": unembedding,
-    "difference": difference,
-    "neuron": written_by_neuron,
-    "ov": written_by_head,
+    "difference": unembedding_difference,
+    "neuron": neuron_output,
+    "ov": head_output,
 }

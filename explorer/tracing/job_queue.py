@@ -1,4 +1,4 @@
-"""Jobs that people wait for: a piece of each in turn, on one thread, for as long as somebody waits."""
+"""Queue of jobs: one thread runs their steps in turn while a client waits for them."""
 
 import math
 import threading
@@ -8,53 +8,53 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Literal
 
-from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.jobs import RESULTS, Job, Pieces
-from explorer.tracing.work import GivenUp, Work
+from explorer.tracing.jobs import RESULTS, Job, JobSteps
+from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
+from explorer.translations import _
 
-AT_ONCE = 4  # jobs of which a piece is done in turn; the others wait, so that memory is bounded
-MOST_WAITED_FOR, MOST_OF_ONE = 64, 4  # jobs, of all visitors and of one
-PATIENCE = 6.0  # seconds after which a visitor who asks no more is taken to be gone
+MAX_CONCURRENT_JOBS = 4  # whose steps run in turn; the others wait, so that memory is bounded
+MAX_JOBS, MAX_JOBS_PER_CLIENT = 64, 4  # of all clients, and of one
+JOB_TIMEOUT_S = 6.0  # a client without a request for this long counts as gone
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a job stands.
+    """Progress of a job.
 
     Attributes:
-        state: "waiting" until its first piece is done, then "working"; "done" once the result is kept; "failed" where
-            `error` says why; "gone" where the visitor waits for no such job.
-        done, of: units.
-        seconds: that are left, as far as can be told.
+        state: "waiting" before its first step, then "working"; "done" once the result is cached; "failed" with
+            `error`; "gone" if the client waits for no such job.
+        done, total: units.
+        seconds: estimated time left.
     """
 
     state: Literal["waiting", "working", "done", "failed", "gone"]
     done: int = 0
-    of: int = 0
+    total: int = 0
     seconds: float = 0.0
     error: Exception | None = None
 
 
 @dataclass(eq=False)
 class _Task:
-    """A job that is being done.
+    """A job in the queue.
 
     Attributes:
-        waiting: visitor -> when they last asked.
-        turn: when its last piece was done, as a number that only grows.
-        spent: seconds.
-        context: of who asked first, in whose language it fails.
+        waiting: client id -> time of its last request.
+        turn: number of the turn in which its last step ran; only grows.
+        seconds_spent: computing time so far.
+        context: of the first request, for the language of its errors.
     """
 
     job: Job
     waiting: dict[str, float] = field(default_factory=dict)
-    pieces: Pieces | None = None
-    work: Work = field(default_factory=lambda: Work(math.inf, math.inf))
+    steps: JobSteps | None = None
+    budget: RequestBudget = field(default_factory=lambda: RequestBudget(math.inf, math.inf))
     context: Context = field(default_factory=copy_context)
     turn: int = -1
     done: int = 0
-    spent: float = 0.0
+    seconds_spent: float = 0.0
     state: Literal["waiting", "working", "done", "failed"] = "waiting"
     error: Exception | None = None
 
@@ -63,114 +63,119 @@ class _Task:
         return self.state in ("done", "failed")
 
     def step(self):
-        """One piece."""
+        """Run one step."""
         began = time.monotonic()
         try:
-            with self.work.counted():
-                self.pieces = self.pieces or self.job.pieces()
-                self.done, state = next(self.pieces), "working"
+            with self.budget.activate():
+                self.steps = self.steps or self.job.steps()
+                self.done, state = next(self.steps), "working"
         except StopIteration as end:
             result = end.value
-            RESULTS.get(self.job.question, lambda: result)
-            self.job.took(self.spent + time.monotonic() - began)
+            RESULTS.get(self.job.key, lambda: result)
+            self.job.record_duration(self.seconds_spent + time.monotonic() - began)
             self.done, state = self.job.units, "done"
-        except GivenUp:
+        except RequestCancelledError:
             state = "failed"
-        except Exception as error:  # told to whoever waits
+        except Exception as error:  # reported to waiting clients
             self.error, state = error, "failed"
-        self.spent += time.monotonic() - began
+        self.seconds_spent += time.monotonic() - began
         self.state = state
 
 
 class JobQueue:
-    """Shared by all visitors. Of jobs that several wait for there is one; it ends when the last of them leaves."""
+    """Job queue shared by all clients.
 
-    def __init__(self, at_once: int = AT_ONCE, patience: float = PATIENCE):
-        self.at_once, self.patience = at_once, patience
-        self._tasks: dict[str, _Task] = {}  # by names, in the order in which they were asked for
+    Jobs that several clients wait for run once; a job ends when the last of them leaves.
+    """
+
+    def __init__(self, max_concurrent: int = MAX_CONCURRENT_JOBS, timeout_s: float = JOB_TIMEOUT_S):
+        self.max_concurrent, self.timeout_s = max_concurrent, timeout_s
+        self._tasks: dict[str, _Task] = {}  # by name, in the order of their first request
         self._changed = threading.Condition()
-        self._turns, self._thread = 0, None
+        self._num_turns, self._thread = 0, None
 
-    def begin(self, visitor: str, job: Job) -> Progress:
-        """Has a visitor wait for a job.
+    def begin(self, client_id: str, job: Job) -> Progress:
+        """Register a client as waiting for a job, and start the job if necessary.
 
         Raises:
-            UserError: there are too many already.
+            UserError: there are too many jobs already.
         """
-        if RESULTS.peek(job.question) is not None:
+        if RESULTS.peek(job.key) is not None:
             return Progress("done", job.units, job.units)
         with self._changed:
-            self._forget_gone()
+            self._drop_abandoned()
             task = self._tasks.get(job.name)
             if task is None or task.is_over:
-                self._check_room(visitor)
+                self._check_capacity(client_id)
                 task = self._tasks[job.name] = _Task(job)
-            task.waiting[visitor] = time.monotonic()
+            task.waiting[client_id] = time.monotonic()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        return self.progress(visitor, job.name)
+        return self.progress(client_id, job.name)
 
-    def progress(self, visitor: str, name: str) -> Progress:
-        """Where a job stands that the visitor waits for: asking says that they still do."""
+    def progress(self, client_id: str, name: str) -> Progress:
+        """Return the progress of a client's job, and record that the client still waits."""
         with self._changed:
             task = self._tasks.get(name)
-            if task is None or visitor not in task.waiting:
+            if task is None or client_id not in task.waiting:
                 return Progress("gone")
-            task.waiting[visitor] = time.monotonic()
-            share = len([other for other in self._active() if other is not task]) + 1
-            alone = task.spent / task.done * (task.job.units - task.done) if task.done else task.job.seconds
-            found = Progress(task.state, task.done, task.job.units, alone * share, task.error)
+            task.waiting[client_id] = time.monotonic()
+            num_active = len([other for other in self._active_tasks() if other is not task]) + 1
+            seconds = task.seconds_spent / task.done * (task.job.units - task.done) if task.done else task.job.seconds
+            progress = Progress(task.state, task.done, task.job.units, seconds * num_active, task.error)
         if task.is_over:
-            self.leave(visitor, name)
-        return found
+            self.leave(client_id, name)
+        return progress
 
-    def leave(self, visitor: str, name: str):
-        """The visitor no longer waits; nor does anybody compute where nobody does."""
+    def leave(self, client_id: str, name: str):
+        """Stop waiting for a job; a job without waiting clients is cancelled."""
         with self._changed:
             if task := self._tasks.get(name):
-                task.waiting.pop(visitor, None)
-            self._forget_gone()
+                task.waiting.pop(client_id, None)
+            self._drop_abandoned()
 
-    def _check_room(self, visitor: str):
-        told = _("Too much is being worked out here already: wait until some of it is done, or cancel it.")
-        own = [task for task in self._tasks.values() if visitor in task.waiting]
-        if len(self._tasks) >= MOST_WAITED_FOR or len(own) >= MOST_OF_ONE:
-            raise UserError(told)
+    def _check_capacity(self, client_id: str):
+        message = _("Too much is being worked out here already: wait until some of it is done, or cancel it.")
+        client_jobs = [task for task in self._tasks.values() if client_id in task.waiting]
+        if len(self._tasks) >= MAX_JOBS or len(client_jobs) >= MAX_JOBS_PER_CLIENT:
+            raise UserError(message)
 
-    def _forget_gone(self):
-        """Visitors who asked too long ago, and tasks that nobody waits for."""
-        late = time.monotonic() - self.patience
+    def _drop_abandoned(self):
+        """Remove clients whose last request is too old, and jobs that no client waits for."""
+        cutoff = time.monotonic() - self.timeout_s
         for name, task in list(self._tasks.items()):
-            task.waiting = {visitor: asked for visitor, asked in task.waiting.items() if asked > late}
+            task.waiting = {
+                client_id: last_asked for client_id, last_asked in task.waiting.items() if last_asked > cutoff
+            }
             if not task.waiting:
-                task.work.given_up = True
+                task.budget.is_cancelled = True
                 del self._tasks[name]
 
-    def _active(self) -> list[_Task]:
-        """The tasks of which pieces are done in turn: everybody's first comes before anybody's second."""
+    def _active_tasks(self) -> list[_Task]:
+        """Return the tasks whose steps run in turn: every client's first job comes before any client's second."""
         ranked, counts = [], {}
         for task in self._tasks.values():
             if task.is_over:
                 continue
-            for visitor in task.waiting:
-                counts[visitor] = counts.get(visitor, -1) + 1
-            ranked.append((min(counts[visitor] for visitor in task.waiting), task))
-        return [task for _rank, task in sorted(ranked, key=lambda each: each[0])][: self.at_once]
+            for client_id in task.waiting:
+                counts[client_id] = counts.get(client_id, -1) + 1
+            ranked.append((min(counts[client_id] for client_id in task.waiting), task))
+        return [task for _rank, task in sorted(ranked, key=lambda entry: entry[0])][: self.max_concurrent]
 
     def _work(self):
-        for task in self._turn_by_turn():
+        for task in self._round_robin():
             task.context.run(task.step)
 
-    def _turn_by_turn(self) -> Iterator[_Task]:
-        """Of the active tasks always the one whose turn is longest ago."""
+    def _round_robin(self) -> Iterator[_Task]:
+        """Yield the active task whose last turn is longest ago, again and again."""
         while True:
             with self._changed:
-                self._forget_gone()
-                while not (active := self._active()):
+                self._drop_abandoned()
+                while not (active := self._active_tasks()):
                     self._changed.wait()
-                task = min(active, key=lambda each: each.turn)
-                self._turns += 1
-                task.turn = self._turns
+                task = min(active, key=lambda candidate: candidate.turn)
+                self._num_turns += 1
+                task.turn = self._num_turns
             yield task

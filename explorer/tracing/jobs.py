@@ -1,4 +1,4 @@
-"""Long computations, by their questions: what an answer may not take the time for."""
+"""Jobs: computations that take longer than a response may."""
 
 import hashlib
 from collections.abc import Callable, Generator, Hashable, Mapping
@@ -6,54 +6,55 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.tracing.lru import LRU
-from explorer.tracing.work import is_answering, is_now_incomplete
+from explorer.tracing.request_budget import in_request, mark_incomplete
 
-MOST_BYTES = 64 << 20  # of all results that are kept
-A_SECOND = 2e10  # products that a machine is taken to do in one, before any job was timed
+MAX_RESULT_BYTES = 64 << 20  # of all cached results
+MACS_PER_SECOND = 2e10  # products that a machine is taken to do in one, before any job was timed
 
-Pieces = Generator[int, None, Any]
+JobSteps = Generator[int, None, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A computation that takes longer than an answer may.
+    """A computation that takes longer than a response may.
 
     Attributes:
-        question: all that the result depends on, as something hashable: the result is kept under it.
-        pieces: begins it; gives how many units are done after each piece, of at most a tenth of a second, and returns
-            the result: an array, or a mapping of arrays. No hook may stay on a model between two pieces.
-        units: how many there are in all.
-        products: that it takes, multiplications with additions: about the weights times the tokens that are read; 0 of
-            one whose time is not that of products.
+        key: everything that the result depends on, hashable: the result is cached under it.
+        steps: starts the job; yields how many units are done after each step, which takes at most a tenth of a
+            second, and returns the result: an array, or a mapping of arrays. No hook may remain on a model between
+            two steps.
+        units: their number in total.
+        macs: multiply-accumulates: about the weights times the tokens read; 0 if they do not determine the
+            duration.
     """
 
-    question: Hashable
-    pieces: Callable[[], Pieces]
+    key: Hashable
+    steps: Callable[[], JobSteps]
     units: int
-    products: float
+    macs: float
 
     @property
     def name(self) -> str:
-        """The question's, for the browser."""
-        return hashlib.sha256(repr(self.question).encode()).hexdigest()[:16]
+        """Hash of the key, as the job's name in the browser."""
+        return hashlib.sha256(repr(self.key).encode()).hexdigest()[:16]
 
     @property
     def seconds(self) -> float:
-        """How long it takes alone, as far as earlier ones tell."""
-        return self.products / _speed
+        """Estimated duration if it runs alone, from the speed of earlier jobs."""
+        return self.macs / _speed
 
-    def took(self, seconds: float):
-        """It was timed: the next are told by it."""
+    def record_duration(self, seconds: float):
+        """Update the speed estimate by the job's duration."""
         global _speed
-        if self.products:
-            _speed = self.products / max(seconds, 1e-3)
+        if self.macs:
+            _speed = self.macs / max(seconds, 1e-3)
 
 
-class NotYet(Exception):
-    """The result is not there, and an answer does not wait for it.
+class ResultNotReadyError(Exception):
+    """The result is not cached, and the response does not wait for it.
 
     Attributes:
-        job: that would find it.
+        job: computes the result.
     """
 
     def __init__(self, job: Job):
@@ -61,38 +62,39 @@ class NotYet(Exception):
         self.job = job
 
 
-IN_A_CLICK = 5e10  # products: some tenths of a second
+MAX_CLICK_MACS = 5e10  # products: some tenths of a second
 
 
-def worked_out(job: Job, waited_for: float = 0) -> Any:
-    """The job's result, kept or else computed now.
+def get_or_run(job: Job, max_wait_macs: float = 0) -> Any:
+    """Return the job's cached result, or run the job.
 
     Args:
-        waited_for: of at most so many products an answer of the page waits for, too; inf for any.
+        max_wait_macs: inside a page request a job is run only if it has at most this many multiply-accumulates;
+            inf: any.
 
     Raises:
-        NotYet: it is asked for in an answer of the page that does not wait for it, and not there.
+        ResultNotReadyError: the result is not cached, and a page request does not wait for it.
     """
-    kept = RESULTS.peek(job.question)
-    if kept is None and is_answering() and not 0 < job.products <= waited_for:
-        is_now_incomplete()
-        raise NotYet(job)
-    return RESULTS.get(job.question, lambda: finished(job.pieces()))
+    cached = RESULTS.peek(job.key)
+    if cached is None and in_request() and not 0 < job.macs <= max_wait_macs:
+        mark_incomplete()
+        raise ResultNotReadyError(job)
+    return RESULTS.get(job.key, lambda: run_to_completion(job.steps()))
 
 
-def finished(pieces: Pieces, tell: Callable[[int], None] = lambda done: None) -> Any:
-    """What pieces of work return; how many units are done is told after each."""
+def run_to_completion(steps: JobSteps, on_progress: Callable[[int], None] = lambda done: None) -> Any:
+    """Exhaust a job's steps and return its result; call `on_progress` with the units done after each step."""
     while True:
         try:
-            tell(next(pieces))
+            on_progress(next(steps))
         except StopIteration as end:
             return end.value
 
 
 def num_bytes(result: Any) -> int:
-    """Of an array, or of all arrays in a mapping."""
+    """Return the memory of an array, or of all arrays in a mapping."""
     return sum(map(num_bytes, result.values())) if isinstance(result, Mapping) else result.nbytes
 
 
-RESULTS = LRU(MOST_BYTES, num_bytes)
-_speed = A_SECOND
+RESULTS = LRU(MAX_RESULT_BYTES, num_bytes)
+_speed = MACS_PER_SECOND

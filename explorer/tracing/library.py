@@ -1,4 +1,4 @@
-"""Models and traces, loaded once and kept within bounds."""
+"""Cache of models and traces within memory limits."""
 
 import logging
 import threading
@@ -10,105 +10,104 @@ from weakref import WeakMethod
 
 import torch
 
-from explorer.language import _
-from explorer.state.interventions import FromOther, Intervention
-from explorer.tracing import jobs, lent_gpu
-from explorer.tracing.capture import offered
+from explorer.state.interventions import CrossRunIntervention, Intervention
+from explorer.tracing import jobs, zero_gpu
+from explorer.tracing.capture import make_services
 from explorer.tracing.diagnosis import load_report
-from explorer.tracing.donation import ready
+from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_bytes
 from explorer.tracing.lru import LRU
-from explorer.tracing.memory_left import bytes_of_weights, check_room
-from explorer.tracing.models import Offer, identity_of, named, offer
-from explorer.tracing.offered_models import OfferedModels
-from explorer.tracing.on_demand import MOST_BYTES, MOST_BYTES_OF_BLOCKS, bytes_of_arrays, looked_at_bytes
+from explorer.tracing.memory import require_memory, weight_num_bytes
+from explorer.tracing.model_catalog import ModelCatalog
+from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
+from explorer.tracing.patch_values import resolve_patches
+from explorer.tracing.request_budget import check_budget
+from explorer.tracing.retokenize import retokenize
 from explorer.tracing.trace import Trace
-from explorer.tracing.training import training_of
-from explorer.tracing.translation import translated
-from explorer.tracing.work import go_on
-from model.checkpoint import CheckpointError, checkpoint_folder, load_checkpoint, version
-from model.freed_memory import give_back
+from explorer.tracing.training_history import load_training_history
+from explorer.translations import _
+from model.checkpoint import CheckpointError, checkpoint_folder, files_version, load_checkpoint
+from model.malloc import trim_heap
 from model.offloading import Device
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-MOST_TRACE_BYTES = 512 << 20
-MOST_MODEL_BYTES = 4 << 30
-MOST_BYTES_OF_A_TRACE = 192 << 20  # of one that keeps every value: half a thousand tokens of a model we ship
-CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
-GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
+MAX_TRACE_CACHE_BYTES = 512 << 20
+MAX_MODEL_CACHE_BYTES = 4 << 30
+MAX_TRACE_BYTES = 192 << 20  # of one that keeps every value: half a thousand tokens of a model we ship
+MAX_CONCURRENT_CAPTURES = 2  # each holds as much memory as what it captures, and its products already share all cores
+TRIM_AFTER_BYTES = 256 << 20  # of captures; more often, captures would wait for pages that were just released
 LOG = logging.getLogger(__name__)
 
 
 class Library:
-    """Answers which everybody who asks the same question shares.
+    """Models and traces shared by all requests.
 
     Args:
-        device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
-        most_model_bytes: of the models kept; the one unused longest goes first.
-        most_trace_bytes: likewise for traces.
-        most_bytes_of_a_trace: beyond which its values are computed when they are looked at (see `capture`).
-        hub_names: of models of the Hugging Face Hub that may be asked for.
-        device_map, max_memory: of models that are spread over several devices, in place of `device` (see
-            `load_checkpoint`).
-        dtype: that models from elsewhere compute with, such as "float32"; None for the type of their weights.
+        device: "cpu", "cuda", "mps", or "auto" for the first available of cuda, mps, cpu.
+        max_model_cache_bytes: limit of the cached models; the least recently used goes first.
+        max_trace_cache_bytes: limit of the cached traces; the least recently used goes first.
+        max_trace_bytes: a trace with more has values that are computed on access (see `capture`).
+        hub_names: models of the Hugging Face Hub that users may open.
+        device_map, max_memory: for models on several devices, instead of `device` (see `load_checkpoint`).
+        dtype: of the computation of external models, such as "float32"; None for the type of their weights.
 
     Attributes:
-        offered: which models there are.
+        catalog: the available models.
     """
 
     def __init__(
         self,
         device: str = "auto",
-        most_model_bytes: int = MOST_MODEL_BYTES,
-        most_trace_bytes: int = MOST_TRACE_BYTES,
-        most_bytes_of_a_trace: int = MOST_BYTES_OF_A_TRACE,
+        max_model_cache_bytes: int = MAX_MODEL_CACHE_BYTES,
+        max_trace_cache_bytes: int = MAX_TRACE_CACHE_BYTES,
+        max_trace_bytes: int = MAX_TRACE_BYTES,
         hub_names: Collection[str] = (),
         device_map: str | None = None,
         max_memory: Mapping[Device, int | str] | None = None,
         dtype: str | None = None,
     ):
-        self.offered = OfferedModels(hub_names)
+        self.catalog = ModelCatalog(hub_names)
         self.device = pick_device() if device == "auto" else device
         self.device_map, self.max_memory = device_map, max_memory
         self.dtype: torch.dtype | None = getattr(torch, dtype) if dtype else None
-        self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
-        self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
-        self.most_bytes_of_a_trace = most_bytes_of_a_trace
-        self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
+        self._models = LRU(max_model_cache_bytes, size=lambda model: model_num_bytes(model[0]))
+        self._traces = LRU(max_trace_cache_bytes, size=lambda trace: trace.num_bytes)
+        self.max_trace_bytes = max_trace_bytes
+        self._capturing = threading.Semaphore(MAX_CONCURRENT_CAPTURES)
         self._captured, self._counting = 0, threading.Lock()
 
     @property
     def checkpoints(self) -> list[str]:
-        """Names of all models that may be asked for."""
-        return self.offered.names
+        """Names of all available models."""
+        return self.catalog.names
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-        """The model and the tokenizer of a checkpoint, as its files are now.
+        """Return the model and the tokenizer of a checkpoint, as its files are now.
 
         Raises:
-            CheckpointError: there is none of that name (see `OfferedModels.place`), or it cannot be loaded.
+            CheckpointError: there is none of that name (see `ModelCatalog.locate`), or it cannot be loaded.
         """
         identity = self._identity(checkpoint)
         return self._models.get((identity,), lambda: self._load(identity))
 
     def _identity(self, checkpoint: str) -> tuple:
-        return checkpoint, version(self.offered.place(checkpoint)), self.device
+        return checkpoint, files_version(self.catalog.locate(checkpoint)), self.device
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
-        (checkpoint, as_asked, device), began = identity, time.monotonic()
-        place = self.offered.place(checkpoint)
-        dtype = self.dtype if self.offered.is_from_elsewhere(checkpoint) else None
-        if self.offered.is_from_elsewhere(checkpoint) and not self.device_map:
-            takes, _left = check_room(checkpoint, bytes_of_weights(place, dtype), self.device)
-            LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
+        (checkpoint, version, device), began = identity, time.monotonic()
+        path = self.catalog.locate(checkpoint)
+        dtype = self.dtype if self.catalog.is_external(checkpoint) else None
+        if self.catalog.is_external(checkpoint) and not self.device_map:
+            required, _left = require_memory(checkpoint, weight_num_bytes(path, dtype), self.device)
+            LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, required / 1e6)
         try:
-            tokenizer = self.offered.own_tokenizer if checkpoint == self.offered.own_module else None
-            spread = {"device_map": self.device_map, "max_memory": self.max_memory}
-            lm, tokenizer = load_checkpoint(place, device, dtype, tokenizer=tokenizer, **spread)
+            tokenizer = self.catalog.own_tokenizer if checkpoint == self.catalog.own_module else None
+            sharding = {"device_map": self.device_map, "max_memory": self.max_memory}
+            lm, tokenizer = load_checkpoint(path, device, dtype, tokenizer=tokenizer, **sharding)
         finally:
-            if version(place) != as_asked:
-                told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
-                raise CheckpointError(told) from None
+            if files_version(path) != version:
+                message = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
+                raise CheckpointError(message) from None
 
         def is_outdated(key: tuple) -> bool:
             return key[0][0] == checkpoint and key[0] != identity
@@ -116,130 +115,149 @@ class Library:
         LOG.info("loaded %s on %s in %.1f s", checkpoint, device, time.monotonic() - began)
         self._models.drop(is_outdated)
         self._traces.drop(is_outdated)
-        return named(lm, identity), tokenizer
+        return register_model(lm, identity), tokenizer
 
     def identity(self, lm: TransformerLM) -> Hashable:
-        """Of a model that this library gave, under which it answers from now on (see `explorer.tracing.models`)."""
-        return offer(lm, self._offered)
+        """Register the services of a model of this library and return its identity.
+
+        See `explorer.tracing.model_registry`.
+        """
+        return register_services(lm, self._make_services)
 
     def has(self, checkpoint: str) -> bool:
-        """Whether the model is loaded, as its files are now."""
+        """Return True if the model is loaded, as its files are now."""
         return self._models.peek((self._identity(checkpoint),)) is not None
 
-    def has_trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()) -> bool:
-        """Whether a run is captured."""
-        return self._traces.peek((self._identity(checkpoint), token_ids, edits)) is not None
+    def has_trace(
+        self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()
+    ) -> bool:
+        """Return True if the run's trace is cached."""
+        return self._traces.peek((self._identity(checkpoint), token_ids, interventions)) is not None
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many bytes of models more would have none let go."""
+    def fits_without_eviction(self, size: int) -> bool:
+        """Return True if models of this many more bytes would evict none."""
         return self._models.total + size <= self._models.limit
 
     def memory(self) -> dict[str, int | dict[str, int]]:
-        """Bytes that are kept now, and how many may be: memory that two things share counts once.
+        """Return the bytes in use and their limits, counting shared memory once.
 
-        Keys: `models` (by the names that they are asked by), `models_bytes`, `models_limit`; `traces`, how many,
-        `traces_bytes`, what they keep themselves, `traces_limit`; `looked_at_bytes`, what was worked out of those that
-        keep little, `looked_at_limit`; `results_bytes`, of jobs, `results_limit`.
+        Keys: `models` (bytes by name), `models_bytes`, `models_limit`; `traces` (their number), `traces_bytes`
+        (their stored values), `traces_limit`; `looked_at_bytes` (cached values of lazy traces), `looked_at_limit`;
+        `results_bytes` (of jobs), `results_limit`.
         """
-        models = {identity_of(lm)[0]: bytes_of(lm) for lm, _tokenizer in self._models.values()}
+        models = {get_identity(lm)[0]: model_num_bytes(lm) for lm, _tokenizer in self._models.values()}
         traces = self._traces.values()
         return {
             "models": models,
             "models_bytes": sum(models.values()),
             "models_limit": self._models.limit,
             "traces": len(traces),
-            "traces_bytes": bytes_of_arrays(value for trace in traces for value in trace.kept.values()),
+            "traces_bytes": arrays_num_bytes(value for trace in traces for value in trace.stored_values.values()),
             "traces_limit": self._traces.limit,
-            "looked_at_bytes": looked_at_bytes(),
-            "looked_at_limit": MOST_BYTES + MOST_BYTES_OF_BLOCKS,
+            "looked_at_bytes": lazy_cache_bytes(),
+            "looked_at_limit": MAX_VALUE_BYTES + MAX_BLOCK_BYTES,
             "results_bytes": jobs.RESULTS.total,
             "results_limit": jobs.RESULTS.limit,
         }
 
-    def _offered(self, lm: TransformerLM) -> Offer:
-        """Also how the model came about, and its training's others; without keeping the library, which keeps it."""
-        checkpoint, *_rest = identity_of(lm)
-        folder = checkpoint_folder(self.offered.place(checkpoint))
-        training = training_of(checkpoint, self.checkpoints, folder)
-        held = WeakMethod(self.held)
+    def _make_services(self, lm: TransformerLM) -> ModelServices:
+        """Return the services of a model, with its training history, its diagnosis and access to its other checkpoints.
 
-        def read(*question: Any) -> tuple[TransformerLM, Trace]:
-            if (ask := held()) is None:
+        They refer to the library weakly, since the library holds them.
+        """
+        checkpoint, *_rest = get_identity(lm)
+        folder = checkpoint_folder(self.catalog.locate(checkpoint))
+        training = load_training_history(checkpoint, self.checkpoints, folder)
+        method_ref = WeakMethod(self.model_and_trace)
+
+        def read(*args: Any) -> tuple[TransformerLM, Trace]:
+            if (method := method_ref()) is None:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
-            return ask(*question)
+            return method(*args)
 
-        return replace(offered(lm), training=training, diagnosis=load_report(folder), read=read)
+        return replace(make_services(lm), training=training, diagnosis=load_report(folder), read=read)
 
-    def held(
-        self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
+    def model_and_trace(
+        self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()
     ) -> tuple[TransformerLM, Trace]:
-        """A trace with its model, to be held as long as the trace is asked for weights.
+        """Return a trace with its model, to be kept alive while the trace reads weights.
 
-        Errors are those of `model` and `capture`.
+        Raises as `model` and `capture` do.
         """
         lm, tokenizer = self.model(checkpoint)
-        return lm, self.trace_of(lm, tokenizer, token_ids, edits)
+        return lm, self.trace_model(lm, tokenizer, token_ids, interventions)
 
-    def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()) -> Trace:
-        """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
+    def trace(self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()) -> Trace:
+        """Return the trace of a checkpoint's run; with interventions its `baseline` is the run without them.
 
-        Errors are those of `model` and `capture`.
+        Raises as `model` and `capture` do.
         """
-        return self.held(checkpoint, token_ids, edits)[1]
+        return self.model_and_trace(checkpoint, token_ids, interventions)[1]
 
-    def trace_of(
-        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
+    def trace_model(
+        self,
+        lm: TransformerLM,
+        tokenizer: Tokenizer,
+        token_ids: tuple[int, ...],
+        interventions: tuple[Intervention, ...] = (),
     ) -> Trace:
-        """The same of a model that this library gave."""
+        """Return the trace of a run of a model that this library loaded."""
         identity = self.identity(lm)
 
         def run() -> Trace:
-            go_on(tokens=len(token_ids))
-            changes = self.ready(lm, tokenizer, token_ids, edits)
+            check_budget(tokens=len(token_ids))
+            resolved = self.resolve_patches(lm, tokenizer, token_ids, interventions)
             with self._capturing:
-                trace = lent_gpu.captured(lm, token_ids, changes, tokenizer, self.most_bytes_of_a_trace)
-            self._count(trace)
-            return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
+                trace = zero_gpu.capture_on_gpu(lm, token_ids, resolved, tokenizer, self.max_trace_bytes)
+            self._count_captured(trace)
+            return replace(trace, baseline=self.trace_model(lm, tokenizer, token_ids)) if interventions else trace
 
-        trace = self._traces.get((identity, token_ids, edits), run)
-        if edits:  # a baseline stays, and is counted, longer than what holds it
+        trace = self._traces.get((identity, token_ids, interventions), run)
+        if interventions:  # a baseline stays, and is counted, longer than what holds it
             self._traces.get((identity, token_ids, ()), lambda: trace.baseline)
         return trace
 
-    def ready(
-        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Intervention, ...]
+    def resolve_patches(
+        self,
+        lm: TransformerLM,
+        tokenizer: Tokenizer,
+        token_ids: tuple[int, ...],
+        interventions: tuple[Intervention, ...],
     ) -> tuple[Intervention, ...]:
-        """A run's edits with what they take of other runs (see `tracing.donation`)."""
+        """Return a run's interventions with the values of their patches (see `explorer.tracing.patch_values`)."""
 
-        def trace_of(edit: FromOther) -> Trace:
-            other, other_tokenizer = self.model(edit.source.checkpoint)
-            ids = edit.source.prompt or edit.prompt  # one without a text of its own reads the same
-            if not edit.source.prompt and other_tokenizer.vocabulary != tokenizer.vocabulary:
-                ids = translated(ids, tokenizer, other_tokenizer)
-            taken = tuple(each.of_prompt(ids) for each in edit.source.edits)
-            return self.trace_of(other, other_tokenizer, ids, taken)
+        def trace_source(patch: CrossRunIntervention) -> Trace:
+            other, other_tokenizer = self.model(patch.source.checkpoint)
+            ids = patch.source.prompt or patch.prompt  # one without a text of its own reads the same
+            if not patch.source.prompt and other_tokenizer.vocabulary != tokenizer.vocabulary:
+                ids = retokenize(ids, tokenizer, other_tokenizer)
+            source_edits = tuple(intervention.for_prompt(ids) for intervention in patch.source.edits)
+            return self.trace_model(other, other_tokenizer, ids, source_edits)
 
-        return ready(edits, lm.config, token_ids, tokenizer.vocabulary, trace_of)
+        return resolve_patches(interventions, lm.config, token_ids, tokenizer.vocabulary, trace_source)
 
-    def _count(self, trace: Trace):
-        """Now and then give back what traces left that were let go, and what came about beside them."""
+    def _count_captured(self, trace: Trace):
+        """Count the bytes of captured traces, and release freed memory to the system from time to time."""
         with self._counting:
             self._captured += trace.num_bytes
-            if due := self._captured >= GIVE_BACK_AFTER:
+            if due := self._captured >= TRIM_AFTER_BYTES:
                 self._captured = 0
         if due:
-            give_back()
+            trim_heap()
 
 
-def bytes_of(lm: TransformerLM) -> int:
-    """Of a model's weights and tables; memory that two of them share counts once, and what is on a disk not at all."""
+def model_num_bytes(lm: TransformerLM) -> int:
+    """Return the memory of a model's weights and tables in bytes.
+
+    Shared memory counts once, weights on disk do not count.
+    """
     tensors = [tensor for tensor in (*lm.parameters(), *lm.buffers()) if not tensor.is_meta]
     tensors += lm.offloaded.in_memory.values() if lm.offloaded else ()
     return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
 
 
 def pick_device() -> str:
-    if lent_gpu.IS_LENT:
+    if zero_gpu.HAS_ZERO_GPU:
         return "cpu"
     if torch.cuda.is_available():
         return "cuda"

@@ -1,4 +1,4 @@
-"""What a run says of every next token, without all of it being there at once."""
+"""Logits of a run, read without holding all of them in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from functools import cached_property
 
 import numpy as np
 
-CHUNK_BYTES = 16 << 20  # of logits that are looked through at a time
+CHUNK_BYTES = 16 << 20  # of logits read at a time
 LIKELIEST = 3
 
 
 @dataclass(frozen=True)
-class Summary:
-    """T distributions over the vocabulary in a few numbers each, in float64 and ids.
+class LogitSummary:
+    """Summary of T next-token distributions, in float64 and token ids.
 
     Attributes:
         log_sum_exp: (T,) ln Σ e^logits, so that ln p = logit - log_sum_exp.
         entropy: (T,) -Σ p log₂ p, bits.
         likeliest: (T, 3) ids, likeliest first; of equal ones the lower id.
         likeliest_logits: (T, 3), theirs.
-        next_logit: (T - 1,) of the token that does come next.
-        next_rank: (T - 1,) its place, 1 + how many are likelier.
+        next_logit: (T - 1,) of the token that comes next.
+        next_rank: (T - 1,) its rank, 1 + the number of likelier tokens.
     """
 
     log_sum_exp: np.ndarray
@@ -32,13 +32,13 @@ class Summary:
 
     @property
     def nbytes(self) -> int:
-        """What all of it takes."""
+        """Memory of all arrays in bytes."""
         return sum(values.nbytes for values in vars(self).values())
 
-    def first(self, length: int) -> "Summary":
-        """Of the first positions alone."""
+    def first(self, length: int) -> "LogitSummary":
+        """Return the summary of the first `length` positions."""
         of_next = {name: getattr(self, name)[: max(0, length - 1)] for name in ("next_logit", "next_rank")}
-        return Summary(**{name: values[:length] for name, values in vars(self).items()} | of_next)
+        return LogitSummary(**{name: values[:length] for name, values in vars(self).items()} | of_next)
 
 
 class Logits:
@@ -47,10 +47,10 @@ class Logits:
     Args:
         token_ids: the T tokens.
         vocab_size: V.
-        rows: (start, stop) -> (stop - start, V) in float32, those after the positions from start on.
+        rows: (start, stop) -> (stop - start, V) in float32, the logits after the positions from `start` on.
         row: position -> (V,), likewise.
-        known: of so many positions from the first on, which are not read again for `summary`, but for the
-            last where a token follows it now.
+        cached_summary: of the first positions, which `summary` does not read again, except for the last if a token
+            follows it now.
     """
 
     def __init__(
@@ -59,93 +59,104 @@ class Logits:
         vocab_size: int,
         rows: Callable[[int, int], np.ndarray],
         row: Callable[[int], np.ndarray],
-        known: Summary | None = None,
+        cached_summary: LogitSummary | None = None,
     ):
         self.shape = len(token_ids), vocab_size
-        self._known = known
+        self._cached_summary = cached_summary
         self.rows, self._row, self._token_ids = rows, row, np.array(token_ids)
-        self._sorted: tuple[int | None, np.ndarray] = None, np.empty(0, int)  # of the position last asked for
+        self._sorted: tuple[int | None, np.ndarray] = (
+            None,
+            np.empty(0, int),
+        )  # token ids by logit at the last position of `top`
 
-    def at(self, position: int) -> np.ndarray:
-        """(V,), not to be written to; IndexError where there is no such position."""
+    def row(self, position: int) -> np.ndarray:
+        """Return the logits after a position, (V,), read-only.
+
+        Raises:
+            IndexError: there is no such position.
+        """
         length = self.shape[0]
         if not -length <= position < length:
             raise IndexError(f"no position {position} among {length}")
         return self._row(int(position) % length)
 
-    def of(self, token_ids: Sequence[int] | int, positions: Sequence[int] | int) -> np.ndarray:
-        """The logits of tokens, each after the position beside it in `positions`, or all after one."""
-        ids, places = np.broadcast_arrays(token_ids, positions)
-        found = [self.at(place)[token_id] for token_id, place in zip(ids.ravel(), places.ravel(), strict=True)]
-        return np.array(found, np.float32).reshape(ids.shape)
+    def token_logits(self, token_ids: Sequence[int] | int, positions: Sequence[int] | int) -> np.ndarray:
+        """Return the logits of tokens, each after the position in `positions` that it is broadcast with."""
+        ids, position_array = np.broadcast_arrays(token_ids, positions)
+        logits = [
+            self.row(position)[token_id] for token_id, position in zip(ids.ravel(), position_array.ravel(), strict=True)
+        ]
+        return np.array(logits, np.float32).reshape(ids.shape)
 
     def top(self, count: int, position: int) -> np.ndarray:
-        """Ids of the likeliest tokens after a position, likeliest first; of equal ones the lower id first; not to be
-        written to."""
-        place, order = self._sorted
-        if place != position:
-            place, order = self._sorted = position, np.argsort(-self.at(position), kind="stable")
+        """Return the ids of the likeliest tokens after a position, likeliest first.
+
+        The array is read-only. Of equal logits the lower id comes first.
+        """
+        sorted_position, order = self._sorted
+        if sorted_position != position:
+            sorted_position, order = self._sorted = position, np.argsort(-self.row(position), kind="stable")
         return order[:count]
 
     def rank(self, token_id: int, position: int) -> int:
-        """Of a token after a position: 1 for the likeliest; of equal ones the lower id comes first."""
-        logits = self.at(position)
+        """Return a token's rank after a position: 1 for the likeliest; of equal ones the lower id comes first."""
+        logits = self.row(position)
         return int((logits > logits[token_id]).sum() + (logits[:token_id] == logits[token_id]).sum()) + 1
 
     def chunks(self, first: int = 0) -> Iterator[tuple[slice, np.ndarray]]:
-        """Positions from `first` on, and their logits (n, V)."""
+        """Yield ranges of positions from `first` on, with their logits (n, V)."""
         length, vocab_size = self.shape
         step = max(1, CHUNK_BYTES // (4 * vocab_size))
         for start in range(first, length, step):
             stop = min(start + step, length)
             yield slice(start, stop), self.rows(start, stop)
 
-    def whole(self) -> np.ndarray:
-        """(T, V), put together; not to be written to."""
-        found = np.empty(self.shape, np.float32)
-        for places, logits in self.chunks():
-            found[places] = logits
-        found.flags.writeable = False
-        return found
+    def to_array(self) -> np.ndarray:
+        """Return all logits as one read-only array, (T, V)."""
+        array = np.empty(self.shape, np.float32)
+        for positions, logits in self.chunks():
+            array[positions] = logits
+        array.flags.writeable = False
+        return array
 
     @property
     def log_sum_exp(self) -> np.ndarray:
-        """(T,) ln Σ e^logits."""
+        """ln Σ e^logits at every position, (T,)."""
         return self.summary.log_sum_exp
 
     @property
     def entropy(self) -> np.ndarray:
-        """(T,) bits, -Σ p log₂ p."""
+        """Entropy −Σ p log₂ p at every position, (T,), in bits."""
         return self.summary.entropy
 
     @cached_property
-    def summary(self) -> Summary:
-        """Of all positions, read through once."""
-        if self._known and len(self._known.entropy) == self.shape[0]:
-            return self._known
-        following = np.append(self._token_ids[1:], 0)  # what is said of the last is left out
-        known = len(self._known.next_logit) if self._known else 0
-        parts = [_summary_of(logits, following[places]) for places, logits in self.chunks(known)]
-        if known:
-            parts.insert(0, Summary(*(values[:known] for values in vars(self._known).values())))
-        joined = (np.concatenate(values) for values in zip(*(vars(part).values() for part in parts), strict=True))
-        return Summary(*joined).first(self.shape[0])
+    def summary(self) -> LogitSummary:
+        """Summary of the logits at every position, computed in one pass over them."""
+        if self._cached_summary and len(self._cached_summary.entropy) == self.shape[0]:
+            return self._cached_summary
+        next_ids = np.append(self._token_ids[1:], 0)  # the last position has no next token: its entry is dropped below
+        num_cached = len(self._cached_summary.next_logit) if self._cached_summary else 0
+        summaries = [_summarise(logits, next_ids[positions]) for positions, logits in self.chunks(num_cached)]
+        if num_cached:
+            summaries.insert(0, LogitSummary(*(values[:num_cached] for values in vars(self._cached_summary).values())))
+        joined = (np.concatenate(values) for values in zip(*(vars(part).values() for part in summaries), strict=True))
+        return LogitSummary(*joined).first(self.shape[0])
 
 
-def _summary_of(logits: np.ndarray, following: np.ndarray) -> Summary:
-    """Of some positions (n, V), and of as many tokens (n,) that come after them."""
+def _summarise(logits: np.ndarray, next_ids: np.ndarray) -> LogitSummary:
+    """Summarise logits (n, V), given the next token at each position, (n,)."""
     largest = logits.max(-1, keepdims=True)
     shifted = logits - largest
     exps = np.exp(shifted)
     sums = exps.sum(-1, dtype=np.float64)
     bits = (np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums) / np.log(2)
-    actual = np.take_along_axis(logits, following[:, None], -1)
+    actual = np.take_along_axis(logits, next_ids[:, None], -1)
     likeliest = np.empty((len(logits), min(LIKELIEST, logits.shape[1])), int)
-    for place in range(likeliest.shape[1]):  # some times the largest is faster than to sort
-        found = shifted.argmax(-1)[:, None]
-        likeliest[:, place] = found[:, 0]
-        np.put_along_axis(shifted, found, -np.inf, axis=-1)
-    return Summary(
+    for rank in range(likeliest.shape[1]):  # some times the largest is faster than to sort
+        top = shifted.argmax(-1)[:, None]
+        likeliest[:, rank] = top[:, 0]
+        np.put_along_axis(shifted, top, -np.inf, axis=-1)
+    return LogitSummary(
         log_sum_exp=np.log(sums) + largest[:, 0],
         entropy=bits.clip(0),
         likeliest=likeliest,
@@ -155,6 +166,6 @@ def _summary_of(logits: np.ndarray, following: np.ndarray) -> Summary:
     )
 
 
-def of_array(token_ids: Sequence[int], logits: np.ndarray) -> Logits:
-    """Of logits (T, V) that are all there."""
+def logits_from_array(token_ids: Sequence[int], logits: np.ndarray) -> Logits:
+    """Return logits (T, V) that are in memory as `Logits`."""
     return Logits(token_ids, logits.shape[1], lambda start, stop: logits[start:stop], logits.__getitem__)

@@ -1,4 +1,4 @@
-"""A cache within bounds."""
+"""Least-recently-used cache of limited size."""
 
 import threading
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LRU:
-    """A cache of limited total size that lets go of what was unused longest; safe to share between threads."""
+    """Thread-safe cache of limited total size that evicts the least recently used entries."""
 
     def __init__(self, limit: int, size: Callable[[Any], int]):
         self.limit, self.size = limit, size
@@ -16,19 +16,19 @@ class LRU:
         self._lock = threading.RLock()  # what is let go of may let go of more, on the same thread
 
     def peek(self, key: Hashable) -> Any:
-        """The value kept for `key`, or None."""
+        """Return the value of `key`, or None; does not count as use."""
         with self._lock:
             return self._entries.get(key)
 
-    def get_kept(self, key: Hashable) -> Any:
-        """The same, and it counts as used."""
+    def get_cached(self, key: Hashable) -> Any:
+        """Return the value of `key`, or None; counts as use."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
             return self._entries.get(key)
 
     def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
+        """Return the value of `key`, or else `compute()`; two threads that miss at once may both compute."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -47,14 +47,14 @@ class LRU:
         with self._lock:
             return iter(list(self._entries))
 
-    def drop(self, which: Callable[[Hashable], bool]):
-        """Let go of the keys for which `which` is true."""
+    def drop(self, condition: Callable[[Hashable], bool]):
+        """Evict the keys for which `condition` is true."""
         with self._lock:
-            for key in [key for key in list(self._entries) if which(key)]:
+            for key in [key for key in list(self._entries) if condition(key)]:
                 if key in self._entries:
                     self.total -= self.size(self._entries.pop(key))
 
     def values(self) -> list[Any]:
-        """All that is kept."""
+        """Return all cached values."""
         with self._lock:
             return list(self._entries.values())

@@ -14,27 +14,27 @@ from model.transformer_lm import TransformerLM
 
 
 class StoredWeights(Mapping):
-    """Name -> weight, not to be written to: an array that shares the model's memory, or is mapped from a file, where it
-    can; else of a vector a copy, of a matrix a `StoredMatrix`.
+    """Name -> weight, read-only.
 
-    Holds the memory of the weights and not the model, which is let go with them.
+    An array that shares the model's memory, or is mapped from a file, if possible; otherwise a copy of a vector, or
+    a `StoredMatrix`. Holds the memory of the weights and not the model, which is freed with them.
     """
 
     def __init__(self, lm: TransformerLM):
         self._readers = {name: weight_reader(lm, name) for name in lm.state_dict()}
-        self._known: dict[str, Matrix] = {}
+        self._cached: dict[str, Matrix] = {}
         self._offloaded = lm.offloaded  # with its folder
 
     def __getitem__(self, name: str) -> Matrix:
-        if name not in self._known:
+        if name not in self._cached:
             read = self._readers[name]
             stored = read()
             shares = stored.dtype == torch.float32 and stored.is_cpu
             is_array = shares or stored.ndim < 2
-            self._known[name] = (
-                as_array(stored) if is_array else StoredMatrix(tuple(stored.shape), partial(_part, read))
+            self._cached[name] = (
+                as_array(stored) if is_array else StoredMatrix(tuple(stored.shape), partial(_read_index, read))
             )
-        return self._known[name]
+        return self._cached[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._readers)
@@ -43,12 +43,12 @@ class StoredWeights(Mapping):
         return len(self._readers)
 
 
-def _part(read: Callable[[], torch.Tensor], index: tuple) -> np.ndarray:
+def _read_index(read: Callable[[], torch.Tensor], index: tuple) -> np.ndarray:
     return as_array(read()[tuple(map(_as_torch, index))])
 
 
-def _as_torch(part: Any) -> Any:
-    """Torch's index for numpy's."""
-    if isinstance(part, (np.ndarray, list, range)):
-        return torch.as_tensor(np.asarray(part))
-    return int(part) if isinstance(part, np.integer) else part
+def _as_torch(index: Any) -> Any:
+    """Convert one NumPy index to PyTorch's."""
+    if isinstance(index, (np.ndarray, list, range)):
+        return torch.as_tensor(np.asarray(index))
+    return int(index) if isinstance(index, np.integer) else index

@@ -1,24 +1,24 @@
-"""The views, in tab order, and by their names: those of the full page, and the steps of the simple one."""
+"""The views in tab order and by name: those of the full page and the steps of the simple page."""
 
-from explorer.language import _, look_up
-from explorer.state.selection import Selection, tab_named
+from explorer.state.selection import Selection, resolve_tab
+from explorer.translations import _, translate
 from explorer.views import (
     activations,
     attention,
     compare,
+    diagnosis,
     directions,
     experiments,
     feed_forward,
-    guesses,
     kv_cache,
-    looks,
     overview,
-    own_module,
     patching,
-    pieces,
     positions,
     prediction,
     residual,
+    simple_attention,
+    simple_prediction,
+    simple_tokens,
     tokens,
     training,
 )
@@ -39,19 +39,19 @@ FULL = (
     patching.VIEW,
     training.VIEW,
 )
-SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
+SIMPLE = (simple_tokens.VIEW, simple_attention.VIEW, simple_prediction.VIEW)  # the steps of the simple page
 VIEWS = FULL + SIMPLE
-OWN = (own_module.VIEW,)  # where the app was started with somebody's own module
-VIEW_NAMED = {view.name: view for view in VIEWS + OWN}
+DIAGNOSIS_VIEWS = (diagnosis.VIEW,)  # if the app was started with a module of the user's own
+VIEW_BY_NAME = {view.name: view for view in VIEWS + DIAGNOSIS_VIEWS}
 
 
-def unknown_view(name: str | None) -> str:
-    """A sentence about a name that no tab has or had; "" for one that has."""
-    if not name or tab_named(name):
+def unknown_view_message(name: str | None) -> str:
+    """Return a message about a view name that no tab has or had; "" for a known name."""
+    if not name or resolve_tab(name):
         return ""
     return _(
         "There is no tab {name!r}; the tabs are {titles}: {shown} is shown.",
         name=name[:80],
-        titles=", ".join(look_up(view.title) for view in FULL),
-        shown=look_up(VIEW_NAMED[Selection.view].title),
+        titles=", ".join(translate(view.title) for view in FULL),
+        shown=translate(VIEW_BY_NAME[Selection.view].title),
     )

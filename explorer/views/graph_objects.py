@@ -1,5 +1,8 @@
-"""Plotly's graph objects as plain dictionaries: building and checking plotly's own takes longer than all else of a
-picture. They have plotly's names, and become plotly's own where somebody works with a figure, in a notebook say."""
+"""Plotly's graph objects as plain dictionaries.
+
+Plotly's own take longer to build and validate than the rest of a figure. These have Plotly's names, and become
+Plotly's own when the figure is used as one, for example in a notebook.
+"""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -9,14 +12,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects
 
-Trace = dict[str, Any]  # one of a figure's sets of bars, lines or cells
+Trace = dict[str, Any]  # bars, lines or a heatmap of a figure
 Bar = partial(dict, type="bar")
 Heatmap = partial(dict, type="heatmap")
 Scatter = partial(dict, type="scatter")
 
-# numpy's names of what plotly.js reads as it stands in memory -> its own
+# NumPy dtype -> plotly.js's name of it, for arrays that are encoded as bytes
 TYPED_ARRAYS = {"int8": "i1", "uint8": "u1", "int16": "i2", "int32": "i4", "float32": "f4", "float64": "f8"}
-AS_LISTS = ("range",)  # settings that plotly.js reads as lists alone
+LIST_SETTINGS = ("range",)  # settings that must be lists
 
 
 class Figure:
@@ -24,8 +27,8 @@ class Figure:
 
     Args:
         traces: one or more, from the lowest to the uppermost.
-        layout: plotly's settings, by name.
-        template: plotly's, for when the figure is shown by itself; the page has its own.
+        layout: Plotly's settings by name.
+        template: Plotly's template for a figure that is displayed by itself; the page has its own.
     """
 
     def __init__(self, traces: Trace | Sequence[Trace], layout: Mapping[str, Any], template: Mapping[str, Any]):
@@ -33,21 +36,25 @@ class Figure:
         self._layout, self._template = dict(layout), template
 
     def to_plotly_json(self) -> dict[str, Any]:
-        """The data and the layout as plotly.js takes them, without the template."""
-        return {"data": [_packed(trace) for trace in self._traces], "layout": _packed(self._layout)}
+        """Return data and layout as plotly.js reads them, without the template."""
+        return {"data": [_encode(trace) for trace in self._traces], "layout": _encode(self._layout)}
 
     @property
-    def parts(self) -> tuple[list[Trace], dict[str, Any]]:
-        """Its traces and its layout, to make another figure of; not to be written to."""
+    def traces_and_layout(self) -> tuple[list[Trace], dict[str, Any]]:
+        """The traces and the layout, for building another figure; not to be modified."""
         return self._traces, self._layout
 
-    def remade(self, traces: Sequence[Trace], layout: Mapping[str, Any]) -> "Figure":
-        """Another figure, that looks like this one."""
+    def replace_data(self, traces: Sequence[Trace], layout: Mapping[str, Any]) -> "Figure":
+        """Return a figure with other traces and another layout, and this one's template."""
         return Figure(traces, layout, self._template)
 
     @cached_property
     def plotly(self) -> plotly.graph_objects.Figure:
-        """Plotly's own figure, made when it is first asked for; ValueError where plotly knows no such property."""
+        """Plotly's own figure, built on first use.
+
+        Raises:
+            ValueError: Plotly does not know one of the properties.
+        """
         layout = {**self._layout, "template": self._template}
         return plotly.graph_objects.Figure(self._traces, layout)
 
@@ -55,29 +62,31 @@ class Figure:
         return isinstance(other, Figure) and self.to_plotly_json() == other.to_plotly_json()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # which copying and pickling ask for
+        if name.startswith("__"):  # copy and pickle look these up
             raise AttributeError(name)
         return getattr(self.plotly, name)
 
     def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> Any:
         return self.plotly._repr_mimebundle_(*args, **kwargs)
 
-    def note(self, **meta: Any) -> "Figure":
-        """Tell the page's script more of the figure, besides its text alternative."""
+    def set_meta(self, **meta: Any) -> "Figure":
+        """Add settings for the page's script to the figure's meta, besides its text alternative."""
         self._layout["meta"] = {**self._layout["meta"], **meta}
         return self
 
-    def changes(self, texts: Sequence, of: str = "edits", adds: bool = True, looks_from: int | None = None) -> "Figure":
-        """Have a click on a point change a run, or take that change back.
+    def set_click_interventions(
+        self, texts: Sequence, state_field: str = "edits", adds: bool = True, query_in_a: int | None = None
+    ) -> "Figure":
+        """Let a click on a point add an intervention to a run, or remove it again.
 
         Args:
-            texts: of each cell, row by row, or of each bar, the intervention that it stands for; "" for none.
-            of: the field of the page's state with that run's interventions.
-            adds: whether the click is one with Shift, or +, and the change is added to others; or else a plain one, or
-                Enter, and the change takes the place of those of its kind.
-            looks_from: the query in A after which what follows of the change is seen; None for the chosen one.
+            texts: the intervention of each cell, row by row, or of each bar; "" for none.
+            state_field: the field of the page's state with that run's interventions.
+            adds: True: the click needs Shift (or the + key), and the intervention is added to the others.
+                False: a plain click (or Enter), and the intervention replaces those of its kind.
+            query_in_a: the query in A after which the effect is visible; None for the chosen one.
         """
-        return self.note(changes={"texts": texts, "of": of, "adds": adds, "looks_from": looks_from})
+        return self.set_meta(changes={"texts": texts, "of": state_field, "adds": adds, "looks_from": query_in_a})
 
     def add_shape(self, **shape: Any) -> "Figure":
         return self._add("shapes", shape)
@@ -97,24 +106,26 @@ class Figure:
     def add_vrect(self, x0: Any, x1: Any, **rectangle: Any) -> "Figure":
         return self.add_shape(type="rect", x0=x0, x1=x1, xref="x", y0=0, y1=1, yref="y domain", **rectangle)
 
-    def _add(self, kind: str, one: dict[str, Any]) -> "Figure":
-        self._layout[kind] = [*self._layout.get(kind, ()), one]
-        if "plotly" in vars(self):  # it has been made, and perhaps worked on
-            self.plotly.layout[kind] += (one,)
+    def _add(self, kind: str, element: dict[str, Any]) -> "Figure":
+        self._layout[kind] = [*self._layout.get(kind, ()), element]
+        if "plotly" in vars(self):  # Plotly's figure exists, and may have been modified
+            self.plotly.layout[kind] += (element,)
         return self
 
 
-def _packed(value: Any, name: str = "") -> Any:
-    """Without what is None, and with every array of numbers as plotly.js reads it fastest: in base64, its "typed array
-    specification"."""
+def _encode(value: Any, name: str = "") -> Any:
+    """Return a value without Nones and with every numeric array in base64, which plotly.js reads fastest.
+
+    The format is plotly.js's "typed array specification".
+    """
     if isinstance(value, Mapping):
-        return {key: _packed(part, key) for key, part in value.items() if part is not None}
+        return {key: _encode(item, key) for key, item in value.items() if item is not None}
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype == np.int64 and value.size and np.abs(value).max() < 2**31:
-        value = value.astype(np.int32)  # plotly.js has no wider ones
-    kind = TYPED_ARRAYS.get(str(value.dtype))
-    if kind is None or not value.size or name in AS_LISTS:
+        value = value.astype(np.int32)  # plotly.js has no int64
+    dtype = TYPED_ARRAYS.get(str(value.dtype))
+    if dtype is None or not value.size or name in LIST_SETTINGS:
         return value.tolist()
-    packed = {"dtype": kind, "bdata": base64.b64encode(np.ascontiguousarray(value)).decode("ascii")}
+    packed = {"dtype": dtype, "bdata": base64.b64encode(np.ascontiguousarray(value)).decode("ascii")}
     return packed | ({"shape": ", ".join(map(str, value.shape))} if value.ndim > 1 else {})

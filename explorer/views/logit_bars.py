@@ -1,45 +1,60 @@
-"""The parts that a logit is taken apart into, as bars."""
+"""The components of a logit as bars."""
 
 from collections.abc import Iterator
 
-from explorer.analysis.attribution import Attribution, is_put_in
-from explorer.architecture import shifts
-from explorer.language import _
+from explorer.analysis.attribution import Attribution, has_intervention_additions
+from explorer.architecture import logit_constants
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 
 def components(
-    trace: Trace, taken: Attribution, changes: bool | None = None
+    trace: Trace, contributions: Attribution, include_interventions: bool | None = None
 ) -> Iterator[tuple[str, float, str, str, int | None]]:
-    """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to.
+    """Yield the bars from left to right: axis label, value, colour, description, and the layer or None.
 
     Args:
-        changes: whether what edits put in has one; None: where they put anything in.
+        include_interventions: whether what interventions add to the stream has a bar; None: if they add
+            anything.
     """
-    yield _("embedding"), taken.token, EMBEDDING, _("the token's embedding"), None
+    yield _("embedding"), contributions.token, EMBEDDING, _("the token's embedding"), None
     if "position_embed" in trace:
-        yield _("position"), taken.positions, EMBEDDING, _("the position added to it"), None
-    for layer, heads in enumerate(taken.heads):
-        told = _("the {count} heads of layer {layer}", count=len(heads), layer=layer)
-        yield _("{layer} attention", layer=layer), heads.sum(), ATTENTION, told, layer
+        yield _("position"), contributions.positions, EMBEDDING, _("the position added to it"), None
+    for layer, heads in enumerate(contributions.heads):
+        description = _("the {count} heads of layer {layer}", count=len(heads), layer=layer)
+        yield _("{layer} attention", layer=layer), heads.sum(), ATTENTION, description, layer
         if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
-            told = _("the bias of W_O of layer {layer}", layer=layer)
-            yield _("{layer} bias", layer=layer), taken.biases[layer], ATTENTION, told, layer
-        told = _("the feed-forward of layer {layer}", layer=layer)
-        yield _("{layer} feed-forward", layer=layer), taken.feed_forward[layer], FEED_FORWARD, told, layer
-    if shifts.has_shifts(trace.config):
-        yield shifts.signs(trace.config), taken.shift, NORM, shifts.words(trace.config), None
-    if is_put_in(trace) if changes is None else changes:
-        yield _("changes"), taken.changes, RESIDUAL, _("what the changes of the run put in"), None
+            description = _("the bias of W_O of layer {layer}", layer=layer)
+            yield _("{layer} bias", layer=layer), contributions.biases[layer], ATTENTION, description, layer
+        description = _("the feed-forward of layer {layer}", layer=layer)
+        yield (
+            _("{layer} feed-forward", layer=layer),
+            contributions.feed_forward[layer],
+            FEED_FORWARD,
+            description,
+            layer,
+        )
+    if logit_constants.has_logit_constants(trace.config):
+        yield (
+            logit_constants.symbols(trace.config),
+            contributions.shift,
+            NORM,
+            logit_constants.long_label(trace.config),
+            None,
+        )
+    if has_intervention_additions(trace) if include_interventions is None else include_interventions:
+        yield _("changes"), contributions.changes, RESIDUAL, _("what the changes of the run put in"), None
 
 
-def parts_in_order(trace: Trace, changes: bool | None = None) -> list[tuple[str, int]]:
-    """What each bar is, as `logit_part` calls it, and its layer."""
-    changes = is_put_in(trace) if changes is None else changes
+def component_keys(trace: Trace, include_interventions: bool | None = None) -> list[tuple[str, int]]:
+    """Return the key of each bar's component, for its derivation, and its layer."""
+    include_interventions = (
+        has_intervention_additions(trace) if include_interventions is None else include_interventions
+    )
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
-    each = ("heads", *["bias"] * bias, "feed_forward")
-    first = ("token", *["position"] * ("position_embed" in trace))
-    last = [*["shift"] * shifts.has_shifts(trace.config), *["changes"] * changes]
-    layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
-    return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]
+    names_per_layer = ("heads", *["bias"] * bias, "feed_forward")
+    first_names = ("token", *["position"] * ("position_embed" in trace))
+    last_names = [*["shift"] * logit_constants.has_logit_constants(trace.config), *["changes"] * include_interventions]
+    layers = [(component, layer) for layer in range(trace.config.num_layers) for component in names_per_layer]
+    return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]

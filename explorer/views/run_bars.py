@@ -1,22 +1,22 @@
-"""Next tokens of two runs as bars, a set of bars a run."""
+"""Bars of two runs' next-token probabilities, a set of bars for each run."""
 
 from typing import Any
 
 import numpy as np
 
-from explorer.explain.notation import number
+from explorer.explain.notation import format_number
 from explorer.views import graph_objects as go
 from explorer.views.style import MONO
 
 
 def run_bars(run: str, probabilities: np.ndarray, tokens: list[str], **marker: Any) -> go.Bar:
-    """A run's bars.
+    """Return the bars of one run.
 
     Args:
         run: its name.
         probabilities: (n,) of the tokens.
         tokens: their texts, from the top.
-        marker: plotly's settings of the bars.
+        marker: Plotly's settings of the bars.
     """
     return go.Bar(
         x=probabilities,
@@ -24,7 +24,7 @@ def run_bars(run: str, probabilities: np.ndarray, tokens: list[str], **marker: A
         orientation="h",
         name=run,
         marker=marker,
-        text=[number(p) for p in probabilities],
+        text=[format_number(p) for p in probabilities],
         textposition="outside",
         cliponaxis=False,
         hovertext=tokens,
@@ -33,7 +33,7 @@ def run_bars(run: str, probabilities: np.ndarray, tokens: list[str], **marker: A
 
 
 def run_axis(tokens: list[str]) -> dict[str, Any]:
-    """Settings of the axis along which the tokens stand."""
+    """Return the settings of the axis of tokens."""
     return {
         "tickvals": np.arange(len(tokens)),
         "ticktext": tokens,

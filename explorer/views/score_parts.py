@@ -1,27 +1,31 @@
-"""A score as the sum of its parts."""
+"""A bar chart of a score as the sum of its terms."""
 
 import numpy as np
 
-from explorer.explain.notation import number
-from explorer.language import _
+from explorer.explain.notation import format_number
+from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, figure
 
 
-def score_parts(parts: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
-    """A bar a part (n,), and beside them how well they add up to the score; `hover` is told of each."""
-    total = parts.sum()
+def score_parts(terms: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
+    """Draw the terms (n,) as bars, with the error of their sum; `hover` is the template of their hover texts."""
+    total = terms.sum()
     return figure(
         go.Bar(
-            x=np.arange(len(parts)),
-            y=parts,
+            x=np.arange(len(terms)),
+            y=terms,
             marker={"color": ATTENTION},
             hovertemplate=hover,
         ),
         alt=alt,
         xaxis={"showgrid": False, **xaxis},
         yaxis={
-            "title": {"text": _("sum {total}, off by {error}", total=number(total), error=number(abs(total - score)))}
+            "title": {
+                "text": _(
+                    "sum {total}, off by {error}", total=format_number(total), error=format_number(abs(total - score))
+                )
+            }
         },
         bargap=0.2,
     )

@@ -1,24 +1,24 @@
-"""Axes of the stream's stages and of the sublayers between them."""
+"""Axes of the residual stream's stages and of sublayers."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from explorer.analysis.residual import Stage
-from explorer.language import _
+from explorer.translations import _
 
 
-def layers_of(places: Sequence[Stage], columns: int) -> np.ndarray:
-    """(S, columns), the layer that a click on a row of stages chooses."""
-    return np.repeat([[stage.layer] for stage in places], columns, axis=1)
+def click_layers(stages: Sequence[Stage], columns: int) -> np.ndarray:
+    """Return the layer that a click on each cell of a heatmap of stages selects, (S, columns)."""
+    return np.repeat([[stage.layer] for stage in stages], columns, axis=1)
 
 
-def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
-    """Settings of an axis of stages, the embedding first; of many, some are written."""
-    names = [stage.name for stage in places]
+def stage_axis(stages: Sequence[Stage], max_labels: int = 40) -> dict:
+    """Return the settings of an axis of stages, the embedding first, with at most about `max_labels` labels."""
+    names = [stage.name for stage in stages]
     return {
         "type": "category",
-        "tickvals": names[:: -(-len(names) // most)],
+        "tickvals": names[:: -(-len(names) // max_labels)],
         "title": {"text": _("stage: after layer and sublayer")},
         "showgrid": False,
         "autorange": "reversed",
@@ -26,7 +26,7 @@ def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
 
 
 def sublayer_axis(names: Sequence[str]) -> dict:
-    """Settings of an axis of bars, one a sublayer, whose colours it explains."""
+    """Return the settings of an axis of bars, one for each sublayer, with a legend of their colours."""
     return {
         "title": {"text": _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)")},
         "tickvals": np.arange(len(names)),

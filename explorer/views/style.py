@@ -1,4 +1,4 @@
-"""How things look: colours, the plotly template of each theme, and axes of tokens."""
+"""Colours, the Plotly template of each theme, and axes of tokens."""
 
 import html
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from explorer.explain.notation import visible
+from explorer.explain.notation import escape_token
 from explorer.views import graph_objects as go
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
@@ -17,12 +17,15 @@ SANS_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "
 MONO_FONTS = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 SANS, MONO = ", ".join(SANS_FONTS), ", ".join(MONO_FONTS)
 
-OF_TOKENS = "of_tokens"  # of an axis, until `figure` takes it out: whether it counts tokens
+TOKEN_AXIS_KEY = "of_tokens"  # of an axis, until `figure` takes it out: whether it counts tokens
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of the page and of every figure on it; scales begin (or, signed, have their middle) at the background."""
+    """Colours of the page and of every figure on it.
+
+    Scales begin at the background colour; diverging scales have it in the middle.
+    """
 
     background: str
     surface: str  # of boxes and of what is pointed at
@@ -69,7 +72,7 @@ DARK = Theme(
 
 
 def css_colours() -> str:
-    """The colours that the page's style sheets name, in each theme."""
+    """Return the CSS variables of the colours in each theme."""
 
     def rule(selector: str, theme: Theme) -> str:
         return (
@@ -84,7 +87,7 @@ def css_colours() -> str:
 
 @cache
 def template(theme: Theme) -> dict[str, Any]:
-    """The theme as a plotly template; heatmaps of values from 0 up take its sequential scale, signed ones the other."""
+    """Return the theme as a Plotly template: a sequential scale for values ≥ 0, a diverging one for signed values."""
 
     def scale(colors: Sequence[str]) -> list[list]:
         return [[i / (len(colors) - 1), color] for i, color in enumerate(colors)]
@@ -122,66 +125,71 @@ def template(theme: Theme) -> dict[str, Any]:
 
 
 def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figure:
-    """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it.
+    """Return a figure in the house style.
 
-    Which of its axes count tokens stands in its `meta`, as Plotly's axes hold nothing of ours.
+    Its `meta` says which of its axes count tokens, as Plotly's axes accept no settings of our own.
+
+    Args:
+        alt: what it shows, in a sentence, for screen readers.
     """
     axes = {name: dict(layout[name]) for name in ("xaxis", "yaxis") if name in layout}
-    of_tokens = [name[0] for name, axis in axes.items() if axis.pop(OF_TOKENS, False)]
-    return go.Figure(traces, {"meta": {"alt": alt, "of_tokens": of_tokens}, **layout, **axes}, template(LIGHT))
+    token_letters = [name[0] for name, axis in axes.items() if axis.pop(TOKEN_AXIS_KEY, False)]
+    return go.Figure(traces, {"meta": {"alt": alt, "of_tokens": token_letters}, **layout, **axes}, template(LIGHT))
 
 
-def shortened(token: str, longest: int = 14) -> str:
-    """A token as plain text: marks for what cannot be seen, cut to `longest` characters. Isolating the direction keeps
-    right-to-left letters from turning the text around them."""
-    shown = visible(token)
-    if len(shown) > longest:
-        shown = shown[: longest - 1] + "…"
-    return f"\u2068{shown}\u2069"
+def shorten_token(token: str, max_chars: int = 14) -> str:
+    """Return a token as plain text, at most `max_chars` characters, with visible marks for whitespace and the like.
+
+    Isolating the text direction keeps right-to-left letters from reordering the text around them.
+    """
+    text = escape_token(token)
+    if len(text) > max_chars:
+        text = text[: max_chars - 1] + "…"
+    return f"\u2068{text}\u2069"
 
 
 @lru_cache(1 << 14)  # an answer asks for hundreds, most of them again and again
-def label(token: str, longest: int = 14) -> str:
-    """The same as plotly text, of which nothing is read as markup: plotly reads a few HTML tags and entities."""
-    return html.escape(shortened(token, longest), quote=False)
+def label(token: str, max_chars: int = 14) -> str:
+    """Return a shortened token as Plotly text, escaped because Plotly reads a few HTML tags and entities."""
+    return html.escape(shorten_token(token, max_chars), quote=False)
 
 
 def positions(tokens: Sequence[str]) -> list[str]:
-    """The places on an axis of tokens: their positions and texts, all different even where tokens repeat."""
+    """Return the category of each token on an axis: position and text, unique even where tokens repeat."""
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
 
-def token_axis(tokens: Sequence[str], title: str, most: int = 48, shown: range | None = None) -> dict:
-    """Settings of an axis whose values are `positions(tokens)`.
+def token_axis(tokens: Sequence[str], title: str, max_labels: int = 48, visible: range | None = None) -> dict:
+    """Return the settings of an axis whose values are `positions(tokens)`.
 
-    Of the positions `shown`, all if None, at most `most` are written.
+    At most `max_labels` of the `visible` positions, all if None, have a label.
     """
-    places = positions(tokens)
-    shown = shown or range(len(tokens))
-    written = shown[:: -(-len(shown) // most)]
+    labels = positions(tokens)
+    visible = visible or range(len(tokens))
+    labelled = visible[:: -(-len(visible) // max_labels)]
     return {
-        OF_TOKENS: True,
+        TOKEN_AXIS_KEY: True,
         "type": "category",
         "categoryorder": "array",
-        "categoryarray": places,
-        "tickvals": [places[i] for i in written],
-        "ticktext": [label(tokens[i]) for i in written],
+        "categoryarray": labels,
+        "tickvals": [labels[i] for i in labelled],
+        "ticktext": [label(tokens[i]) for i in labelled],
         "tickfont": {"family": MONO, "size": 11},
         "title": {"text": title},
         "showgrid": False,
     }
 
 
-def numbered_axis(tokens: Sequence[str], title: str, shown: range) -> dict:
-    """Settings of an axis whose values are the positions `shown`, as numbers.
+def numbered_axis(tokens: Sequence[str], title: str, visible: range) -> dict:
+    """Return the settings of an axis whose values are the `visible` positions, as numbers.
 
-    A heatmap of some tokens with texts in its cells needs it: along categories plotly moves the values of cells to
-    theirs, and leaves the texts, of cells and under the pointer, where they stand among all categories.
+    A heatmap of some tokens with texts in its cells needs it: along categories Plotly moves the values of cells
+    to their categories, and leaves the texts, of cells and hover boxes, where they are among all categories.
     """
     return {
-        OF_TOKENS: True,
-        "tickvals": list(shown),
-        "ticktext": [label(tokens[i]) for i in shown],
+        TOKEN_AXIS_KEY: True,
+        "tickvals": list(visible),
+        "ticktext": [label(tokens[i]) for i in visible],
         "tickfont": {"family": MONO, "size": 11},
         "tickangle": -60,
         "title": {"text": title},
@@ -189,8 +197,8 @@ def numbered_axis(tokens: Sequence[str], title: str, shown: range) -> dict:
     }
 
 
-def around(position: int, count: int, total: int) -> range:
-    """The `count` places of `total` around a position, which is in their middle as far as can be; 0 stands for all."""
+def window_around(position: int, count: int, total: int) -> range:
+    """Return `count` of `total` positions, as centred on a position as possible; all if `count` is 0."""
     count = min(count or total, total)
     first = max(0, min(position - count // 2, total - count))
     return range(first, first + count)

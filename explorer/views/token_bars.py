@@ -1,27 +1,31 @@
-"""Bars over the tokens of a run, in percent: the pictures of the simple page."""
+"""Bars over the tokens of a run, in percent: the figures of the simple page."""
 
 import numpy as np
 
-from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
 
-def token_bars(trace: Trace, shares: np.ndarray, chosen: int, title: str, alt: str, first: int = 0) -> go.Figure:
-    """A bar a token.
+def token_bars(
+    trace: Trace, shares: np.ndarray, selected_position: int, title: str, alt: str, first: int = 0
+) -> go.Figure:
+    """Draw a bar for each token.
 
     Args:
-        shares: (N,) in [0, 1], of N tokens from the `first` on.
-        chosen: position of the token whose bar stands out, if it is among them.
+        shares: (N,) in [0, 1], of N tokens beginning with position `first`.
+        selected_position: position of the token whose bar is highlighted, if it is among them.
         title: what a bar's height is.
     """
     tokens = trace.tokens[: first + len(shares)]
-    places, hover = positions(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
-    bars = [go.Bar(x=places[first:], y=shares, hovertext=places[first:], hovertemplate=hover)]
-    if first <= chosen < len(tokens):
-        place, share = [places[chosen]], [shares[chosen - first]]
-        bars.append(go.Bar(x=place, y=share, hovertext=place, hovertemplate=hover, marker={"color": SELECTED}))
+    labels, hover = positions(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
+    bars = [go.Bar(x=labels[first:], y=shares, hovertext=labels[first:], hovertemplate=hover)]
+    if first <= selected_position < len(tokens):
+        selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
+        bars.append(
+            go.Bar(x=selected_label, y=share, hovertext=selected_label, hovertemplate=hover, marker={"color": SELECTED})
+        )
     return figure(
         bars,
         alt=alt,
@@ -33,8 +37,8 @@ def token_bars(trace: Trace, shares: np.ndarray, chosen: int, title: str, alt: s
     )
 
 
-def percent(share: float) -> str:
-    """As in "84%", "3.1%", "0.02%"; of what is less, "less than 0.01%"."""
+def format_percent(share: float) -> str:
+    """Format a share as in "84%", "3.1%", "0.02%", "over 99%" or "less than 0.01%"."""
     if share >= 0.995 and share < 1:
         return _("over 99%")
     if share >= 0.1 or share == 0:

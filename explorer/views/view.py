@@ -1,4 +1,4 @@
-"""What a view is made of."""
+"""Views and their panels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,22 +6,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from explorer.explain.notation import listed
-from explorer.language import N_, _
-from explorer.state.interventions import Recipe
+from explorer.explain.notation import join_names
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.interventions import DirectionSpec
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
-from explorer.tracing.layers import Layers
+from explorer.tracing.lazy_layer_stack import LazyLayerStack
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Inspect, Marking
-from explorer.views.two_runs.pair import Pair
-from explorer.views.what_if import WhatIf
+from explorer.translations import N_, _
+from explorer.views.intervention_control import InterventionControl
+from explorer.views.two_runs.renderer import TwoRunRenderer
+from explorer.views.verification import Inspect, Verifier
 from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
 class SmallMultiples:
-    """Many small square pictures of values in [0, 1]: one a layer and head.
+    """Many small square images of values in [0, 1], one for each layer and head.
 
     Attributes:
         values: (L, H, T, T), an array or a layer at a time; row = query, column = key.
@@ -29,41 +29,48 @@ class SmallMultiples:
         signed: whether the values are in [-1, 1] instead.
     """
 
-    values: np.ndarray | Layers
+    values: np.ndarray | LazyLayerStack
     alt: str
     signed: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a view: a pure function of the run and the selection. Its title and `no_inspection` are looked up
-    when they are said.
+    """One figure of a view: a pure function of the run and the selection.
+
+    Title and `no_inspection` are translated on use.
 
     Attributes:
         name: unique within its view.
         title: what it shows, in a line.
-        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the model.
+        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the
+            model.
         kind: which of them `draw` returns.
-        needs: values it draws besides those its view needs; where one was not captured it has no place.
-        compares: with what it compares the run, if it does: a changed one with what it would be "unchanged", or any
-            with the "other" that somebody chose, and else with that. `draw`, `mark` and `inspect` then get a
-            `Comparison` in the trace's place; where there is none it has no place.
-        alone: selection -> why two runs' pictures have no difference, in a sentence; "" where they have.
-        pair: what can be made of two runs' pictures, where they are no figures or grids of heads.
-        where: of which runs it has a place, besides.
-        to_steps: whether points' "customdata" are names of checkpoints of the model's training, which a click goes to.
-        once: whether the picture is the same whatever is selected, so that it is drawn once a run.
-        selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
-            several for a "customdata" of as many values; with "view" among them another tab opens. Parts of the map say
-            it themselves.
-        mark: (trace, selection) -> whether the captured values that it shows or is worked out from, all of them, are
-            what their own inputs give.
-        inspect: (trace, selection, clicked point) -> how the number there comes about, or the two numbers that a point
-            stands for; None where there is no number, NoSuchPoint where the picture has no such point.
+        required_taps: values it draws besides those its view needs; without them the panel is hidden.
+        compared_run: what the run is compared with, if anything: "unchanged" is the same run without
+            interventions, "other" the other run that the user chose, or else the unchanged one. `draw`,
+            `verify` and `inspect` then get a `Comparison` in the trace's place; without one the panel is
+            hidden.
+        no_difference_reason: selection -> why two runs' figures have no difference, in a sentence; "" if they
+            have one.
+        two_run_renderer: how two runs' figures are drawn, if they are neither plain figures nor grids of heads.
+        condition: trace -> whether the panel is shown, besides.
+        click_opens_checkpoint: whether points' "customdata" are names of checkpoints of the model's training,
+            which a click opens.
+        is_selection_independent: whether the figure ignores the selection, so that it is drawn once for each
+            run.
+        click_selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of
+            `Selection`, or several for a "customdata" with several values; with "view" among them another tab
+            opens. Parts of the map have their own.
+        verify: (trace, selection) -> whether the captured values that it shows or is derived from, all of them,
+            are what their own inputs give.
+        inspect: (trace, selection, clicked point) -> the derivation of the number there, or the derivations of
+            the two numbers that a point stands for; None where there is no number. Raises PointNotFoundError
+            for a point that the figure does not have.
         no_inspection: why a click has no number to explain, where `inspect` is None.
-        height: of the picture, pixels.
-        min_width: of the picture, pixels; on a narrower screen it scrolls sideways, but for a map of the model, which
-            turns on a telephone.
+        height: of the figure, in pixels.
+        min_width: of the figure, in pixels; on a narrower screen it scrolls sideways, except a map of the
+            model, which has a portrait layout.
         width: share of the row it takes on a wide screen.
     """
 
@@ -71,86 +78,96 @@ class Panel:
     title: str
     draw: Callable[[Trace, Selection], Any]
     kind: Literal["figure", "head_grid", "model_map"] = "figure"
-    needs: tuple[str, ...] = ()
-    compares: Literal["", "unchanged", "other"] = ""
-    alone: Callable[[Selection], str] = lambda selection: ""
-    pair: Pair | None = None
-    where: Callable[[Trace], bool] = lambda trace: True
-    to_steps: bool = False
-    once: bool = False
-    selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    mark: Marking | None = None
+    required_taps: tuple[str, ...] = ()
+    compared_run: Literal["", "unchanged", "other"] = ""
+    no_difference_reason: Callable[[Selection], str] = lambda selection: ""
+    two_run_renderer: TwoRunRenderer | None = None
+    condition: Callable[[Trace], bool] = lambda trace: True
+    click_opens_checkpoint: bool = False
+    is_selection_independent: bool = False
+    click_selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    verify: Verifier | None = None
     inspect: Inspect | None = None
     no_inspection: str = ""
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
 
-    def applies_to(self, trace: Trace) -> bool:
-        return all(trace.has(name) for name in self.needs) and self.where(trace)
+    def is_applicable(self, trace: Trace) -> bool:
+        return all(trace.has_tap(name) for name in self.required_taps) and self.condition(trace)
 
     @property
-    def tokens(self) -> tuple[str, ...]:
-        """Which coordinates of a clicked point are positions of tokens."""
-        return tuple(axis for axis, field in self.selects.items() if axis in ("x", "y") and field in ("query", "key"))
+    def token_coordinates(self) -> tuple[str, ...]:
+        """The coordinates of a clicked point that are positions of tokens."""
+        return tuple(
+            axis for axis, field in self.click_selects.items() if axis in ("x", "y") and field in ("query", "key")
+        )
 
 
 @dataclass(frozen=True)
 class View:
-    """A tab: a question about the model and the pictures that answer it. Its title and words are looked up when they
-    are said.
+    """A tab: a question about the model and the figures that answer it.
+
+    Its title and description are translated on use.
 
     Attributes:
         name: in the URL.
         title: on the tab.
-        words: two sentences that say in plain words what is seen and what to do with it.
+        description: two sentences in plain words: what the view shows and how to use it.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
-        needs: values it draws, with * for any layer; where one was not captured the view shows `otherwise` instead.
-        otherwise: config -> why the view has nothing to show of such a model, and what that does instead.
+        required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
+        unavailable_message: config -> why the view has nothing to show of such a model, and what that does
+            instead.
         panels: top to bottom.
-        controls: fields of the selection that get a chooser.
-        what_ifs: what of the run can be changed here.
-        needs_one_of: more such values, of which one suffices.
-        where: of which runs it has something to show, besides.
-        compares: whether its formula is about two runs, a `Comparison` in the trace's place.
-        alone: of such a view what is said where there is one run alone.
-        of_two_prompts: whether two runs of one prompt by one model are one to it.
-        written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
-        recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
-            to make one of.
-        in_full: (trace, selection) -> of a step of the simple page, where the full one goes further: in words, and as
-            a change of the selection.
+        controls: fields of the selection that get a list.
+        intervention_controls: the interventions that the view offers.
+        required_any_tap: more values; one of them suffices.
+        condition: trace -> whether the view has something to show, besides.
+        is_comparison: whether its formula is about two runs, with a `Comparison` in the trace's place.
+        single_run_message: the text of a comparing view while there is a single run.
+        needs_two_prompts: whether two runs of one prompt by one model count as a single run.
+        continuation_text: (trace, selection, settings of the generation panel) -> generated text; "" for none.
+        direction_spec: (trace, selection) -> the direction in the stream that the view is about, where lists of
+            prompts can be entered to define one.
+        full_page_link: (trace, selection) -> for a step of the simple page: the link text and the change of the
+            selection with which the full page continues.
     """
 
     name: str
     title: str
-    words: str
+    description: str
     formula: Callable[[Trace, Selection], str]
-    needs: tuple[str, ...]
-    otherwise: Callable[[ModelConfig], str]
+    required_taps: tuple[str, ...]
+    unavailable_message: Callable[[ModelConfig], str]
     panels: tuple[Panel, ...]
     controls: tuple[str, ...] = ()
-    what_ifs: tuple[WhatIf, ...] = ()
-    needs_one_of: tuple[str, ...] = ()
-    where: Callable[[Trace], bool] = lambda trace: True
-    compares: bool = False
-    alone: str = N_("There is one run alone: choose above what to compare it with.")
-    of_two_prompts: bool = False
-    written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
-    recipe: Callable[[Trace, Selection], Recipe] | None = None
-    in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
+    intervention_controls: tuple[InterventionControl, ...] = ()
+    required_any_tap: tuple[str, ...] = ()
+    condition: Callable[[Trace], bool] = lambda trace: True
+    is_comparison: bool = False
+    single_run_message: str = N_("There is one run alone: choose above what to compare it with.")
+    needs_two_prompts: bool = False
+    continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
+    direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
+    full_page_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
 
-    def applies_to(self, trace: Trace) -> bool:
-        return not self.lacks(trace) and self.where(trace)
+    def is_applicable(self, trace: Trace) -> bool:
+        return not self.missing_taps(trace) and self.condition(trace)
 
-    def lacks(self, trace: Trace) -> tuple[str, ...]:
-        """Which of the values that it needs are not there."""
-        has_one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)
-        return (*(name for name in self.needs if not trace.has(name)), *(() if has_one else self.needs_one_of))
+    def missing_taps(self, trace: Trace) -> tuple[str, ...]:
+        """Return the required taps that were not captured."""
+        has_one = not self.required_any_tap or any(trace.has_tap(name) for name in self.required_any_tap)
+        return (
+            *(name for name in self.required_taps if not trace.has_tap(name)),
+            *(() if has_one else self.required_any_tap),
+        )
 
-    def why_not(self, trace: Trace) -> str:
-        """Of a run that it does not apply to, why; of a module of another build, which values were not taken of it."""
+    def unavailable_reason(self, trace: Trace) -> str:
+        """Explain why the view does not apply to a run.
+
+        For a module of another build: name the values that were not captured from it.
+        """
         if trace.has_weights:
-            return self.otherwise(trace.config)
-        names = listed(self.lacks(trace)) or _("every stage of the stream")
+            return self.unavailable_message(trace.config)
+        names = join_names(self.missing_taps(trace)) or _("every stage of the stream")
         return _("This needs what was not taken from the module: {names}.", names=names)

@@ -1,4 +1,4 @@
-"""The two functions offered to programs."""
+"""The two functions of the HTTP API."""
 
 import time
 from typing import Any
@@ -6,35 +6,38 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
-from explorer.state.limits import NO_LIMITS, VisitorLimits
-from explorer.state.settings import GenerationSettings
-from explorer.tracing.work import go_on
-from explorer.web.events.opening import Opening
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.limits import NO_LIMITS, UserLimits
+from explorer.tracing.request_budget import check_budget
+from explorer.web.events.run_factory import RunFactory
 from model.generation.autoregressive import generate as generate_tokens
-from model.generation.stop_strings import up_to_stop
+from model.generation.stop_strings import truncate_at_stop
 
 
 class Api:
-    """Typed, documented and stateless: what `/explore` and `/generate` answer."""
+    """Typed, documented and stateless functions behind `/explore` and `/generate`."""
 
-    def __init__(self, opening: Opening, default_checkpoint: str, limits: VisitorLimits = NO_LIMITS):
-        self.opening = opening
+    def __init__(self, run_factory: RunFactory, default_checkpoint: str, limits: UserLimits = NO_LIMITS):
+        self.run_factory = run_factory
         self.default_checkpoint, self.limits = default_checkpoint, limits
 
     def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
-        """Run a model once over a prompt and say what it made of it.
+        """Run a model once over a prompt and return its tokens, surprisals and predictions.
 
         Args:
-            prompt: any text; of one longer than the context the last part is used, three quarters of it to all.
+            prompt: any text; of one longer than the context the last part is used, from three quarters to all of the
+                context.
             checkpoint: name of a model, the default one if empty.
 
         Returns:
             `tokens` and `ids` (T each); `surprisal` (T), bits, null for the first token; `next_tokens`, the 10
-            likeliest, each with `token`, `id` and `probability`; `captured`, name of every captured value -> its shape;
-            `dropped`, how many tokens of a long prompt were left out.
+                likeliest,
+            each with `token`, `id` and `probability`; `captured`, name of every captured value -> its shape;
+                `dropped`,
+            number of tokens of a long prompt that were cut.
         """
-        run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
-        trace = self.opening.runs.trace(run)
+        run = self.run_factory.create_run(checkpoint or self.default_checkpoint, prompt)
+        trace = self.run_factory.runs.trace(run)
         prediction = next_token(trace, len(trace) - 1)
         return {
             "tokens": list(trace.tokens),
@@ -81,19 +84,19 @@ class Api:
         """
         settings = GenerationSettings(
             temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
-        ).checked()
-        run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
-        lm, tokenizer = self.opening.runs.model(run.checkpoint)
-        ends = {"stop_tokens": tokenizer.ends, "tokenizer": tokenizer}
+        ).validate()
+        run = self.run_factory.create_run(checkpoint or self.default_checkpoint, prompt)
+        lm, tokenizer = self.run_factory.runs.model(run.checkpoint)
+        eos_options = {"stop_tokens": tokenizer.eos_ids, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []
-        for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):
-            go_on()
+        for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **eos_options, **settings.as_dict()):
+            check_budget()
             steps.append(step)
             if len(steps) == self.limits.tokens or time.monotonic() >= end:
                 break
-        ids = [step.token_id for step in steps if step.token_id not in tokenizer.ends]
+        ids = [step.token_id for step in steps if step.token_id not in tokenizer.eos_ids]
         return {
-            "text": up_to_stop(tokenizer.decode_continuation(ids, run.prompt), steps[-1].stopped_by),
+            "text": truncate_at_stop(tokenizer.decode_continuation(ids, run.prompt), steps[-1].stopped_by),
             "tokens": [
                 {"token": tokenizer.vocabulary[s.token_id], "id": s.token_id, "probability": s.probability}
                 for s in steps

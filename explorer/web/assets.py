@@ -1,9 +1,9 @@
-"""Scripts and how the browser gets them.
+"""The page's scripts, and how they are served.
 
-The page's scripts are ES modules, served as they stand in the source tree: `static/` has what widgets share, and each
-widget's folder its own. What Python knows and they need, too, is in modules beside them: `protocol.js`, `themes.js` and
-a `messages.….js` of each language. All lie in a folder of their own for as long as the app runs, so that no browser
-keeps a module of an older version. Addresses are relative, so that the app works below any path.
+They are ES modules, served as they are in the source tree: `static/` has the shared ones, and each widget's folder
+its own. Values that they share with Python are written to further modules: `protocol.js`, `themes.js` and a
+`messages.….js` for each language. All are in a new folder for each run of the app, so that no browser uses a cached
+module of an older version. URLs are relative, so that the app works below any path.
 """
 
 import atexit
@@ -18,69 +18,71 @@ from typing import Any
 import gradio as gr
 import plotly
 
-from explorer import language
+from explorer import translations
 from explorer.views.style import DARK, LIGHT, Theme, template
 from explorer.web import protocol
 
 WEB = Path(__file__).parent
-FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
-PLACES = ("static/*.js", "widgets/*/*.js")  # of modules
-MESSAGES = "static/messages."  # beginning of the name of each language's, of which a browser needs one
+ENTRY_SCRIPTS = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
+MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
+MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 
 
 @cache
 def page_scripts() -> str:
-    """Tags for the page's head that begin with `FIRST` and have the browser fetch every module but messages at once.
+    """Return the head's script tags: the entry scripts, and preload links for all modules but the messages.
 
-    Without them it would know of a module only when it has read the one that imports it; and a tab that is opened while
-    nobody answers would lack those of its widgets. Gradio's own scripts, without which there is no widget, go first.
+    Without the links the browser would discover a module only after reading its importer, and a tab that is opened
+    while the server does not answer would lack its widgets. Gradio's own scripts, which all widgets need, load
+    first.
     """
-    needed = (name for name in modules(folder()) if not name.startswith(MESSAGES))
-    preloads = (f'<link rel="modulepreload" href="{address(name)}" fetchpriority="low">' for name in needed)
-    begins = (f'<script type="module" src="{address(name)}" fetchpriority="low"></script>' for name in FIRST)
-    return "".join((*preloads, *begins))
+    module_names = (name for name in module_paths(static_folder()) if not name.startswith(MESSAGES_PREFIX))
+    preloads = (f'<link rel="modulepreload" href="{static_url(name)}" fetchpriority="low">' for name in module_names)
+    entry_tags = (
+        f'<script type="module" src="{static_url(name)}" fetchpriority="low"></script>' for name in ENTRY_SCRIPTS
+    )
+    return "".join((*preloads, *entry_tags))
 
 
-def imported(name: str) -> str:
-    """JavaScript for a promise of a module's exports; where it does not come, `incomplete.js` is told.
+def import_script(name: str) -> str:
+    """Return JavaScript for a promise of a module's exports; if it cannot be loaded, `incomplete.js` is notified.
 
-    Scripts that Gradio is given as text are compiled in its own: to them a relative address would be beside that.
+    Gradio compiles scripts passed as text within its own module, against which a relative URL would be resolved.
     """
-    tell = f'dispatchEvent(new CustomEvent("explorer:missing", {{ detail: "{name}" }}))'
-    return f'import(new URL("{address(name)}", document.baseURI)).catch((error) => {{ {tell}; throw error; }})'
+    notify = f'dispatchEvent(new CustomEvent("explorer:missing", {{ detail: "{name}" }}))'
+    return f'import(new URL("{static_url(name)}", document.baseURI)).catch((error) => {{ {notify}; throw error; }})'
 
 
 def page_script(expression: str, arguments: str = "") -> str:
-    """JavaScript for one of Gradio's events: a function with the value of an expression, in which `page` is page.js."""
-    return f"async ({arguments}) => {{ const page = await {imported('static/page.js')}; return {expression}; }}"
+    """Return JavaScript for a Gradio event: a function that evaluates an expression in which `page` is page.js."""
+    return f"async ({arguments}) => {{ const page = await {import_script('static/page.js')}; return {expression}; }}"
 
 
 @cache
 def plotly_script() -> str:
-    """Script tag for the wheel's own plotly.js, a classic script, under the name `ExplorerPlotly`.
+    """Return the script tag of the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
 
-    Gradio brings an older copy, and whichever loads last would own `window.Plotly`.
-
-    Taken out of the functions that the file wraps it in, a browser need not parse it once for each of them.
+    Gradio loads an older copy, and whichever loads last would own `window.Plotly`. The library is taken out of the
+    functions that wrap it in the file, so that the browser need not parse it once for each of them.
     """
     source = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    licence, library = source[: source.index("*/") + 2], source[source.index(BEGINS) : source.rindex(ENDS)]
-    text = f"{licence}\n{library.replace(BEGINS, 'window.ExplorerPlotly=', 1)}"
-    (folder() / "plotly.js").write_text(text, encoding="utf-8")
-    return f'<script src="{address("plotly.js")}"></script>'
+    licence, library = source[: source.index("*/") + 2], source[source.index(PLOTLY_START) : source.rindex(PLOTLY_END)]
+    text = f"{licence}\n{library.replace(PLOTLY_START, 'window.ExplorerPlotly=', 1)}"
+    (static_folder() / "plotly.js").write_text(text, encoding="utf-8")
+    return f'<script src="{static_url("plotly.js")}"></script>'
 
 
-BEGINS, ENDS = "var Plotly=", "window.Plotly = Plotly;"
+PLOTLY_START, PLOTLY_END = "var Plotly=", "window.Plotly = Plotly;"
 
 
-def address(name: str) -> str:
-    """Where Gradio serves a file of `folder`."""
-    return f"gradio_api/file={(folder() / name).as_posix()}"
+def static_url(name: str) -> str:
+    """Return the URL at which Gradio serves a file of `static_folder`."""
+    return f"gradio_api/file={(static_folder() / name).as_posix()}"
 
 
 @cache
-def folder() -> Path:
-    """What is served: all modules, and what is written besides."""
+def static_folder() -> Path:
+    """Create the folder of served files, all modules and the generated ones, and return its path."""
     path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     gr.set_static_paths([path])
@@ -88,27 +90,30 @@ def folder() -> Path:
     return path
 
 
-def write_modules(to: Path):
-    """All modules, where they stand to each other as they do in the source tree, and the widgets' style sheets."""
-    for name in (*modules(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
-        (to / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(WEB / name, to / name)
-    themes = {name: for_figures(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    written = {"static/protocol.js": protocol.for_script(), "static/themes.js": {"THEMES": themes}}
-    written |= {f"{MESSAGES}{name}.js": {"MESSAGES": language.for_script(name)} for name in language.LANGUAGES}
-    for name, values in written.items():
-        (to / name).write_text(exported(values), encoding="utf-8")
+def write_modules(target: Path):
+    """Write all modules, with the source tree's relative paths, and the widgets' style sheets."""
+    for name in (*module_paths(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(WEB / name, target / name)
+    themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
+    constants_by_module = {"static/protocol.js": protocol.js_constants(), "static/themes.js": {"THEMES": themes}}
+    constants_by_module |= {
+        f"{MESSAGES_PREFIX}{name}.js": {"MESSAGES": translations.messages_for_js(name)}
+        for name in translations.LANGUAGES
+    }
+    for name, values in constants_by_module.items():
+        (target / name).write_text(constants_module(values), encoding="utf-8")
 
 
-def modules(root: Path) -> list[str]:
-    """Names of all modules below a folder."""
-    return sorted(path.relative_to(root).as_posix() for place in PLACES for path in root.glob(place))
+def module_paths(root: Path) -> list[str]:
+    """Return the relative paths of all modules below a folder."""
+    return sorted(path.relative_to(root).as_posix() for pattern in MODULE_GLOBS for path in root.glob(pattern))
 
 
-def exported(values: Mapping[str, Any]) -> str:
-    """A module of constants."""
+def constants_module(values: Mapping[str, Any]) -> str:
+    """Return the source of a JavaScript module of constants."""
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in values.items())
 
 
-def for_figures(theme: Theme) -> dict[str, Any]:
+def figure_theme(theme: Theme) -> dict[str, Any]:
     return {"sequential": theme.sequential, "diverging": theme.diverging, "template": template(theme)}

@@ -1,5 +1,4 @@
-"""Imports Gradio without the stubs for editors that it parses, renders and writes beside every component's source: half
-of the time that its import takes, and of no use to who starts a server."""
+"""Import of Gradio without generating stub files for editors, which takes half of the time of its import."""
 
 import inspect
 from unittest import mock
@@ -8,7 +7,7 @@ _getfile = inspect.getfile
 
 
 def _no_file_of_a_component(of: object) -> str:
-    """A class that no file holds gets no stub."""
+    """Return the file of an object; raise OSError for Gradio's classes, so that no stub is generated for them."""
     if isinstance(of, type) and of.__module__.startswith("gradio."):
         raise OSError(f"{of} is asked for a stub")
     return _getfile(of)

@@ -1,5 +1,8 @@
-"""Has Gradio describe no widgets for each of its visitors, which takes longer than a click when they come and again at
-every event: descriptions are for its deep links alone, which are not served (http/gate.py)."""
+"""Sessions for which Gradio describes no widgets, which would take longer than a click.
+
+Gradio describes them when a session starts and again at every event, only for its deep links, which are not served
+(http/security_middleware.py).
+"""
 
 from types import SimpleNamespace
 
@@ -8,7 +11,7 @@ from gradio import state_holder
 
 
 class LightSession(state_holder.SessionState):
-    """A visitor of whom no widgets are described."""
+    """A session without descriptions of widgets."""
 
     def __init__(self, blocks: gr.Blocks):
         super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks=()))

@@ -1,4 +1,4 @@
-"""How much of the log one client may fill: a line a request, and so many a minute, whatever it asks for."""
+"""Limits on the log lines that one client can cause: one line a request, and a number of lines a minute."""
 
 import logging
 from collections import deque
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 MAX_LINES_A_MINUTE, MINUTE_S = 20, 60.0
-LAST = " (the last line of this client for now)"
+LAST_LINE_NOTE = " (the last line of this client for now)"
 
 
 class LogBudget:
-    """What one request may still log.
+    """Log lines that one request may still write.
 
     Args:
-        wait: seconds until its client may have a line, 0 for now.
-        count: the same, and where it is now, the client has it.
+        wait: returns the seconds until the client may write a line, 0 for now.
+        count: the same, and counts a line if the client may write it now.
     """
 
     def __init__(self, wait: Callable[[], int], count: Callable[[], int]):
@@ -25,13 +25,13 @@ class LogBudget:
         return not self._is_spent and not self._wait()
 
     def take(self) -> bool:
-        """Whether a line may be logged, which then is."""
-        may, self._is_spent = not self._is_spent and not self._count(), True
-        return may
+        """Take one line from the budget, and return whether it may be logged."""
+        is_allowed, self._is_spent = not self._is_spent and not self._count(), True
+        return is_allowed
 
     @property
-    def is_last(self) -> bool:
-        """Whether the client may have no more for now."""
+    def is_exhausted(self) -> bool:
+        """True if the client may log nothing more for now."""
         return self._wait() > 0
 
 
@@ -39,13 +39,13 @@ log_budget: ContextVar[LogBudget | None] = ContextVar("log_budget", default=None
 
 
 def has_room() -> bool:
-    """Whether the log takes a line of the request that is answered here."""
+    """Return whether the current request may write a line to the log."""
     budget = log_budget.get()
     return budget is None or budget.has_room
 
 
-class _WithinBudget(logging.Filter):
-    """Lets warnings and errors through within the budget of the request that they are of; what is of none, always."""
+class _BudgetFilter(logging.Filter):
+    """Filter that passes warnings and errors within their request's budget; records without a request always pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         budget = log_budget.get()
@@ -53,13 +53,13 @@ class _WithinBudget(logging.Filter):
             return True
         if not hasattr(record, "is_in_budget"):  # which each handler asks
             record.is_in_budget = budget.take()
-            if record.is_in_budget and budget.is_last:
-                record.msg = f"{record.msg}{LAST}"
+            if record.is_in_budget and budget.is_exhausted:
+                record.msg = f"{record.msg}{LAST_LINE_NOTE}"
         return record.is_in_budget
 
 
-class _SoManyAMinute(logging.Filter):
-    """Lets so many warnings and errors through a minute, of whomever they are: of what is no request nobody knows."""
+class _RateLimitFilter(logging.Filter):
+    """Filter that passes a limited number of warnings and errors a minute, whatever their source."""
 
     def __init__(self):
         super().__init__()
@@ -74,13 +74,13 @@ class _SoManyAMinute(logging.Filter):
         return True
 
 
-_OF_REQUESTS, _OF_CONNECTIONS = _WithinBudget(), _SoManyAMinute()
-SERVER = "uvicorn.error"  # its log of connections that bring no request
+_REQUEST_FILTER, _CONNECTION_FILTER = _BudgetFilter(), _RateLimitFilter()
+SERVER_LOGGER = "uvicorn.error"  # its log of connections that bring no request
 
 
-def bound_log():
-    """Bound what is written to the log by who asks the most, where the log is written."""
+def limit_logging():
+    """Limit what each client can write to the log."""
     for handler in (*logging.getLogger().handlers, logging.lastResort):
         if handler:
-            handler.addFilter(_OF_REQUESTS)  # once, however often
-    logging.getLogger(SERVER).addFilter(_OF_CONNECTIONS)
+            handler.addFilter(_REQUEST_FILTER)  # once, however often
+    logging.getLogger(SERVER_LOGGER).addFilter(_CONNECTION_FILTER)

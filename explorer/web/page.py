@@ -1,4 +1,4 @@
-"""The page as an app: its widgets, its events, its looks, and the functions it offers to programs."""
+"""The Gradio app: its layout, events, theme and API functions."""
 
 import gc
 import os
@@ -11,134 +11,138 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from explorer.lessons.course.shelf import Shelf
-from explorer.state.limits import NO_LIMITS, VisitorLimits
+from explorer.lessons.course.library import LessonLibrary
+from explorer.state.limits import NO_LIMITS, UserLimits
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.tracing.work import unbounded
+from explorer.tracing.request_budget import unlimited_budget
+from explorer.tracing.runs import RunService
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.lesson_answers import PICTURES, LessonAnswers
+from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.api import Api
 from explorer.web.assets import page_scripts
-from explorer.web.connecting import MOST_AT_ONCE, connect
-from explorer.web.errors import told
-from explorer.web.events.generation_events import GenerationEvents
-from explorer.web.events.lesson_events import LessonEvents
-from explorer.web.events.opening import Opening
-from explorer.web.events.run_events import Events
-from explorer.web.http.gate import Gate
+from explorer.web.errors import user_message
+from explorer.web.event_wiring import MAX_CONCURRENT_GENERATIONS, wire_events
+from explorer.web.events.generation_events import GenerationHandlers
+from explorer.web.events.lesson_events import LessonHandlers
+from explorer.web.events.run_events import RunHandlers
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.http.health import health
-from explorer.web.http.hosts import Hosts
-from explorer.web.http.prompts_a_minute import PromptsAMinute
+from explorer.web.http.hosts import AllowedHosts
+from explorer.web.http.prompt_rate_limit import PromptRateLimiter
 from explorer.web.http.request_checks import RequestChecks
-from explorer.web.http.turns import in_turn
-from explorer.web.layout.page_layout import TITLE, Layout
-from explorer.web.log_lines import bound_log
-from explorer.web.rooms.kept_rooms import MOST_BYTES
+from explorer.web.http.security_middleware import SecurityMiddleware
+from explorer.web.http.turns import time_sliced
+from explorer.web.layout.page_layout import TITLE, PageLayout
+from explorer.web.locale_blocks import LocalizedBlocks
+from explorer.web.log_lines import limit_logging
+from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
-from explorer.web.shared.going_without import GoingWithout
-from explorer.web.shared.opened import store_at
-from explorer.web.spoken_blocks import SpokenBlocks
+from explorer.web.stores.factory import open_store
+from explorer.web.stores.optional_store import OptionalStore
 
-MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
+MAX_SESSIONS = 100  # Gradio sessions, about 0.3 MB each; an evicted one is recreated unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
-BAR = """
+BAR_CSS = """
 :root { --bar: 0px; }
 @media (max-width: 900px) { :root { --bar: 84px; } }
 @media (max-width: 600px), (max-width: 900px) and (pointer: coarse) { :root { --bar: 101px; } } /* room for fingers */
 body.simple { --bar: 0px; } /* which has none */
 """
 # While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
-UNBUILT = "body:not(.built) .contain { visibility: hidden; }"
+UNBUILT_CSS = "body:not(.built) .contain { visibility: hidden; }"
 
 
 class Page:
-    """The Gradio app on a library's models.
+    """The Gradio app for a library of models.
 
     Args:
         library: the models.
-        checkpoint: name of the one a new visitor sees.
-        limits: of what a visitor may have written at a time.
+        checkpoint: name of the model that a new user sees.
+        limits: of one user.
         lessons: folder with a teacher's own lessons; None for none.
-        shared: address of what other processes know, too (see `store_at`); "" for nothing.
+        shared: address of the store shared with other processes (see `open_store`); "" for none.
 
     Raises:
-        LessonError: a file there is no lesson.
-        StoreError: nothing can be shared there.
+        LessonError: a file there is no valid lesson.
+        StoreError: there can be no store at this address.
     """
 
     def __init__(
         self,
         library: Library,
         checkpoint: str,
-        limits: VisitorLimits = NO_LIMITS,
+        limits: UserLimits = NO_LIMITS,
         lessons: Path | None = None,
         shared: str = "",
     ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
-        self.answers = GoingWithout(store_at(shared, "answers")) if shared else None
-        self.shelf = Shelf(lessons, PICTURES)
-        self.rooms = RoomRoutes(store_at(shared, "rooms", MOST_BYTES), self.shelf, limits)
+        self.answer_store = OptionalStore(open_store(shared, "answers")) if shared else None
+        self.lesson_library = LessonLibrary(lessons, ELEMENT_IDS)
+        self.rooms = RoomRoutes(open_store(shared, "rooms", MAX_ROOM_BYTES), self.lesson_library, limits)
         if lessons:  # what is wrong with them is told before anybody is served
-            self.shelf.check()
+            self.lesson_library.check()
 
     def build(self) -> gr.Blocks:
-        opening = Opening(Runs(self.library))
-        lessons = LessonAnswers(self.shelf, opening.runs, opening.restored)
-        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs, lessons, self.answers).functions
-        with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            self.layout = Layout(*placed)
-            steps, prompts = LessonEvents(lessons), PromptsAMinute(self.limits.prompts)
-            self.events = Events(self.layout, opening, self.checkpoint, steps, prompts)
-            outputs = self.layout.update, self.layout.written, self.layout.prompt, self.layout.sampling.seed
-            self.writing = GenerationEvents(*outputs, opening, self.limits, steps)
-            connect(blocks, self.layout, self.events, self.writing)
-            api = Api(opening, self.checkpoint, self.limits)
+        run_factory = RunFactory(RunService(self.library))
+        lessons = LessonContents(self.lesson_library, run_factory.runs, run_factory.state_from_query)
+        layout_arguments = (
+            self.library.catalog,
+            self.checkpoint,
+            Endpoints(run_factory.runs, lessons, self.answer_store).functions,
+        )
+        with LocalizedBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
+            self.layout = PageLayout(*layout_arguments)
+            steps, prompts = LessonHandlers(lessons), PromptRateLimiter(self.limits.prompts)
+            self.events = RunHandlers(self.layout, run_factory, self.checkpoint, steps, prompts)
+            outputs = self.layout.update, self.layout.generation_update, self.layout.prompt, self.layout.sampling.seed
+            self.writing = GenerationHandlers(*outputs, run_factory, self.limits, steps)
+            wire_events(blocks, self.layout, self.events, self.writing)
+            api = Api(run_factory, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
-                gr.api(told_to_programs(function, prompts), api_name=name, concurrency_limit=MOST_AT_ONCE)
-        blocks.translate(lambda: Layout(*placed))
+                gr.api(with_api_errors(function, prompts), api_name=name, concurrency_limit=MAX_CONCURRENT_GENERATIONS)
+        blocks.enable_translations(lambda: PageLayout(*layout_arguments))
         return blocks.queue(default_concurrency_limit=None)  # they wait for their turns (http/turns.py)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
-        """Build and serve.
+        """Build and serve the page.
 
         Args:
-            allowed_hosts: names besides the machine's own by which the server may be asked for (see `Hosts`).
+            allowed_hosts: additional host names of the server (see `AllowedHosts`).
             options: of `gr.Blocks.launch`.
         """
         blocks = self.build()
         gc.collect()
-        gc.freeze()  # what is loaded by now stays: without it the collector walks it all again, 70 ms at a time
-        bound = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
-        served = self.served_with(blocks, Hosts.of_this_machine(bound, allowed_hosts))
-        blocks.launch(state_session_capacity=MOST_SESSIONS, **served, **options)
+        gc.freeze()  # objects loaded by now are permanent: without this, each collection takes 70 ms
+        bound_host = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
+        server_options = self.server_options(blocks, AllowedHosts.for_this_machine(bound_host, allowed_hosts))
+        blocks.launch(state_session_capacity=MAX_SESSIONS, **server_options, **options)
         return blocks
 
     def warm_up(self):
-        """Ask what a first visitor will: some of what that takes is read and built once, which takes a second or two.
+        """Do what a first user's request needs, so that files are read and caches filled; takes a second or two.
 
-        To be called once the page is served, as nothing that is served waits for it.
+        Call this once the page is served, as nothing that is served waits for it.
         """
-        self.events.opened({})
+        self.events.parse_query({})
 
     def mount(self, app: FastAPI, path: str, hosts: Collection[str] = ("*",)) -> FastAPI:
-        """Build and serve below a path of another app, which is left to choose by which names it is asked for."""
+        """Build the page and mount it below a path of another app, which is responsible for checking host names."""
         blocks = self.build()
-        blocks.state_session_capacity = MOST_SESSIONS
-        return gr.mount_gradio_app(app, blocks, path=path, **self.served_with(blocks, Hosts(hosts)))
+        blocks.state_session_capacity = MAX_SESSIONS
+        return gr.mount_gradio_app(app, blocks, path=path, **self.server_options(blocks, AllowedHosts(hosts)))
 
-    def served_with(self, blocks: gr.Blocks, hosts: Hosts) -> dict[str, Any]:
-        """How Gradio serves the page, whoever asks for it."""
-        admitted = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        told = {"health": lambda: health(self.library, blocks, self.answers), "rooms": self.rooms}
-        told["checks"] = RequestChecks(blocks)
-        bound_log()
-        gate = Middleware(Gate, **admitted, **told)
+    def server_options(self, blocks: gr.Blocks, hosts: AllowedHosts) -> dict[str, Any]:
+        """Return Gradio's options for serving the page."""
+        admission = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
+        services = {"health": lambda: health(self.library, blocks, self.answer_store), "rooms": self.rooms}
+        services["checks"] = RequestChecks(blocks)
+        limit_logging()
+        gate = Middleware(SecurityMiddleware, **admission, **services)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",
+            "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{page_scripts()}",
             "theme": page_theme(),
             "footer_links": ["api"],
             "ssr_mode": False,
@@ -148,7 +152,7 @@ class Page:
         }
 
 
-THEMED = {  # Gradio's name of a colour -> the field of `Theme`
+THEME_FIELDS = {  # Gradio's name of a colour -> the field of `Theme`
     "body_background_fill": "background",
     "body_text_color": "text",
     "body_text_color_subdued": "subdued",
@@ -167,24 +171,24 @@ THEMED = {  # Gradio's name of a colour -> the field of `Theme`
 
 
 def page_theme() -> gr.themes.Base:
-    """Gradio's plainest theme in the colours of the figures; no font is fetched."""
+    """Return Gradio's plainest theme in the colours of the figures; no font is downloaded."""
     theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
-    light = {name: getattr(LIGHT, field) for name, field in THEMED.items()}
-    dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEMED.items()}
+    light = {name: getattr(LIGHT, field) for name, field in THEME_FIELDS.items()}
+    dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEME_FIELDS.items()}
     return theme.set(**light, **dark, color_accent="var(--accent)")  # which has no dark variant of its own
 
 
-def told_to_programs(function: Callable, prompts: PromptsAMinute | None = None) -> Callable:
-    """The function of a prompt with what it raises turned into errors that a client gets to read."""
+def with_api_errors(function: Callable, prompts: PromptRateLimiter | None = None) -> Callable:
+    """Decorate an API function to raise errors as messages that a client can read."""
 
     @wraps(function)
-    def wrapped(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         try:
             if prompts:
-                prompts.ask_of_this_event()
-            with in_turn(unbounded()):
+                prompts.acquire_for_current_event()
+            with time_sliced(unlimited_budget()):
                 return function(*args, **kwargs)
         except Exception as error:
-            raise gr.Error(told(error), print_exception=False) from None
+            raise gr.Error(user_message(error), print_exception=False) from None
 
-    return wrapped
+    return wrapper

@@ -1,19 +1,21 @@
-"""What the page's script and Python call things: what can be asked, and the ids of the elements that answers are for.
+"""Names shared by the page's script and Python: scopes of requests, and element ids of their answers.
 
-`assets.py` gives the script what it needs of it as the module `protocol.js`, so that a name is written once.
+`assets.py` writes those that the script needs to the module `protocol.js`, so that each is defined once.
 """
 
 from dataclasses import fields
 from typing import Any
 
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import FULL_TABS, SIMPLE_TABS
-from explorer.state.settings import GenerationSettings
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
-PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
+STAGES = range(3)  # of an answer: visible at once, the rest, verifications
 
-WHOLE = tuple(field.name for field in fields(GenerationSettings) if field.type is int)  # settings of whole numbers
+INTEGER_SETTINGS = tuple(
+    field.name for field in fields(GenerationSettings) if field.type is int
+)  # settings of whole numbers
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
@@ -27,16 +29,16 @@ WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
 WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
-MARK = "-mark"  # after a picture's id: what vouches for it
+MARK = "-mark"  # suffix of a figure's id: its verification
 
 
-def in_tab(view: str, name: str) -> str:
-    """The id of a picture of a tab, or of what it has besides."""
+def element_id(view: str, name: str) -> str:
+    """Return the id of a tab's figure or other element."""
     return f"{view}-{name}"
 
 
-def for_script() -> dict[str, Any]:
-    """The names that the script needs, too (static/protocol.d.ts)."""
+def js_constants() -> dict[str, Any]:
+    """Return the names that the script needs, too (static/protocol.d.ts)."""
     return {
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
@@ -52,6 +54,6 @@ def for_script() -> dict[str, Any]:
         "STAND_INS": STAND_INS,
         "TAB": TAB,
         "WHAT_IFS": WHAT_IFS,
-        "WHOLE": WHOLE,
+        "WHOLE": INTEGER_SETTINGS,
         "WHY": WHY,
     }

@@ -1,4 +1,4 @@
-"""Writing on: one token after another, drawn from what the model predicts."""
+"""Text generation: one token after another, drawn from the model's predictions."""
 
 from model.generation.autoregressive import GenerationStep, generate
 

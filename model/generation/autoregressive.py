@@ -1,4 +1,4 @@
-"""Writing on: one token after another."""
+"""Autoregressive generation: one token after another."""
 
 import secrets
 from collections.abc import Collection, Iterator, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from model.generation.decoder import IncrementalDecoder
-from model.generation.sampling import luck, sampling_stages
+from model.generation.sampling import sampling_stages, uniform_draw
 from model.generation.stop_strings import StopStrings
 from model.generation.window import window_start
 from model.kv_cache import KVCache
@@ -19,13 +19,13 @@ from model.transformer_lm import TransformerLM
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One generated token.
+    """A generated token.
 
     Attributes:
         token_id: the token.
-        probability: what it was drawn with, after all settings.
+        probability: its probability in the distribution it was drawn from, after all settings.
         u: the uniform random number in [0, 1) that drew it.
-        stopped_by: the stop string that this token completed, and with it the text; None if there is none.
+        stopped_by: the stop string that this token completed, which ends the text; None if there is none.
     """
 
     token_id: int
@@ -53,25 +53,25 @@ def generate(
 ) -> Iterator[GenerationStep]:
     """Continue `token_ids`, yielding each token as it is drawn; the same seed draws the same tokens.
 
-    The model looks back at the tokens from `window_start` on. Ends after `max_new_tokens`, with a stop token, or with
-    the token that completes a stop string; `up_to_stop` cuts off what that token holds after it.
+    The model attends to the tokens from `window_start` on. Ends after `max_new_tokens`, with a stop token, or with
+    the token that completes a stop string; `truncate_at_stop` cuts off what that token holds after it.
     Forward hooks on the model act on every step, at the price of speed.
 
     Args:
         token_ids: the prompt, at least one token.
         temperature, top_k, top_p, min_p: see `sampling_stages`.
-        repetition_penalty: see there, too; it falls on the tokens that the model looks back at.
+        repetition_penalty: see `sampling_stages`; it applies to the tokens in the window.
         seed: of the random numbers; None takes a fresh one.
         stop_tokens: token ids after which to stop.
         stop_strings: texts after which to stop, or a single one; the prompt's text does not count.
-        tokenizer: says what the tokens' texts are; needed for stop strings only.
-        use_cache: keep keys and values of earlier positions; without, every step runs over the whole window.
-        num_dropped: tokens of the text before `token_ids` that `window_start` leaves out anyway: with their number the
-            random numbers are those of the whole text.
+        tokenizer: gives the tokens' texts; needed for stop strings only.
+        use_cache: cache keys and values of earlier positions; without, every step recomputes the whole window.
+        num_dropped: number of tokens before `token_ids` that were dropped because `window_start` leaves them out
+            anyway; with it the random numbers are those of the whole text.
 
     Raises:
-        ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer (at
-            the first step).
+        ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer
+            (at the first step).
         OverflowedRunError: the model's numbers are too large for the type that it computes with.
     """
     if not len(token_ids):
@@ -85,21 +85,21 @@ def generate(
     ids = list(token_ids)
     next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
     for _ in range(max_new_tokens):
-        seen = ids[window_start(len(ids), lm.config.context_length) :]
+        visible_ids = ids[window_start(len(ids), lm.config.context_length) :]
         logits = next_logits(ids)
         check_finite(torch.from_numpy(logits), lm.dtype)
-        stages = sampling_stages(logits, temperature, top_k, previous=seen, **settings)
-        u = luck(seed, position=num_dropped + len(ids))
+        stages = sampling_stages(logits, temperature, top_k, previous=visible_ids, **settings)
+        u = uniform_draw(seed, position=num_dropped + len(ids))
         token_id, probability = stages.draw(u)
         ids.append(token_id)
-        stopped_by = None if token_id in stop_tokens else stops.completed_by(token_id)
+        stopped_by = None if token_id in stop_tokens else stops.add_token(token_id)
         yield GenerationStep(token_id, probability, u, stopped_by)
         if token_id in stop_tokens or stopped_by is not None:
             return
 
 
 class UncachedLogits:
-    """Logits (V,) of the next token, from scratch."""
+    """Next-token logits (V,), recomputed over the whole window at every call."""
 
     def __init__(self, lm: TransformerLM):
         self.lm = lm
@@ -111,9 +111,9 @@ class UncachedLogits:
 
 
 class CachedLogits:
-    """The same, computing only the tokens that were not in the last call.
+    """Next-token logits (V,), computing only the tokens that were not in the last call.
 
-    Single tokens go through the `IncrementalDecoder`, unless somebody's hook wants to see or change the values inside.
+    Single tokens go through the `IncrementalDecoder`, unless a hook may read or change values inside the model.
     """
 
     def __init__(self, lm: TransformerLM):
@@ -128,20 +128,23 @@ class CachedLogits:
         if self.cache is None or start != self.start:
             self.cache = KVCache(self.lm.config, device=self.lm.device, dtype=self.lm.dtype)
             self.start = self.end = start
-        new = ids[self.end :]
+        new_ids = ids[self.end :]
         self.end = len(ids)
-        if len(new) == 1 and self.can_decode:
+        if len(new_ids) == 1 and self.can_decode:
             self.decoder = self.decoder or IncrementalDecoder(self.lm)
-            logits = self.decoder(new[0], self.cache)
+            logits = self.decoder(new_ids[0], self.cache)
         else:
-            unread = torch.tensor([new], device=self.lm.device)
-            is_watched = any(self.hooks)  # maybe for the logits of earlier tokens, too
-            logits = self.lm(unread, self.cache, last_only=not is_watched)[0, -1]
+            batch = torch.tensor([new_ids], device=self.lm.device)
+            has_hooks = any(self.hooks)  # maybe for the logits of earlier tokens, too
+            logits = self.lm(batch, self.cache, last_only=not has_hooks)[0, -1]
         return logits.float().cpu().numpy()  # (V,)
 
     @property
     def can_decode(self) -> bool:
-        """Whether the decoder would compute what the model does: asked at each step, as hooks come and go."""
+        """True if the decoder would compute what the model does.
+
+        Read at each step, because hooks may be added or removed between steps.
+        """
         dropout = self.lm.training and self.lm.config.dropout
         plain = self.lm.dtype == torch.float32 and not self.lm.offloaded
         return plain and not (any(self.hooks) or dropout)

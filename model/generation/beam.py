@@ -1,4 +1,4 @@
-"""Beam search: looking for a likely text instead of drawing one."""
+"""Beam search: finding a likely text instead of drawing one."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from model.transformer_lm import TransformerLM
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One way to go on.
+    """A candidate continuation.
 
     Attributes:
-        token_ids: those after the prompt; a stop token is the last.
-        log_probabilities: natural logarithm of each one's probability after those before it.
+        token_ids: the tokens after the prompt; a stop token is the last.
+        log_probabilities: natural logarithm of each token's probability given the tokens before it.
     """
 
     token_ids: tuple[int, ...] = ()
@@ -27,7 +27,10 @@ class Hypothesis:
         return sum(self.log_probabilities)
 
     def score(self, length_penalty: float) -> float:
-        """log p / nᵅ for n tokens and α = `length_penalty` (Wu et al. 2016, eq. 14, in transformers' simpler form)."""
+        """Return log p / nᵅ for n tokens and α = `length_penalty`.
+
+        Wu et al. 2016, eq. 14, in transformers' simpler form.
+        """
         return self.log_probability / len(self.token_ids) ** length_penalty
 
 
@@ -41,15 +44,15 @@ def beam_search(
     length_penalty: float = 1.0,
     stop_tokens: Collection[int] = (),
 ) -> list[Hypothesis]:
-    """The continuations of `token_ids` found by keeping, at each step, only the likeliest `num_beams` so far.
+    """Continue `token_ids`, keeping only the likeliest `num_beams` hypotheses at each step.
 
-    Ends when no hypothesis that goes on can still be better than those found; with one beam it is the greedy search.
+    Ends when no unfinished hypothesis can still score better than the finished ones; one beam is greedy search.
 
     Args:
         token_ids: the prompt, at least one token.
-        num_beams: hypotheses kept; with as many as there are texts of `max_new_tokens` the search is exhaustive.
-        max_new_tokens: most tokens of a hypothesis, at least one.
-        length_penalty: α of `Hypothesis.score`; 0 prefers short texts, more prefers longer ones.
+        num_beams: hypotheses kept; if it is the number of texts of `max_new_tokens`, the search is exhaustive.
+        max_new_tokens: largest number of tokens of a hypothesis, at least one.
+        length_penalty: α of `Hypothesis.score`; 0 prefers short texts, larger values prefer longer ones.
         stop_tokens: token ids that end a hypothesis.
 
     Returns:
@@ -74,39 +77,45 @@ def beam_search(
     logits = lm(torch.tensor([list(token_ids)], device=lm.device), cache)[:, -1]  # (R, V), of the R running ones
     for length in range(1, max_new_tokens + 1):
         check_finite(logits, lm.dtype)
-        running, stopped, parents = extended(running, logits.float().log_softmax(-1).cpu(), num_beams, stop_tokens)
+        running, stopped, parents = extend_hypotheses(
+            running, logits.float().log_softmax(-1).cpu(), num_beams, stop_tokens
+        )
         finished += stopped if length < max_new_tokens else stopped + running
-        finished = sorted(finished, key=lambda found: found.score(length_penalty), reverse=True)[:num_beams]
+        finished = sorted(finished, key=lambda hypothesis: hypothesis.score(length_penalty), reverse=True)[:num_beams]
         if length == max_new_tokens or not running:
             break
         # Going on only lowers log p, and for the best is done in the number of tokens that lowers the score least.
-        hoped_for = running[0].log_probability / (max_new_tokens if length_penalty > 0 else length) ** length_penalty
-        if len(finished) == num_beams and hoped_for <= finished[-1].score(length_penalty):
+        best_possible_score = (
+            running[0].log_probability / (max_new_tokens if length_penalty > 0 else length) ** length_penalty
+        )
+        if len(finished) == num_beams and best_possible_score <= finished[-1].score(length_penalty):
             break
         cache.entries = cache.entries[:, :, parents]
-        logits = lm(torch.tensor([found.token_ids[-1:] for found in running], device=lm.device), cache)[:, -1]
+        logits = lm(torch.tensor([hypothesis.token_ids[-1:] for hypothesis in running], device=lm.device), cache)[:, -1]
     return finished
 
 
-def extended(
+def extend_hypotheses(
     running: list[Hypothesis], log_p: torch.Tensor, num_beams: int, stop_tokens: Collection[int]
 ) -> tuple[list[Hypothesis], list[Hypothesis], list[int]]:
-    """The likeliest ways to lengthen R hypotheses by a token, given log p (R, V) of each and every token.
+    """Extend R hypotheses by their likeliest next tokens, given log p (R, V) of every token after each.
 
     Returns:
-        the `num_beams` likeliest that go on, the likeliest first; those that end and are among the `num_beams`
-        likeliest of all; for each that goes on the index of the one it lengthens.
+        the `num_beams` likeliest that continue, the likeliest first; those that end and are among the `num_beams`
+        likeliest of all; for each that continues the index of the hypothesis it extends.
     """
     totals = torch.tensor([[hypothesis.log_probability] for hypothesis in running]) + log_p  # (R, V)
-    enough = min(num_beams * (1 + len(stop_tokens)), totals.numel())  # even if all those that could end do
-    following, stopped, parents = [], [], []
-    for place, index in enumerate(totals.flatten().topk(enough).indices.tolist()):
+    num_candidates = min(num_beams * (1 + len(stop_tokens)), totals.numel())  # even if all those that could end do
+    continuing, stopped, parents = [], [], []
+    for rank, index in enumerate(totals.flatten().topk(num_candidates).indices.tolist()):
         parent, token_id = divmod(index, log_p.shape[1])
-        before, log_probability = running[parent], log_p[parent, token_id].item()
-        longer = Hypothesis((*before.token_ids, token_id), (*before.log_probabilities, log_probability))
+        parent_hypothesis, log_probability = running[parent], log_p[parent, token_id].item()
+        extended = Hypothesis(
+            (*parent_hypothesis.token_ids, token_id), (*parent_hypothesis.log_probabilities, log_probability)
+        )
         if token_id in stop_tokens:
-            stopped += [longer] * (place < num_beams)
-        elif len(following) < num_beams:
-            following.append(longer)
+            stopped += [extended] * (rank < num_beams)
+        elif len(continuing) < num_beams:
+            continuing.append(extended)
             parents.append(parent)
-    return following, stopped, parents
+    return continuing, stopped, parents

@@ -1,4 +1,4 @@
-"""Texts that end a generation."""
+"""Stop strings: texts that end a generation."""
 
 from collections.abc import Collection
 
@@ -6,14 +6,14 @@ from model.tokenizer import Tokenizer, replace_surrogates
 
 
 class StopStrings:
-    """Watches a text grow token by token for the first of some strings to be complete.
+    """A scanner of a growing text for the first complete stop string.
 
-    A token may hold the end of a string and more, and a string may be spread over many tokens; their bytes are
+    A token may hold the end of a string and more, and a string may be spread over several tokens; bytes are
     compared, since a token may end within a character.
 
     Args:
-        strings: what to look for, or a single string; an empty one is none.
-        tokenizer: says what the tokens' bytes are; needed if there is a string.
+        strings: the stop strings, or a single one; empty ones are ignored.
+        tokenizer: gives the tokens' bytes; needed if there is a string.
 
     Raises:
         ValueError: there are strings but no tokenizer.
@@ -28,8 +28,8 @@ class StopStrings:
         self.longest = max(map(len, self.strings), default=0)
         self.tail = b""  # the last bytes, as many as could begin a string
 
-    def completed_by(self, token_id: int) -> str | None:
-        """The string that the next token completes, of several the one complete first; None if there is none."""
+    def add_token(self, token_id: int) -> str | None:
+        """Append a token; return the stop string that it completes, the earliest if several, or None."""
         if not self.strings:
             return None
         text = self.tail + self.tokenizer.token_bytes(token_id)
@@ -38,7 +38,10 @@ class StopStrings:
         return self.strings[ends[min(ends)]] if ends else None
 
 
-def up_to_stop(text: str, stopped_by: str | None) -> str:
-    """A generated text up to the end of the stop string it was stopped by; all of it where its decoder left out a space
-    of that at an end."""
+def truncate_at_stop(text: str, stopped_by: str | None) -> str:
+    """Return a generated text up to the end of the stop string that ended it.
+
+    The text is returned whole if the stop string is not in it, as where decoding removed a space at one of its
+    ends.
+    """
     return text if stopped_by is None or stopped_by not in text else text[: text.index(stopped_by) + len(stopped_by)]

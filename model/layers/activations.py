@@ -1,4 +1,4 @@
-"""Elementwise activation functions. Each returns the shape of `x`."""
+"""Elementwise activation functions, which keep the shape of `x`."""
 
 import math
 from functools import partial
@@ -9,17 +9,17 @@ from torch import Tensor
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """σ(x) = 1 / (1 + e⁻ˣ), as (1 + tanh(x / 2)) / 2, in which nothing overflows."""
+    """Sigmoid: σ(x) = 1 / (1 + e⁻ˣ), as (1 + tanh(x / 2)) / 2, in which nothing overflows."""
     return (1 + torch.tanh(x / 2)) / 2
 
 
 def relu(x: Tensor) -> Tensor:
-    """max(x, 0). Nair & Hinton 2010."""
+    """ReLU: max(x, 0). Nair & Hinton 2010."""
     return x.clamp(min=0)
 
 
 def relu2(x: Tensor) -> Tensor:
-    """max(x, 0)². So et al. 2021, arXiv:2109.08668."""
+    """Squared ReLU: max(x, 0)². So et al. 2021, arXiv:2109.08668."""
     return relu(x).square()
 
 
@@ -29,16 +29,16 @@ def silu(x: Tensor) -> Tensor:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """x · Φ(x), Φ the distribution function of N(0, 1): x/2 · (1 + erf(x / √2)). Hendrycks & Gimpel 2016."""
+    """GELU: x · Φ(x) = x/2 · (1 + erf(x / √2)), Φ the CDF of N(0, 1). Hendrycks & Gimpel 2016."""
     return x / 2 * (1 + torch.erf(x / math.sqrt(2)))
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """GELU's approximation, GPT-2's: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))). Hendrycks & Gimpel 2016, §2."""
+    """GELU's tanh approximation, as in GPT-2: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))). Hendrycks & Gimpel 2016."""
     return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-# PyTorch's kernels of the formulas above, to which a test holds them: one pass over memory instead of several.
+# PyTorch's kernels of the formulas above (a test compares them): one pass over memory instead of several.
 KERNELS = {
     "relu": torch.relu,
     "relu2": lambda x: torch.relu(x).square(),

@@ -17,13 +17,13 @@ def causal_mask(
     device: torch.device | str = "cpu",
     window: int | None = None,
 ) -> Tensor:
-    """(Q, K) booleans, True where a query may look: at its own position and before.
+    """Return (Q, K) booleans, True where a query may attend to a key: at its own position and before.
 
-    With a window, at that many positions, its own the last of them ("local" attention: Child et al. 2019). The queries
+    With a window, only the last `window` of these positions ("local" attention: Child et al. 2019). The queries
     are the last `num_queries` of the `num_keys` positions. With `padding`, (B, K) booleans that are False where a
-    position holds no token, none may look there: (B, 1, Q, K).
+    position holds no token, those keys are masked too: (B, 1, Q, K).
     """
-    last = num_keys - num_queries  # where the first query itself stands
+    last = num_keys - num_queries  # position of the first query
     allowed = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(last)
     allowed = allowed if window is None else allowed.triu(last - window + 1)
     return allowed if padding is None else allowed & padding[:, None, None, :]
@@ -34,19 +34,19 @@ def causal_mask(
 def additive_mask(
     num_queries: int, num_keys: int, device: torch.device, dtype: torch.dtype, window: int | None = None
 ) -> Tensor:
-    """(Q, K), not to be written to: what added to scores leaves those that a `causal_mask` allows, and of others −∞."""
+    """Return the `causal_mask` as a read-only (Q, K) term of the scores: 0 where it allows, −∞ elsewhere."""
     return torch.where(causal_mask(num_queries, num_keys, device=device, window=window), 0.0, -math.inf).to(dtype)
 
 
 def padding_mask(lengths: Tensor, num_keys: int) -> Tensor:
-    """(B, K) booleans, True at the first `lengths` (B,) positions of each sequence: the rest is padding."""
+    """Return (B, K) booleans, True at the first `lengths` (B,) positions of each sequence, False at padding."""
     return torch.arange(num_keys, device=lengths.device) < lengths[:, None]
 
 
 def scaled_dot_product_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, divisor: float | None = None
 ) -> Tensor:
-    """softmax(Q Kᵀ / √d) V, masked (Vaswani et al. 2017, eq. 1); √d, or another divisor.
+    """Return softmax(Q Kᵀ / √d) V, masked (Vaswani et al. 2017, eq. 1); √d, or another divisor.
 
     Args:
         q: queries (..., Q, d).
@@ -55,27 +55,27 @@ def scaled_dot_product_attention(
         mask: see `attention_pattern`.
 
     Returns:
-        (..., Q, d), for each query the average of the values weighted by its attention pattern; 0 where it may look
-        nowhere.
+        (..., Q, d), for each query the average of the values weighted by its attention pattern; 0 where the mask
+        allows no key.
     """
     return attention_pattern(attention_scores(q, k, divisor), mask) @ v
 
 
 def attention_scores(q: Tensor, k: Tensor, divisor: float | None = None) -> Tensor:
-    """Q Kᵀ / √d, or by another divisor: (..., Q, d), (..., K, d) -> (..., Q, K)."""
+    """Attention scores Q Kᵀ / √d, or with another divisor: (..., Q, d), (..., K, d) -> (..., Q, K)."""
     divisor = divisor or math.sqrt(q.shape[-1])
     return (q / divisor) @ k.transpose(-2, -1)  # scaling q touches fewer numbers than scaling the scores
 
 
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax of the scores over the keys, 0 where the mask is False: (..., Q, K) -> (..., Q, K).
+    """Return the softmax of the scores over the keys, 0 where the mask is False: (..., Q, K) -> (..., Q, K).
 
-    Rows sum to 1, but for those that may look nowhere, which are 0. Without padding PyTorch's kernel stands in for
-    `softmax`, which takes five passes over the scores where it takes one.
+    Rows sum to 1, except rows without an allowed key, which are 0. Without padding PyTorch's kernel replaces
+    `softmax`: it takes one pass over the scores instead of five.
 
     Args:
-        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may look, or an `additive_mask`; None lets it look
-            everywhere.
+        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may attend, or an `additive_mask`; None allows
+            every key.
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -95,7 +95,7 @@ def fused_attention(
     divisor: float | None = None,
     window: int | None = None,
 ) -> Tensor:
-    """Causal `scaled_dot_product_attention` by PyTorch's fused kernel, which never forms the scores.
+    """Compute causal `scaled_dot_product_attention` by PyTorch's fused kernel, which never forms the scores.
 
     Args:
         q: the queries of the last Q positions (B, H, Q, d).
@@ -104,16 +104,16 @@ def fused_attention(
         padding: (B, K) booleans, True where a position holds a token; None: everywhere.
         dropout: probability of dropping an element of the pattern.
         divisor: of the scores; None: √d.
-        window: how many positions a query sees; None: all up to its own.
+        window: number of positions that a query attends to, its own the last; None: all up to its own.
     """
     num_queries, num_keys = q.shape[-2], k.shape[-2]
-    shared = {"dropout_p": dropout, "enable_gqa": q.shape[1] != k.shape[1], "scale": 1 / divisor if divisor else None}
+    kwargs = {"dropout_p": dropout, "enable_gqa": q.shape[1] != k.shape[1], "scale": 1 / divisor if divisor else None}
     if window is not None and window < num_keys:
         mask = causal_mask(num_queries, num_keys, padding, q.device, window)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **shared)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **kwargs)
     if padding is None and num_queries == num_keys:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, **shared)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, **kwargs)
     if padding is None and num_queries == 1:
-        return F.scaled_dot_product_attention(q, k, v, **shared)
+        return F.scaled_dot_product_attention(q, k, v, **kwargs)
     mask = causal_mask(num_queries, num_keys, padding, q.device)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **shared)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **kwargs)

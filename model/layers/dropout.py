@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Zero each element with probability p and scale the rest by 1 / (1 - p); identity in eval mode.
+    """Dropout: each element is 0 with probability p, the rest is scaled by 1 / (1 - p); identity in eval mode.
 
     Srivastava et al. 2014, in the "inverted" form that leaves inference untouched.
     """

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Embedding(nn.Module):
-    """A table with one row a token: token id -> its vector.
+    """Embedding table with one row per token id.
 
     `weight` is (vocab_size, d_model), drawn from N(0, 1) cut at 3.
     """

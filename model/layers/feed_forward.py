@@ -10,7 +10,7 @@ from model.tap import Tap
 
 
 class FeedForward(nn.Module):
-    """down(f(up x)), or f(x W₁ + b₁) W₂ + b₂ in Vaswani et al. 2017, eq. 2, where f is ReLU.
+    """Two-layer feed-forward: down(f(up x)), or f(x W₁ + b₁) W₂ + b₂ (Vaswani et al. 2017, eq. 2, where f is ReLU).
 
     (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
     """

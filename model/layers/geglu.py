@@ -5,7 +5,7 @@ from model.layers.swiglu import SwiGLU
 
 
 class GEGLU(SwiGLU):
-    """down(GELU(gate x) ⊙ up x), in Shazeer 2020, eq. 6, with GELU's approximation by tanh.
+    """GEGLU feed-forward: down(GELU(gate x) ⊙ up x) (Shazeer 2020, eq. 6), with GELU's approximation by tanh.
 
     (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
     """

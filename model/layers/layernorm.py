@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 
 def layer_norm(x: Tensor, gain: Tensor, shift: Tensor, eps: float) -> Tensor:
-    """(x - mean(x)) / √(var(x) + ε) · γ + β, over the last axis (Ba et al. 2016, eq. 4); var divides by D.
+    """Layer normalisation over the last axis: (x - mean(x)) / √(var(x) + ε) · γ + β (Ba et al. 2016, eq. 4).
 
-    γ and β are (D,). Mean and variance are taken in float32 whatever the precision of x.
+    γ and β are (D,); var divides by D. Mean and variance are computed in float32 whatever the precision of x.
     """
     x32 = x.float()
     centred = x32 - x32.mean(-1, keepdim=True)

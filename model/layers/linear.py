@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Linear(nn.Module):
-    """y = x Wᵀ + b.
+    """Linear map y = x Wᵀ + b.
 
     Args:
         d_in: size of the last axis of the input.

@@ -21,12 +21,12 @@ from model.tap import Tap
 
 
 class MultiHeadSelfAttention(nn.Module):
-    """Heads look back independently; `o_proj` mixes what they bring (Vaswani et al. 2017, §3.2.2).
+    """Multi-head causal self-attention: independent heads, whose outputs `o_proj` mixes (Vaswani et al. 2017, §3.2.2).
 
     The heads are a reshape of one projection: rows h·d to (h+1)·d of `q_proj.weight` belong to head h. With fewer
     heads of keys and values than of queries, each serves a group of neighbours (Ainslie et al. 2023).
-    Where a hook watches `scores` or `pattern`, or scores are capped, they are computed as written; otherwise a fused
-    kernel gives the same z without forming them.
+    If `scores` or `pattern` has a hook, or scores are capped, they are computed explicitly; otherwise a fused
+    kernel computes the same z without forming them.
     """
 
     def __init__(
@@ -48,8 +48,10 @@ class MultiHeadSelfAttention(nn.Module):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
     ):
-        """The arguments are fields of `ModelConfig`, but for `qk_norm`, from a width to the norm of that width, and
-        `window` and `rotates`: the layer's own."""
+        """Initialise from fields of `ModelConfig`, except three.
+
+        `qk_norm` makes a norm of a given width; `window` and `rotates` are the layer's own.
+        """
         super().__init__()
         qkv_bias = bias if qkv_bias is None else qkv_bias
         d_head = head_dim or d_model // num_heads
@@ -64,7 +66,7 @@ class MultiHeadSelfAttention(nn.Module):
         self.q_norm = qk_norm(q_width) if qk_norm else nn.Identity()
         self.k_norm = qk_norm(k_width) if qk_norm else nn.Identity()
         self.score_divisor, self.score_cap, self.window = score_divisor or math.sqrt(d_head), score_cap, window
-        self.rotate = ROTATIONS[rope_layout] if rotates else unturned
+        self.rotate = ROTATIONS[rope_layout] if rotates else skip_rotation
         self.pattern_dropout = Dropout(attention_dropout)
         self.dropout = Dropout(dropout)
         self.q, self.k, self.v = Tap(), Tap(), Tap()
@@ -79,14 +81,15 @@ class MultiHeadSelfAttention(nn.Module):
         cache: KVCache | None = None,
         layer: int = 0,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, D).
+        """Attend: (B, T, D) -> (B, T, D).
 
         Args:
             x: the normalised residual stream.
-            rotation: cosines and sines of the positions' angles, (B or 1, T, F) each; None leaves q and k as they are.
+            rotation: cosines and sines of the positions' angles, (B or 1, T, F) each; None leaves q and k as they
+                are.
             padding: (B, K) booleans, True where a position holds a token; None: everywhere.
-            cache: keys and values of the positions before these; extended by these.
-            layer: which layer's part of the cache to use.
+            cache: keys and values of earlier positions; extended by these.
+            layer: index of the layer in the cache.
         """
         q = self.q(self.q_norm(split_heads(self.q_proj(x), self.num_heads)))  # (B, H, T, d)
         k = self.k(self.k_norm(split_heads(self.k_proj(x), self.num_kv_heads)))  # (B, G, T, d)
@@ -100,26 +103,26 @@ class MultiHeadSelfAttention(nn.Module):
         return self.out(self.dropout(self.o_proj(z.transpose(1, 2).flatten(-2))))  # (B, T, D)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
-        """softmax(q kᵀ / √d) v over the tokens up to each query's own position: (B, H, T, d)."""
-        if not (self.scores.is_watched or self.pattern.is_watched or self.score_cap):
+        """Return softmax(q kᵀ / √d) v over the tokens up to each query's own position: (B, H, T, d)."""
+        if not (self.scores.has_hooks or self.pattern.has_hooks or self.score_cap):
             dropout = self.pattern_dropout.p if self.training else 0.0
             return fused_attention(q, k, v, padding, dropout, self.score_divisor, self.window)
         k, v = repeat_heads(k, self.num_heads), repeat_heads(v, self.num_heads)
         scores = self.scores(attention_scores(q, k, self.score_divisor))  # (B, H, T, K)
-        in_sight = self.window is None or k.shape[-2] <= self.window
-        looks_everywhere = q.shape[-2] == 1 and padding is None and in_sight  # the last position, alone
-        mask = None if looks_everywhere else self.mask(scores, padding)
+        is_within_window = self.window is None or k.shape[-2] <= self.window
+        attends_everywhere = q.shape[-2] == 1 and padding is None and is_within_window  # the last position, alone
+        mask = None if attends_everywhere else self.mask(scores, padding)
         return self.pattern_dropout(self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v
 
     def mask(self, scores: Tensor, padding: Tensor | None) -> Tensor:
-        """For `attention_pattern`."""
+        """Return the mask for `attention_pattern`: additive without padding, else boolean."""
         if padding is None:
             return additive_mask(*scores.shape[-2:], scores.device, scores.dtype, self.window)
         return causal_mask(*scores.shape[-2:], padding, scores.device, self.window)
 
 
-def unturned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Of layers that do not turn queries and keys, in models of which others do."""
+def skip_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Return x unchanged: the `rotate` of layers without rotary positions."""
     return x
 
 
@@ -128,5 +131,5 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 
 
 def repeat_heads(x: Tensor, num_heads: int) -> Tensor:
-    """Each of G heads for all of its group: (B, G, K, d) -> (B, H, K, d)."""
+    """Repeat each of G heads for its whole group: (B, G, K, d) -> (B, H, K, d)."""
     return x if x.shape[1] == num_heads else x.repeat_interleave(num_heads // x.shape[1], dim=1)

@@ -7,7 +7,7 @@ from model.layers.rmsnorm import RMSNorm
 
 
 class OverHeads:
-    """Makes a norm one of the vectors of all heads together: (..., H, T, d) -> the same shape, of width H d."""
+    """Mixin that applies a norm to the vectors of all heads together: (..., H, T, d) as vectors of width H d."""
 
     def forward(self, x: Tensor) -> Tensor:
         together = super().forward(x.transpose(-3, -2).flatten(-2))  # (..., T, H d)
@@ -19,7 +19,7 @@ class RMSNormOverHeads(OverHeads, RMSNorm):
 
 
 class LayerNormOverHeads(OverHeads, LayerNorm):
-    """The same with LayerNorm."""
+    """LayerNorm of a token's queries, or keys, as one vector."""
 
 
 NORMS = {"rmsnorm": RMSNorm, "layernorm": LayerNorm}

@@ -5,13 +5,14 @@ from torch import Tensor, nn
 
 
 class PositionTable(nn.Module):
-    """A table that follows from the config: no weight, and in float32 whatever dtype the weights have.
+    """A table computed from the config: no weight, and in float32 whatever dtype the weights have.
 
-    bfloat16 has 8 significant bits: from position 256 on, neighbours would get the same angle. So a change of dtype
-    passes the table by. It is computed anew wherever the module goes, as on the meta device it has no values to bring.
+    bfloat16 has 8 significant bits: from position 256 on, neighbours would get the same angle. So a change of
+    dtype leaves the table alone. It is recomputed when the module moves to another device, since on the meta
+    device it has no values.
 
-    `table` is (context_length, width). What a row holds a subclass says in `rows`, and calls `fill` when that can be
-    computed.
+    `table` is (context_length, width). A subclass computes the rows in `rows`, and calls `fill` when that is
+    possible.
     """
 
     def __init__(self, context_length: int, width: int):
@@ -19,11 +20,11 @@ class PositionTable(nn.Module):
         self.shape = context_length, width
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Positions (C,) in float64 -> their rows (C, width)."""
+        """Return the rows (C, width) of positions (C,) in float64."""
         raise NotImplementedError
 
     def fill(self, device: torch.device | None = None) -> None:
-        """Compute the table for a device, the default one if None."""
+        """Compute the table on a device; None means the default one."""
         device = device or torch.get_default_device()
         if device.type == "meta":
             table = torch.empty(self.shape, device=device)
@@ -33,7 +34,7 @@ class PositionTable(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn, recurse=True):
-        """What `.to`, `.half`, `.cuda` and the like do to a module."""
+        """Apply `fn` as `.to`, `.half` and `.cuda` do, then recompute the table on the new device."""
         super()._apply(fn, recurse)
         self.fill(self.table.device)
         return self

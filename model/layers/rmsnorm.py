@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 
 class RMSNorm(nn.Module):
-    """x / √(mean(x²) + ε) · g, over the last axis (Zhang & Sennrich 2019, eq. 4).
+    """RMSNorm over the last axis: x / √(mean(x²) + ε) · g (Zhang & Sennrich 2019, eq. 4).
 
-    `weight` is the gain g, (d_model,), initially 1. The mean is taken in float32 whatever the input's precision; the
-    product with g is one of numbers of g's type, which may be a finer one than x's.
+    `weight` is the gain g, (d_model,), initially 1. The mean is computed in float32 whatever the input's
+    precision; the product with g has g's type, which may be finer than x's.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5):

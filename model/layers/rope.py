@@ -10,18 +10,18 @@ from model.tap import Tap
 
 
 class RotaryPositionalEmbedding(PositionTable):
-    """Rotate each pair of dimensions of a query or key by an angle that grows with its position.
+    """Rotation of each pair of dimensions of a query or key by an angle that grows with its position.
 
-    Pair i of a vector at position m turns by the angle m · θ⁻²ⁱᐟʳ, r = d where all dimensions turn, so that the product
-    of a rotated query and a rotated key depends on the two positions only through their difference (Su et al. 2021,
-    eq. 34).
+    Pair i of a vector at position m is rotated by the angle m · θ⁻²ⁱᐟʳ, r = d if all dimensions are rotated, so
+    that the product of a rotated query and a rotated key depends on the two positions only through their
+    difference (Su et al. 2021, eq. 34).
 
     Args:
         theta: the base θ; larger means slower rotation.
         d_head: width of a head, even.
         context_length: number of positions.
-        scaling: how the frequencies are slowed for longer contexts.
-        rotary_dim: r, how many dimensions turn; None: all.
+        scaling: of the frequencies for longer contexts.
+        rotary_dim: r, number of rotated dimensions; None: all.
 
     Raises:
         ValueError: `d_head` is odd, so that it has no pairs.
@@ -43,7 +43,11 @@ class RotaryPositionalEmbedding(PositionTable):
         self.fill()
 
     def frequencies(self, theta: float | None = None) -> Tensor:
-        """(F,) radians a position in float64, with F = d_head / 2; or as they were with another θ."""
+        """Return radians per position (F,) in float64, with F = d_head / 2.
+
+        Args:
+            theta: a base in place of the model's own.
+        """
         return rotary_frequencies(theta or self.theta, self.d_head, self.scaling, self.rotary_dim)
 
     def rows(self, positions: Tensor) -> Tensor:
@@ -57,7 +61,7 @@ class RotaryPositionalEmbedding(PositionTable):
             self.scales = rotary_scales(self.d_head, self.scaling, self.rotary_dim).to(self.table)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F), times `scales`."""
+        """Return cosines and sines (..., T, F) of the angles of integer positions (..., T), times `scales`."""
         angles = self.angles(self.table[positions])  # (..., T, F), radians
         cos, sin = angles.cos(), angles.sin()
         return (cos, sin) if self.scales is None else (cos * self.scales, sin * self.scales)
@@ -66,7 +70,7 @@ class RotaryPositionalEmbedding(PositionTable):
 def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the pairs (x₀, x₁), (x₂, x₃), … of the last axis: (..., T, d) with (..., T, d/2) -> (..., T, d).
 
-    Of x in fewer bits than the cosines and sines only the result is rounded.
+    If x has fewer bits than the cosines and sines, only the result is rounded.
     """
     a, b = x[..., 0::2], x[..., 1::2]
     pairs = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)  # (..., T, F, 2)
@@ -74,7 +78,7 @@ def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def rotate_half_split(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the pairs (xᵢ, xᵢ₊₍d/2₎), as GPT-NeoX and Hugging Face's Llama do: same shapes as `rotate_adjacent`."""
+    """Rotate the pairs (xᵢ, xᵢ₊₍d/2₎), as GPT-NeoX and Hugging Face's Llama do; shapes as in `rotate_adjacent`."""
     a, b = x.chunk(2, dim=-1)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1).to(x.dtype)
 

@@ -10,7 +10,7 @@ from model.layers.rope import rotate_adjacent
 
 
 class AttentionHead(nn.Module):
-    """One head: softmax(q kᵀ / √d) v of its own small projections (Vaswani et al. 2017, §3.2.1)."""
+    """A single head: softmax(q kᵀ / √d) v with its own projections (Vaswani et al. 2017, §3.2.1)."""
 
     def __init__(self, d_model: int, d_head: int):
         super().__init__()
@@ -19,7 +19,7 @@ class AttentionHead(nn.Module):
         self.v_proj = Linear(d_model, d_head)
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, d), causal; `rotation` as in `MultiHeadSelfAttention`."""
+        """Attend causally: (B, T, D) -> (B, T, d); `rotation` as in `MultiHeadSelfAttention`."""
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, T, d) each
         if rotation is not None:
             q, k = rotate_adjacent(q, *rotation), rotate_adjacent(k, *rotation)
@@ -27,10 +27,10 @@ class AttentionHead(nn.Module):
 
 
 class SeparateHeadsSelfAttention(nn.Module):
-    """`MultiHeadSelfAttention` as it is drawn in papers: H heads apart, their outputs concatenated and mixed.
+    """`MultiHeadSelfAttention` as papers draw it: H separate heads, their outputs concatenated and mixed.
 
-    The same function with the same number of parameters; slower, because H small products replace a large one. To be
-    read and compared: it has no cache and no taps.
+    The same function with the same number of parameters; slower, because H small products replace a large one. For
+    reading and comparison: it has no cache and no taps.
     """
 
     def __init__(self, d_model: int, num_heads: int):
@@ -39,15 +39,16 @@ class SeparateHeadsSelfAttention(nn.Module):
         self.o_proj = Linear(d_model, d_model)
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
+        """Attend with every head and mix the outputs: (B, T, D) -> (B, T, D)."""
         return self.o_proj(torch.cat([head(x, rotation) for head in self.heads], dim=-1))  # H times (B, T, d)
 
 
 def separate_heads(joined: MultiHeadSelfAttention) -> SeparateHeadsSelfAttention:
-    """The same attention with a copy of its weights, rows h·d to (h+1)·d of each projection going to head h.
+    """Copy attention into separate heads; rows h·d to (h+1)·d of each projection go to head h.
 
     Raises:
-        ValueError: it has biases, norms of queries and keys, shared keys, a window, a cap, another divisor or layout.
+        ValueError: it has biases, norms of queries and keys, shared keys, a window, a cap, another divisor or
+            layout.
     """
     d_model, num_heads = joined.o_proj.weight.shape[0], joined.num_heads
     plain = MultiHeadSelfAttention(d_model, num_heads)
@@ -67,7 +68,7 @@ def separate_heads(joined: MultiHeadSelfAttention) -> SeparateHeadsSelfAttention
 
 
 def join_heads(separate: SeparateHeadsSelfAttention) -> MultiHeadSelfAttention:
-    """The inverse of `separate_heads`."""
+    """Copy separate heads into one `MultiHeadSelfAttention`; inverse of `separate_heads`."""
     joined = MultiHeadSelfAttention(separate.o_proj.weight.shape[0], len(separate.heads))
     joined.to(separate.o_proj.weight.device)
     weights = {"o_proj.weight": separate.o_proj.weight}

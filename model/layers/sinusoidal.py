@@ -7,9 +7,10 @@ from model.layers.position_table import PositionTable
 
 
 class SinusoidalPositionalEmbedding(PositionTable):
-    """Position m -> a vector of sines and cosines of slower and slower waves, to be added to the token's embedding.
+    """Sinusoidal position vectors, to be added to the tokens' embeddings.
 
-    Dimension 2i is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 is cos of the same (Vaswani et al. 2017, §3.5).
+    Dimension 2i at position m is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 is cos of the same angle (Vaswani et al.
+    2017, §3.5).
 
     Args:
         context_length: number of positions.

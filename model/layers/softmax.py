@@ -5,10 +5,11 @@ from torch import Tensor
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
-    """softmax(x)ᵢ = exp(xᵢ - max x) / Σⱼ exp(xⱼ - max x) along `dim`; same shape as `x`.
+    """Softmax along `dim`: exp(xᵢ - max x) / Σⱼ exp(xⱼ - max x); same shape as `x`.
 
-    Subtracting the maximum changes nothing in the quotient and keeps exp from overflowing. Where everything is -∞, as
-    in a row that is masked throughout, the result is 0. Of x in fewer bits than float32 only the result is rounded.
+    Subtracting the maximum changes nothing in the quotient and keeps exp from overflowing. Where everything is -∞,
+    as in a row that is masked throughout, the result is 0. If x has fewer bits than float32, only the result is
+    rounded.
     """
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     limits = torch.finfo(wide.dtype)

@@ -9,7 +9,7 @@ from model.tap import Tap
 
 
 class SwiGLU(nn.Module):
-    """down(SiLU(gate x) ⊙ up x), or W2(SiLU(W1 x) ⊙ W3 x) in Shazeer 2020, eq. 6.
+    """SwiGLU feed-forward: down(SiLU(gate x) ⊙ up x), or W2(SiLU(W1 x) ⊙ W3 x) in Shazeer 2020, eq. 6.
 
     (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
     """

@@ -32,54 +32,57 @@ class TransformerBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_mid, self.resid_post = Tap(), Tap(), Tap()
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
-        """(B, T, D) -> (B, T, D); what else is given is as `MultiHeadSelfAttention` takes it."""
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
+        """Apply the block: (B, T, D) -> (B, T, D); further arguments go to `MultiHeadSelfAttention`."""
         x = self.resid_pre(x)
-        x = self.resid_mid(x + self.attn(self.attn_norm(x), *given, **named))
+        x = self.resid_mid(x + self.attn(self.attn_norm(x), *args, **kwargs))
         return self.resid_post(x + self.ffn(self.ffn_norm(x)))
 
 
 class PostNormBlock(TransformerBlock):
-    """Attention, then feed-forward, each adding to the stream, which is normalised after either.
+    """Attention, then feed-forward, each adding to the stream, which is normalised after each.
 
-    "Post-norm" (Vaswani et al. 2017, §3.1; Xiong et al. 2020, fig. 1a): the next block reads the output of `ffn_norm`.
+    "Post-norm" (Vaswani et al. 2017, §3.1; Xiong et al. 2020, fig. 1a): the next block reads the output of
+    `ffn_norm`.
     """
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
-        x = self.attn_norm(self.resid_mid(x + self.attn(x, *given, **named)))
+        x = self.attn_norm(self.resid_mid(x + self.attn(x, *args, **kwargs)))
         return self.ffn_norm(self.resid_post(x + self.ffn(x)))
 
 
 class OutputNormBlock(TransformerBlock):
-    """Attention, then feed-forward, each reading the stream as it is; what either gives out is normalised and then
-    added (Liu et al. 2022, arXiv:2111.09883; OLMo 2: Walsh et al. 2025, arXiv:2501.00656).
+    """Attention, then feed-forward, each reading the stream itself; the output of each is normalised, then added.
+
+    Liu et al. 2022, arXiv:2111.09883; OLMo 2: Walsh et al. 2025, arXiv:2501.00656.
     """
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
-        x = self.resid_mid(x + self.attn_norm(self.attn(x, *given, **named)))
+        x = self.resid_mid(x + self.attn_norm(self.attn(x, *args, **kwargs)))
         return self.resid_post(x + self.ffn_norm(self.ffn(x)))
 
 
 class SandwichBlock(TransformerBlock):
-    """Attention, then feed-forward, each reading a normalised copy of the stream; what either gives out is normalised,
-    too, and then added ("sandwich": Ding et al. 2021, arXiv:2105.13290; Gemma 2: Riviere et al. 2024).
+    """Attention, then feed-forward, each with a norm of its input and a norm of its output, which is added.
+
+    "Sandwich" (Ding et al. 2021, arXiv:2105.13290; Gemma 2: Riviere et al. 2024).
     """
 
     def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__(config, layer)
         self.attn_out_norm, self.ffn_out_norm = norm(config), norm(config)
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
-        fetched = self.attn(self.attn_norm(x), *given, **named)
+        fetched = self.attn(self.attn_norm(x), *args, **kwargs)
         x = self.resid_mid(x + self.attn_out_norm(fetched))
         return self.resid_post(x + self.ffn_out_norm(self.ffn(self.ffn_norm(x))))
 
 
 class ParallelBlock(nn.Module):
-    """Attention and feed-forward side by side: either reads its own normalised copy of the same stream.
+    """Attention and feed-forward in parallel: each reads its own normalised copy of the same stream.
 
     x + attention(norm x) + feed-forward(norm x) (Wang & Komatsuzaki 2021; GPT-NeoX: Black et al. 2022, §2.1.2).
     """
@@ -92,14 +95,14 @@ class ParallelBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
-        fetched = self.attn(self.attn_norm(x), *given, **named)
+        fetched = self.attn(self.attn_norm(x), *args, **kwargs)
         return self.resid_post(x + fetched + self.ffn(self.ffn_norm(x)))
 
 
 class SharedNormBlock(nn.Module):
-    """Attention and feed-forward side by side: both read the same normalised copy of the stream.
+    """Attention and feed-forward in parallel: both read the same normalised copy of the stream.
 
     x + attention(y) + feed-forward(y), y = norm x (Wang & Komatsuzaki 2021; Phi: Li et al. 2023).
     """
@@ -111,10 +114,10 @@ class SharedNormBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
-    def forward(self, x: Tensor, *given, **named) -> Tensor:
+    def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
         y = self.attn_norm(x)
-        fetched = self.attn(y, *given, **named)
+        fetched = self.attn(y, *args, **kwargs)
         return self.resid_post(x + fetched + self.ffn(y))
 
 
@@ -129,7 +132,7 @@ BLOCKS = {
 
 
 def norm(config: ModelConfig) -> nn.Module:
-    """Of the stream."""
+    """Return a new norm of the residual stream."""
     return NORMS[config.norm](config.d_model, config.norm_eps)
 
 
@@ -146,7 +149,7 @@ def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
         score_divisor=config.score_divisor,
         score_cap=config.score_cap,
         window=config.window(layer),
-        rotates=config.rotates(layer),
+        rotates=config.has_rope(layer),
         rope_layout=config.rope_layout,
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,

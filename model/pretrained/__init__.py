@@ -1,1 +1,1 @@
-"""Models that others trained, from the files that they come in."""
+"""Readers of pretrained models in the files of other projects."""

@@ -1,8 +1,8 @@
-"""The fields that transformers' code reads of a family's `config.json`, and what each is where the file leaves it out.
+"""The fields that transformers reads from each family's `config.json`, with their defaults.
 
-A field that is not listed for a family changes nothing of what transformers computes with it, whatever it says.
-Listed, too, are the older spellings that transformers still reads, and fields that its classes do not declare but its
-models look for. Checked against transformers by `tests/model/pretrained/test_defaults.py`.
+A field that is not listed for a family has no effect on transformers' computation. Older names that transformers
+still reads are listed, too, and fields that its classes do not declare but its models read. Checked against
+transformers by `tests/model/pretrained/test_fields.py`.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ _ROPE |= {"original_max_position_embeddings": None}
 _WINDOWS = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28, "layer_types": None}
 
 # fmt: off
-DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> what it is where it is left out
+DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> default
     "llama": _ROPE | {
         "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": None, "head_dim": None, "max_position_embeddings": 2048,
@@ -120,7 +120,7 @@ ALIASES = {
     "gpt_neo": {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
 }
 
-# Where null says that there is none, or as many as there are others, and not what it is where it is left out.
+# Fields in which null means none, or the same number as of another field, instead of the default.
 NULL_IS_NONE = frozenset([
     "attn_logit_softcapping", "final_logit_softcapping", "num_key_value_heads", "sliding_window",
 ])
@@ -141,7 +141,7 @@ WITHOUT_EFFECT = frozenset([
     "summary_use_proj", "task_specific_params", "tf_legacy_loss", "tie_encoder_decoder", "tie_last_hidden_states",
     "tokenizer_class", "torch_dtype", "torchscript", "transformers.js_config", "transformers_version", "unk_token_id",
     "use_bfloat16", "use_cache", "use_return_dict",
-    # How texts are written with it, which older files have here.
+    # Generation settings, which older files have here.
     "assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind", "bad_words_ids", "constraints",
     "cache_config", "compile_config", "disable_compile", "diversity_penalty", "do_sample", "dola_layers",
     "early_stopping", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",

@@ -1,6 +1,6 @@
 """Gemma 2 (Riviere et al. 2024).
 
-Its gains are stored less 1: ours are 1 + w, made in float32, as in fewer bits 1 + w would lose most of w.
+Its norms are stored as w = gain − 1: the gain 1 + w is computed in float32, since fewer bits would lose most of w.
 """
 
 import math
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.rotation import rotation
-from model.pretrained.settings import GATES, Settings
+from model.pretrained.config_reader import GATES, HFConfigReader
+from model.pretrained.rope_config import parse_rope
 
 NAMES = llama.NAMES | {
     "model.layers.*.post_attention_layernorm": "blocks.*.attn_out_norm",
@@ -20,19 +20,19 @@ NAMES = llama.NAMES | {
 }
 
 
-def config_of(
-    settings: Settings, windows: tuple[int | None, ...] | None = None, parameters: dict[str, Any] | None = None
+def parse_config(
+    settings: HFConfigReader, windows: tuple[int | None, ...] | None = None, parameters: dict[str, Any] | None = None
 ) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood.
+    """Parse a `config.json` of the family; ModelError if a value is not supported.
 
     Args:
-        windows: of a model built alike; None for this family's own.
-        parameters: of its rotation; likewise.
+        windows: in place of this family's own, for families built alike.
+        parameters: of the rotation, in place of this family's own.
     """
     for name in ("attention_bias", "use_bidirectional_attention"):
-        settings.only(name, False)
-    theta, scaling, rotary_dim = rotation(settings, parameters)
-    head_dim, divided_by = settings.size("head_dim"), settings.number("query_pre_attn_scalar")
+        settings.get_supported(name, False)
+    theta, scaling, rotary_dim = parse_rope(settings, parameters)
+    head_dim, pre_attn_scalar = settings.size("head_dim"), settings.number("query_pre_attn_scalar")
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -44,8 +44,8 @@ def config_of(
         head_dim=head_dim,
         norm_placement="sandwich",
         norm_eps=settings.number("rms_norm_eps"),
-        windows=windows or windows_of(settings),
-        score_divisor=None if divided_by == head_dim else math.sqrt(divided_by),
+        windows=windows or parse_windows(settings),
+        score_divisor=None if pre_attn_scalar == head_dim else math.sqrt(pre_attn_scalar),
         score_cap=settings.number("attn_logit_softcapping") if settings.reads("attn_logit_softcapping") else None,
         logit_cap=settings.number("final_logit_softcapping"),
         rope_theta=theta,
@@ -58,12 +58,12 @@ def config_of(
     )
 
 
-def windows_of(settings: Settings, period: int = 2) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer: all of them in every second or so, where no list of layers says."""
+def parse_windows(settings: HFConfigReader, period: int = 2) -> tuple[int | None, ...]:
+    """Return the window of each layer: None, all tokens, in every `period`-th, unless the file lists layer types."""
     layers, window = settings.num_layers("num_hidden_layers"), settings.size("sliding_window")
     return llama.read_layer_windows(settings, window, [(layer + 1) % period != 0 for layer in range(layers)])
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours."""
-    return {name: 1 + weight.float()} if "norm" in name else llama.moved(name, weight, config)
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: the gains of norms are stored less 1, all else is as in Llama."""
+    return {name: 1 + weight.float()} if "norm" in name else llama.convert_weight(name, weight, config)

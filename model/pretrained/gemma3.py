@@ -1,34 +1,41 @@
-"""Gemma 3 (Kamath et al. 2025) where it reads text alone: as Gemma 2, with other angles where a query sees a window and
-norms of queries and keys in the place of a cap."""
+"""Gemma 3 (Kamath et al. 2025), text only.
+
+Gemma 2 with other rotary angles in layers with windows, and norms of queries and keys in place of a score cap.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 from model.config import ModelConfig
 from model.pretrained import gemma2
-from model.pretrained.settings import Settings
+from model.pretrained.config_reader import HFConfigReader
 
 NAMES = gemma2.NAMES
-moved = gemma2.moved
+convert_weight = gemma2.convert_weight
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    far, near = parameters(settings)
-    config = gemma2.config_of(settings, gemma2.windows_of(settings, settings.size("sliding_window_pattern")), far)
-    local = settings.read_object("rope_parameters.sliding_attention", near)
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
+    full_attention, sliding_attention = rope_parameters(settings)
+    config = gemma2.parse_config(
+        settings, gemma2.parse_windows(settings, settings.size("sliding_window_pattern")), full_attention
+    )
+    local = settings.read_object("rope_parameters.sliding_attention", sliding_attention)
     for name in ("rope_type", "type"):
-        local.only(name, "default")
+        local.get_supported(name, "default")
     local_theta = local.number("rope_theta") or settings.number("rope_local_base_freq")
     return replace(config, qk_norm=True, local_rope_theta=float(local_theta))
 
 
-def parameters(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of the rotation of layers without windows, and of those with; older files have those of the first alone, in an
-    object of which transformers does not read the older name of the kind."""
-    said = settings.read_object(
+def rope_parameters(settings: HFConfigReader) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the rotation's parameters in layers without windows, and in those with.
+
+    Older files have only the first, in an object `rope_scaling`, whose older name of the kind transformers does
+    not read.
+    """
+    parameters = settings.read_object(
         "rope_parameters", settings.get("rope_parameters", {"full_attention": {"rope_type": "default"}})
     )
-    slowed = settings.read_object("rope_scaling", settings.get("rope_scaling", {})).fields()
-    far, near = said.get("full_attention", {}), said.get("sliding_attention", {})
-    return settings.read_object("rope_parameters.full_attention", far).fields() | slowed, near
+    scaling = settings.read_object("rope_scaling", settings.get("rope_scaling", {})).fields()
+    full_attention, sliding_attention = parameters.get("full_attention", {}), parameters.get("sliding_attention", {})
+    return settings.read_object("rope_parameters.full_attention", full_attention).fields() | scaling, sliding_attention

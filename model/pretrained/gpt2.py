@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
 
 NAMES = {
     "wte": "token_embedding",
@@ -20,10 +20,10 @@ NAMES = {
 PREFIX = "transformer."  # before all names but lm_head, in some files
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("n_embd")
-    settings.only("scale_attn_by_inverse_layer_idx", False)
+    settings.get_supported("scale_attn_by_inverse_layer_idx", False)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("n_positions"),
@@ -41,11 +41,12 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours: matrices lie the other way round, and queries, keys and values are in
-    one."""
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: matrices are transposed, and queries, keys and values are split."""
     if name.startswith("blocks.") and weight.ndim == 2:
         weight = weight.T.contiguous()
     if ".attn.qkv." not in name:
         return {name: weight}
-    return {name.replace("qkv", f"{part}_proj"): each for part, each in zip("qkv", weight.chunk(3), strict=True)}
+    return {
+        name.replace("qkv", f"{kind}_proj"): projection for kind, projection in zip("qkv", weight.chunk(3), strict=True)
+    }

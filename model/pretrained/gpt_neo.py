@@ -3,9 +3,9 @@
 from typing import Any
 
 from model.config import ModelConfig
-from model.config_checks import MOST_LAYERS
+from model.config_checks import MAX_LAYERS
 from model.errors import ModelError
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
 
 NAMES = {
     "wte": "token_embedding",
@@ -24,8 +24,8 @@ NAMES = {
 PREFIX = "transformer."
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("hidden_size")
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
@@ -37,7 +37,7 @@ def config_of(settings: Settings) -> ModelConfig:
         norm="layernorm",
         norm_eps=settings.number("layer_norm_epsilon"),
         score_divisor=1.0,
-        windows=windows_of(settings),
+        windows=parse_windows(settings),
         position="learned",
         ffn=settings.activation("activation_function", ACTIVATIONS),
         bias=True,
@@ -46,32 +46,31 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def windows_of(settings: Settings) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer, from the list of layers, or in older files of how often which kinds
-    take turns."""
+def parse_windows(settings: HFConfigReader) -> tuple[int | None, ...]:
+    """Return the window of each layer, from the list of layers or, in older files, from the repeated pattern."""
     layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.size("window_size")}
     name = "attention_types" if settings.get("attention_layers") is None else "attention_layers"
-    listed = settings.names("attention_layers")
-    if listed is None:
-        listed = expand_attention_types(settings.get("attention_types", [[["global", "local"], 12]]))
-    if listed is None or set(listed) - set(kinds) or len(listed) != layers:
+    layer_kinds = settings.names("attention_layers")
+    if layer_kinds is None:
+        layer_kinds = expand_attention_types(settings.get("attention_types", [[["global", "local"], 12]]))
+    if layer_kinds is None or set(layer_kinds) - set(kinds) or len(layer_kinds) != layers:
         raise ModelError(
             "{name} {got!r} is not understood, only {known}",
             name=name,
             got=settings.get(name),
             known=(["global", "local"] * layers)[:layers],
         )
-    return tuple(kinds[kind] for kind in listed)
+    return tuple(kinds[kind] for kind in layer_kinds)
 
 
-def expand_attention_types(turns: Any) -> list[str] | None:
-    """The kinds of layers, of how often which take turns; None where it is no list of [[kind, …], times]."""
-    listed: list[str] = []
+def expand_attention_types(attention_types: Any) -> list[str] | None:
+    """Expand [[[kind, …], times], …] into one kind per layer; None if it is not such a list."""
+    layer_kinds: list[str] = []
     try:
-        for kinds, times in turns:
-            if not all(isinstance(kind, str) for kind in kinds) or len(listed) + len(kinds) * times > MOST_LAYERS:
+        for kinds, times in attention_types:
+            if not all(isinstance(kind, str) for kind in kinds) or len(layer_kinds) + len(kinds) * times > MAX_LAYERS:
                 return None
-            listed += list(kinds) * times
+            layer_kinds += list(kinds) * times
     except (TypeError, ValueError):
         return None
-    return listed
+    return layer_kinds

@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.rotation import rotation, turning_first
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.rope_config import parse_rope, reorder_rotary_rows
 
 NAMES = {
     "embed_in": "token_embedding",
@@ -21,10 +21,10 @@ NAMES = {
 PREFIX = "gpt_neox."
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.only("attention_bias", True)
-    theta, scaling, rotary_dim = rotation(settings)
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
+    settings.get_supported("attention_bias", True)
+    theta, scaling, rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -45,11 +45,11 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours: queries, keys and values are in one, head by head."""
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: queries, keys and values are interleaved head by head in one matrix."""
     if ".attn.qkv." not in name:
         return {name: weight}
     heads = weight.unflatten(0, (config.num_heads, 3, config.d_head))  # (H, 3, d, …)
-    parts = dict(zip("qkv", (part.flatten(0, 1) for part in heads.unbind(1)), strict=True))
-    parts |= {part: turning_first(parts[part], config) for part in "qk"}
-    return {name.replace("qkv", f"{part}_proj"): each for part, each in parts.items()}
+    projections = dict(zip("qkv", (kind.flatten(0, 1) for kind in heads.unbind(1)), strict=True))
+    projections |= {kind: reorder_rotary_rows(projections[kind], config) for kind in "qk"}
+    return {name.replace("qkv", f"{kind}_proj"): projection for kind, projection in projections.items()}

@@ -9,10 +9,16 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from model.checkpoint_reader import (
+    check_weight_stream,
+    convert_tensor,
+    missing_weight_error,
+    read_json,
+    shapes_of_one_block,
+)
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.notes import Note
-from model.placement import Placement, model_of
 from model.pretrained import (
     gemma2,
     gemma3,
@@ -28,13 +34,13 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
-from model.pretrained.rotation import limit_context
-from model.pretrained.settings import Settings
+from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.rope_config import limit_context
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import read_tokenizer
-from model.pretrained.weight_files import StoredWeight, check_kind, find_weights, list_weights
-from model.reading import checked, converted, missing_weight_error, read_json, shapes_of_one_block
+from model.pretrained.weight_files import StoredWeight, check_weight_kinds, find_weights, list_weights
 from model.transformer_lm import TransformerLM
+from model.weight_placement import Placement, build_model
 
 FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
     "llama": llama,
@@ -57,7 +63,7 @@ FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights 
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # that are computed with, by safetensors
 PREFIX = "model."  # before all names but lm_head, where a family names no other; files may leave it out
 WRAPPERS = re.compile(r"^(?:module\.|_orig_mod\.)+")  # of DistributedDataParallel and torch.compile
-# What files hold beside the weights, and follows from the config: angles, causal masks, positions.
+# Tensors in files that follow from the config: angles, causal masks, positions.
 COMPUTED = re.compile(
     r"(^|\.)(inv_freq|rotary_emb\.\w+|cos_cached|sin_cached|freqs_cis|position_ids|masked_bias|causal_mask)$"
     r"|\.(attn|attention|self_attn)\.bias$"
@@ -70,44 +76,46 @@ def load_hugging_face(
     placement: Placement | None = None,
     weights_file: Path | None = None,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
-    """The model and tokenizer of a folder that transformers saved.
+    """Load the model and tokenizer of a folder that transformers saved.
 
     Args:
-        dtype: of the weights; None leaves them as they are stored, or in float32 where they are of several types or of
-            one that is not computed with here. Gains of RMSNorms may be of a finer type than the rest.
-        placement: where they are kept; None: in the memory of the CPU.
-        weights_file: of the weights, where it is another than those that are found (see `find_weights`).
+        dtype: of the weights; None: as they are stored, or float32 if they are of several types or of one that is
+            not computed with here. Gains of RMSNorms may be of a finer type than the rest.
+        placement: of the weights; None: in the memory of the CPU.
+        weights_file: of the weights, in place of those that `find_weights` returns.
 
     Raises:
-        ModelError: a file is missing or damaged, or says what is not understood.
+        ModelError: a file is missing or damaged, or has a value that is not supported.
     """
     fields = infer_model_type(read_json(folder / "config.json"))
-    family = family_of(fields)
-    settings = Settings(fields)
-    settings.check()
-    config = limit_context(family.config_of(settings))
+    family = find_family(fields)
+    settings = HFConfigReader(fields)
+    settings.check_supported()
+    config = limit_context(family.parse_config(settings))
     weights = list(list_weights([weights_file] if weights_file else find_weights(folder)))
-    check_kind(weights)
+    check_weight_kinds(weights)
     by_name, notes = name_weights(weights, family, config)
     if config.tie_embeddings and not tie_unembedding(by_name):
-        settings = Settings(fields | {"tie_word_embeddings": False})
-        config = limit_context(family.config_of(settings))
+        settings = HFConfigReader(fields | {"tie_word_embeddings": False})
+        config = limit_context(family.parse_config(settings))
         notes.append(
             Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
         )
     if (folder / "adapter_config.json").exists():
         notes.append(Note("an adapter lies beside the weights (adapter_config.json), which is not applied"))
-    check_parts(by_name, config, weights)
+    check_completeness(by_name, config, weights)
     dtype = dtype or stored_dtype(by_name, config)
-    found = checked(config, read_weights(by_name, family, settings, config))
+    checked_weights = check_weight_stream(config, read_weights(by_name, family, settings, config))
 
-    def of_type(name: str, weight: Tensor) -> torch.dtype:
+    def target_dtype(name: str, weight: Tensor) -> torch.dtype:
         is_finer = is_gain(name, config) and weight.dtype.itemsize > dtype.itemsize
         return torch.promote_types(dtype, weight.dtype) if is_finer else dtype
 
-    converted_weights = ((name, converted(name, weight, of_type(name, weight))) for name, weight in found)
-    lm = model_of(config, converted_weights, dtype, placement)
-    tokenizer = read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
+    converted_weights = (
+        (name, convert_tensor(name, weight, target_dtype(name, weight))) for name, weight in checked_weights
+    )
+    lm = build_model(config, converted_weights, dtype, placement)
+    tokenizer = read_tokenizer(folder, config.vocab_size, eos_ids(folder, fields))
     lm.notes += (*settings.notes(), *notes, *tokenizer.notes)
     return lm, tokenizer
 
@@ -115,30 +123,31 @@ def load_hugging_face(
 def name_weights(
     weights: Iterable[StoredWeight], family: ModuleType, config: ModelConfig
 ) -> tuple[dict[str, StoredWeight], list[Note]]:
-    """Return the weights by our names, each as the file has it, and notes on those that are not used: they belong to
-    layers beyond the config's, or to no part of a language model.
+    """Return the weights of the files by our names, and notes on unused ones.
+
+    Unused are weights of layers beyond the config's, or of no part of a language model.
 
     Raises:
-        ModelError: one belongs to a part of the model that the family has not, or is there twice with other values.
+        ModelError: one belongs to a part of the model that the family lacks, or occurs twice with different
+            values.
     """
     by_name: dict[str, StoredWeight] = {}
-    beyond, others = set(), []
+    beyond, unused = set(), []
     for weight in weights:
         if COMPUTED.search(weight.name):
             continue
-        name = our_name(weight.name, family)
+        name = to_our_name(weight.name, family)
         layer = re.search(r"\.(\d+)\.", name or f".{weight.name}")
-        if layer and int(layer[1]) >= config.num_layers and (name or is_of_model(weight.name, family)):
+        if layer and int(layer[1]) >= config.num_layers and (name or belongs_to_model(weight.name, family)):
             beyond.add(int(layer[1]))
-        elif name is None and is_of_model(weight.name, family):
+        elif name is None and belongs_to_model(weight.name, family):
             raise ModelError(
-                "its weights hold {name}, which models of its type have no place for: it takes the code that it was "
-                "made for",
+                "its weights hold {name}, which models of its type do not have: it needs the code that it was made for",
                 name=weight.name,
             )
         elif name is None:
-            others.append(weight.name)
-        elif name in by_name and not is_same(by_name[name], weight):
+            unused.append(weight.name)
+        elif name in by_name and not has_equal_values(by_name[name], weight):
             raise ModelError(
                 "its weights hold {name} twice with different values, as {first} in {file} and as {second} in {other}",
                 name=name,
@@ -154,44 +163,48 @@ def name_weights(
         notes.append(
             Note("the layers from {first} on in the file are not used: config.json has fewer", first=min(beyond))
         )
-    if others:
-        some = ", ".join(others[:3]) + ", …" * (len(others) > 3)
-        notes.append(Note("not used of the file, as no part of a language model: {names}", names=some))
+    if unused:
+        examples = ", ".join(unused[:3]) + ", …" * (len(unused) > 3)
+        notes.append(Note("not used of the file, as no part of a language model: {names}", names=examples))
     return by_name, notes
 
 
 def tie_unembedding(by_name: dict[str, StoredWeight]) -> bool:
-    """Leave one table of two that are the same, as the embedding; return whether there is only one. transformers, too,
-    leaves two apart where they differ, whatever the config says."""
+    """Merge equal embedding and unembedding into the embedding; return whether only one table is left.
+
+    As in transformers, different tables stay separate, whatever the config says.
+    """
     if "lm_head.weight" not in by_name:
         return True
     if "token_embedding.weight" not in by_name:
         by_name["token_embedding.weight"] = by_name.pop("lm_head.weight")
-    elif is_same(by_name["token_embedding.weight"], by_name["lm_head.weight"]):
+    elif has_equal_values(by_name["token_embedding.weight"], by_name["lm_head.weight"]):
         del by_name["lm_head.weight"]
     return "lm_head.weight" not in by_name
 
 
-def is_same(one: StoredWeight, other: StoredWeight) -> bool:
-    """Return whether two weights have the same values."""
-    first, second = one.read(), other.read()
+def has_equal_values(weight: StoredWeight, other: StoredWeight) -> bool:
+    """Return True if two weights have the same values."""
+    first, second = weight.read(), other.read()
     return first.shape == second.shape and torch.equal(first, second.to(first.dtype))
 
 
-def check_parts(by_name: Mapping[str, StoredWeight], config: ModelConfig, weights: Sequence[StoredWeight]) -> None:
-    """Raise ModelError where a whole part of the model is missing: the embedding, a layer, or the unembedding.
+def check_completeness(
+    by_name: Mapping[str, StoredWeight], config: ModelConfig, weights: Sequence[StoredWeight]
+) -> None:
+    """Raise ModelError if a whole part of the model is missing: the embedding, a layer, or the unembedding.
 
     Args:
-        weights: all there are in the files.
+        weights: all weights in the files.
     """
     if "token_embedding.weight" not in by_name:
         raise ModelError(
-            "its weights lack {name}: they are named otherwise than its config’s type has them ({names})",
+            "its weights lack {name}: their names are not those of its config’s model type ({names})",
             name="token_embedding.weight",
             names=", ".join(weight.name for weight in weights[:3]) or "none",
         )
     layers = {name.split(".")[1] for name in by_name}
-    for layer in range(config.num_layers):  # before there is a model of as many as the config claims
+    for layer in range(config.num_layers):  # checked before a model of as many layers as the config claims is built
         if str(layer) not in layers:
             raise missing_weight_error(f"blocks.{layer}.attn.q_proj.weight")
     if not config.tie_embeddings and "lm_head.weight" not in by_name:
@@ -203,31 +216,31 @@ def check_parts(by_name: Mapping[str, StoredWeight], config: ModelConfig, weight
 
 
 def stored_dtype(by_name: Mapping[str, StoredWeight], config: ModelConfig) -> torch.dtype:
-    """Of all weights but gains of RMSNorms; float32 where there are several, or one of another size."""
+    """Return the type of all weights but gains of RMSNorms; float32 if there are several or it is not supported."""
     kinds = {weight.dtype for name, weight in by_name.items() if not is_gain(name, config)}
     return DTYPES.get(*kinds, torch.float32) if len(kinds) == 1 else torch.float32
 
 
 def is_gain(name: str, config: ModelConfig) -> bool:
-    """Whether a weight is the gain of an RMSNorm, which multiplies numbers of its own type (see `RMSNorm`)."""
+    """Return True if a weight is the gain of an RMSNorm, which may be of a finer type (see `RMSNorm`)."""
     return config.norm == "rmsnorm" and name.endswith("norm.weight")
 
 
-def is_of_transformers(folder: Path) -> bool:
-    """Whether a folder's `config.json` is one of transformers': they name their type, or of what class they are."""
+def is_hugging_face_folder(folder: Path) -> bool:
+    """Return True if a folder's `config.json` is of transformers: it has `model_type` or `architectures`."""
     with suppress(ModelError):
         return not {"model_type", "architectures"}.isdisjoint(read_json(folder / "config.json"))
     return False
 
 
 def infer_model_type(fields: dict) -> dict:
-    """The fields of a config with the type that it leaves out, as those of 2019 do."""
+    """Return the fields of a config with `model_type` added for GPT-2 files of 2019, which lack it."""
     if fields.get("model_type") is None and fields.get("architectures") == ["GPT2LMHeadModel"]:
         return fields | {"model_type": "gpt2"}
     return fields
 
 
-def family_of(fields: dict) -> ModuleType:
+def find_family(fields: dict) -> ModuleType:
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ModelError(
@@ -237,55 +250,60 @@ def family_of(fields: dict) -> ModuleType:
 
 
 def read_weights(
-    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: Settings, config: ModelConfig
+    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: HFConfigReader, config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights as ours are, each read when it is asked for, into memory that is the file's; but no biases of 0
-    that the config has no place for."""
-    move = getattr(family, "moved", lambda name, weight, config: {name: weight})
-    held = getattr(family, "held", lambda name, settings, config: 1.0)
+    """Yield all weights in our layout, each read on demand; its memory may be the file's.
+
+    Biases of 0 that the config has no place for are left out.
+    """
+    convert = getattr(family, "convert_weight", lambda name, weight, config: {name: weight})
+    multiplier = getattr(family, "weight_multiplier", lambda name, settings, config: 1.0)
     shapes = shapes_of_one_block(config)
     for name, stored in by_name.items():
-        for ours, weight in move(name, stored.read(), config).items():
-            is_placed = re.sub(r"^blocks\.\d+\.", "blocks.0.", ours) in shapes
-            if is_placed or not ours.endswith(".bias") or weight.any():
-                yield ours, multiplied(weight, held(ours, settings, config))
-    yield from getattr(family, "given", lambda config: {})(config).items()
+        for our_name, weight in convert(name, stored.read(), config).items():
+            has_place = re.sub(r"^blocks\.\d+\.", "blocks.0.", our_name) in shapes
+            if has_place or not our_name.endswith(".bias") or weight.any():
+                yield our_name, multiply_weight(weight, multiplier(our_name, settings, config))
+    yield from getattr(family, "default_weights", lambda config: {})(config).items()
 
 
-def our_name(theirs: str, family: ModuleType) -> str | None:
-    """Return our name of a weight, whose own may have the family's prefix or not; None of one that the family does not
-    know."""
-    module, _dot, kind = theirs.rpartition(".")
+def to_our_name(hf_name: str, family: ModuleType) -> str | None:
+    """Return our name of a weight, with or without the family's prefix; None if the family has no such weight."""
+    module, _dot, kind = hf_name.rpartition(".")
     number = re.search(r"\.(\d+)\.", module)
-    known = (family.NAMES.get(re.sub(r"\.\d+\.", ".*.", name, count=1)) for name in spellings(module, family))
-    ours = next(filter(None, known), None)
-    if ours is None or kind not in ("weight", "bias"):
+    candidates = (
+        family.NAMES.get(re.sub(r"\.\d+\.", ".*.", name, count=1)) for name in candidate_names(module, family)
+    )
+    our_name = next(filter(None, candidates), None)
+    if our_name is None or kind not in ("weight", "bias"):
         return None
-    return f"{ours.replace('*', number[1]) if number else ours}.{kind}"
+    return f"{our_name.replace('*', number[1]) if number else our_name}.{kind}"
 
 
-def spellings(name: str, family: ModuleType) -> tuple[str, ...]:
-    """Return a name without what wraps the model, as it is, with the family's prefix, and without that."""
-    bare, prefix = WRAPPERS.sub("", name), getattr(family, "PREFIX", PREFIX)
-    return bare, prefix + bare, bare.removeprefix(prefix)
+def candidate_names(name: str, family: ModuleType) -> tuple[str, ...]:
+    """Return possible names of a weight in the family: unwrapped, with the family's prefix, and without it."""
+    unwrapped, prefix = WRAPPERS.sub("", name), getattr(family, "PREFIX", PREFIX)
+    return unwrapped, prefix + unwrapped, unwrapped.removeprefix(prefix)
 
 
-def is_of_model(theirs: str, family: ModuleType) -> bool:
-    """Return whether a weight, known or not, belongs to a block or another part that the family has, so that it would
-    change what is computed."""
+def belongs_to_model(hf_name: str, family: ModuleType) -> bool:
+    """Return True if a weight is in a block or another part of the family, whether its name is known or not.
+
+    Such a weight would change the computation.
+    """
     stacks = {name.partition("*")[0] for name in family.NAMES if "*" in name}
     parts = {f"{name}." for name in family.NAMES if "*" not in name}
-    return any(name.startswith((*stacks, *parts)) for name in spellings(theirs, family))
+    return any(name.startswith((*stacks, *parts)) for name in candidate_names(hf_name, family))
 
 
-def multiplied(weight: Tensor, factor: float) -> Tensor:
-    """The weight times a number, in float32: in the fewer bits that it may be stored in, it would be rounded twice."""
+def multiply_weight(weight: Tensor, factor: float) -> Tensor:
+    """Return the weight times a number, in float32, since fewer bits would round twice."""
     return weight if factor == 1 else weight.float() * factor
 
 
-def ends_of(folder: Path, fields: dict) -> list[int]:
-    """The ids after which a text is over."""
+def eos_ids(folder: Path, fields: dict) -> list[int]:
+    """Return the ids that end a text."""
     path = folder / "generation_config.json"
-    found = (read_json(path) if path.exists() else {}).get("eos_token_id", fields.get("eos_token_id"))
-    ends = found if isinstance(found, list) else [found]
-    return [end for end in ends if isinstance(end, int) and not isinstance(end, bool)]
+    value = (read_json(path) if path.exists() else {}).get("eos_token_id", fields.get("eos_token_id"))
+    ids = value if isinstance(value, list) else [value]
+    return [token_id for token_id in ids if isinstance(token_id, int) and not isinstance(token_id, bool)]

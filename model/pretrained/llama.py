@@ -1,11 +1,11 @@
-"""Llama (Touvron et al. 2023, Dubey et al. 2024) and those built alike: TinyLlama, SmolLM2, Mistral, Qwen2, Qwen3."""
+"""Llama (Touvron et al. 2023, Dubey et al. 2024) and models built alike: TinyLlama, SmolLM2, Mistral, Qwen2, Qwen3."""
 
 from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained.rotation import rotation, turning_first
-from model.pretrained.settings import GATES, Settings
+from model.pretrained.config_reader import GATES, HFConfigReader
+from model.pretrained.rope_config import parse_rope, reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -23,12 +23,12 @@ NAMES = {
     "model.norm": "final_norm",
     "lm_head": "lm_head",
 }
-TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")  # what lists the dimensions of queries and keys
-OLDER_KINDS = {"attention": "full_attention"}  # of layers, as some files call them
+ROTARY_WEIGHTS = ("q_proj", "k_proj", "q_norm", "k_norm")  # whose rows are dimensions of queries or keys
+OLDER_LAYER_TYPES = {"attention": "full_attention"}  # of layers, as some files call them
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
     kind = settings["model_type"]
     has_biases = settings.flag("attention_bias")
     if settings.flag("mlp_bias") != has_biases:  # our blocks' maps have them all or none, but for Qwen2's
@@ -37,7 +37,7 @@ def config_of(settings: Settings) -> ModelConfig:
             attention=has_biases,
             mlp=not has_biases,
         )
-    theta, scaling, rotary_dim = rotation(settings)
+    theta, scaling, rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -48,7 +48,7 @@ def config_of(settings: Settings) -> ModelConfig:
         num_kv_heads=settings.size("num_key_value_heads"),
         head_dim=settings.size("head_dim"),
         norm_eps=settings.number("rms_norm_eps"),
-        windows=windows_of(settings),
+        windows=parse_windows(settings),
         qk_norm=kind == "qwen3",
         rope_theta=theta,
         rope_layout="half_split",
@@ -61,34 +61,38 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def windows_of(settings: Settings) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer: in some families all layers have a window if there is one, in
-    others those from some layer on, where no list of layers says."""
+def parse_windows(settings: HFConfigReader) -> tuple[int | None, ...]:
+    """Return the window of each layer, None for all tokens.
+
+    Some families have a window in all layers, others from some layer on, unless the file lists layer types.
+    """
     layers, window = settings.num_layers("num_hidden_layers"), settings.size("sliding_window")
     if not settings.reads("max_window_layers"):
         return (window,) * layers
     window = window if settings.flag("use_sliding_window") else None
     first = settings.get("max_window_layers")
     if not isinstance(first, int | float):
-        settings.only("max_window_layers", layers)
+        settings.get_supported("max_window_layers", layers)
     return read_layer_windows(settings, window, [layer >= first and window is not None for layer in range(layers)])
 
 
-def read_layer_windows(settings: Settings, window: int | None, unsaid: list[bool]) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer, by the list of layers in the file.
+def read_layer_windows(settings: HFConfigReader, window: int | None, default: list[bool]) -> tuple[int | None, ...]:
+    """Return the window of each layer, None for all tokens, by the file's list of layer types.
 
     Args:
-        unsaid: which layers have the window, where there is no list.
+        default: per layer, whether it has the window, if there is no list.
     """
-    usual = ["sliding_attention" if has_window else "full_attention" for has_window in unsaid]
-    listed = [OLDER_KINDS.get(kind, kind) for kind in settings.names("layer_types") or usual]
+    default_types = ["sliding_attention" if has_window else "full_attention" for has_window in default]
+    layer_types = [OLDER_LAYER_TYPES.get(kind, kind) for kind in settings.names("layer_types") or default_types]
     kinds = {"full_attention": None, "sliding_attention": window}
-    if set(listed) - set(kinds) or len(listed) != len(usual):
-        raise ModelError("{name} {got!r} is not understood, only {known}", name="layer_types", got=listed, known=usual)
-    return tuple(kinds[kind] for kind in listed)
+    if set(layer_types) - set(kinds) or len(layer_types) != len(default_types):
+        raise ModelError(
+            "{name} {got!r} is not understood, only {known}", name="layer_types", got=layer_types, known=default_types
+        )
+    return tuple(kinds[kind] for kind in layer_types)
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours."""
-    turned = name.startswith("blocks.") and ".attn." in name and name.split(".")[-2] in TURNED
-    return {name: turning_first(weight, config) if turned else weight}
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: rows of rotated dimensions are reordered."""
+    is_rotary = name.startswith("blocks.") and ".attn." in name and name.split(".")[-2] in ROTARY_WEIGHTS
+    return {name: reorder_rotary_rows(weight, config) if is_rotary else weight}

@@ -1,5 +1,7 @@
-"""Models of llama2.c (https://github.com/karpathy/llama2.c): Llama's architecture in one binary file, as its `run.c`
-reads it, and the tokenizer in another."""
+"""Models of llama2.c (https://github.com/karpathy/llama2.c): Llama's architecture in one binary file.
+
+The format is that of its `run.c`; the tokenizer is in another file.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -10,12 +12,12 @@ import torch
 from tokenizers import AddedToken, decoders, models, normalizers, processors
 from torch import Tensor
 
+from model.checkpoint_reader import require_readable, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.placement import Placement, model_of
 from model.pretrained.tokenizer import SPACE, PretrainedTokenizer
-from model.reading import readable, weight_shapes
 from model.transformer_lm import TransformerLM
+from model.weight_placement import Placement, build_model
 
 HEADER = struct.Struct("<7i")  # D, F, L, H, G, V (negative where the unembedding is a table of its own), C
 LATER_FORMATS = 0x616B3432  # "ak42", with which files of these begin
@@ -44,32 +46,37 @@ NAMES = (
 def load_llama2c(
     path: Path, dtype: torch.dtype = torch.float32, placement: Placement | None = None
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
-    """The model of a `.bin` file and the tokenizer of the only `tok*.bin` beside it.
+    """Load the model of a `.bin` file and the tokenizer of the only `tok*.bin` beside it.
 
     Raises:
         ModelError: a file is missing, cut off, or in another format.
     """
-    beside = [other for other in sorted(path.parent.glob("tok*.bin")) if other != path]
-    if len(beside) != 1:
+    tokenizer_files = [other for other in sorted(path.parent.glob("tok*.bin")) if other != path]
+    if len(tokenizer_files) != 1:
         raise ModelError(
-            "one tokenizer, tok*.bin, is to lie beside {file}, found {count}", file=path.name, count=len(beside)
+            "one tokenizer, tok*.bin, is to lie beside {file}, found {count}",
+            file=path.name,
+            count=len(tokenizer_files),
         )
-    size = readable(path).stat().st_size
+    size = require_readable(path).stat().st_size
     with path.open("rb") as file:
-        config = config_of(file.read(HEADER.size), path.name)
-    places = dict(places_of(config))
-    wanted = HEADER.size + 4 * sum(torch.Size(shape).numel() for shape in places.values())
-    if size != wanted:
+        config = parse_config(file.read(HEADER.size), path.name)
+    layout = dict(tensor_layout(config))
+    expected_size = HEADER.size + 4 * sum(torch.Size(shape).numel() for shape in layout.values())
+    if size != expected_size:
         raise ModelError(
-            "{file} should have {wanted:,} bytes by its header, got {got:,}", file=path.name, wanted=wanted, got=size
+            "{file} should have {wanted:,} bytes by its header, got {got:,}",
+            file=path.name,
+            wanted=expected_size,
+            got=size,
         )
-    tokenizer = read_tokenizer(readable(beside[0]), config.vocab_size)
-    weights = ((name, weight.to(dtype)) for name, weight in weights_of(path, places).items())
-    return model_of(config, weights, dtype, placement), tokenizer
+    tokenizer = read_tokenizer(require_readable(tokenizer_files[0]), config.vocab_size)
+    weights = ((name, weight.to(dtype)) for name, weight in read_weights(path, layout).items())
+    return build_model(config, weights, dtype, placement), tokenizer
 
 
-def config_of(header: bytes, name: str) -> ModelConfig:
-    """What a file's first seven numbers stand for."""
+def parse_config(header: bytes, name: str) -> ModelConfig:
+    """Parse a file's header of seven numbers."""
     if len(header) < HEADER.size:
         raise ModelError("{file} is no model of llama2.c: it has {size} bytes", file=name, size=len(header))
     d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size, context_length = HEADER.unpack(header)
@@ -87,48 +94,51 @@ def config_of(header: bytes, name: str) -> ModelConfig:
     )
 
 
-def places_of(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Name and shape of all that a file holds, in its order."""
+def tensor_layout(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield name and shape of each tensor in a file, in its order."""
     shapes = dict(weight_shapes(config))
     for name in NAMES:
         if not name:
             yield name, (2, config.context_length, config.d_head // 2)
         elif "*" in name:
-            yield from ((each, shapes[each]) for each in (name.replace("*", str(i)) for i in range(config.num_layers)))
+            yield from (
+                (weight_name, shapes[weight_name])
+                for weight_name in (name.replace("*", str(i)) for i in range(config.num_layers))
+            )
         elif name in shapes:  # no unembedding that is tied
             yield name, shapes[name]
 
 
-def weights_of(path: Path, places: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """The file's weights by name, in memory of their own; ModelError where one is not finite."""
-    sizes = [torch.Size(shape).numel() for shape in places.values()]
+def read_weights(path: Path, layout: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """Return copies of the file's weights by name; ModelError if one is not finite."""
+    sizes = [torch.Size(shape).numel() for shape in layout.values()]
     numbers = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32, offset=HEADER.size)
     if not numbers.isfinite().all():
         raise ModelError("{file} holds numbers that are not finite: it is damaged", file=path.name)
-    parts = zip(places.items(), numbers.split(sizes), strict=True)
-    return {name: part.view(shape).clone() for (name, shape), part in parts if name}
+    tensors = zip(layout.items(), numbers.split(sizes), strict=True)
+    return {name: tensor.view(shape).clone() for (name, shape), tensor in tensors if name}
 
 
 def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
-    """The tokenizer of a file: the length of its longest piece, then of every id the score and the bytes of its piece.
+    """Read a tokenizer: the length of its longest piece, then each id's score and the bytes of its piece.
 
-    Where two pieces that follow one another are one together, those are joined first whose score is the highest.
+    Of neighbouring pieces that together make a piece, those of the highest score are merged first.
     """
     content, scores, pieces = path.read_bytes(), [], []
-    at = 4
+    offset = 4
     try:
         for token_id in range(vocab_size):
-            score, length = PIECE.unpack_from(content, at)
-            at += PIECE.size + length
-            if length < 0 or at > len(content):
+            score, length = PIECE.unpack_from(content, offset)
+            offset += PIECE.size + length
+            if length < 0 or offset > len(content):
                 raise ValueError(f"piece {token_id} has {length} bytes")
-            piece = content[at - length : at].decode()
-            named = SPECIALS[token_id] if token_id < len(SPECIALS) else f"<0x{token_id - len(SPECIALS):02X}>"
+            piece = content[offset - length : offset].decode()
+            special_piece = SPECIALS[token_id] if token_id < len(SPECIALS) else f"<0x{token_id - len(SPECIALS):02X}>"
             scores.append(score)
-            pieces.append(named if token_id < FIRST_PIECE else piece.replace(" ", SPACE))
+            pieces.append(special_piece if token_id < FIRST_PIECE else piece.replace(" ", SPACE))
     except (struct.error, ValueError) as error:
         raise ModelError("{file} is no tokenizer of llama2.c: {why}", file=path.name, why=error) from None
-    if at != len(content):
+    if offset != len(content):
         raise ModelError("{file} has more than the {count} tokens of the model", file=path.name, count=vocab_size)
     ids = {piece: token_id for token_id, piece in reversed(list(enumerate(pieces)))}  # of equal ones the first counts
     pairs = [
@@ -145,4 +155,4 @@ def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
     tokenizer.decoder = decoders.Sequence(list(pieces_to_text))
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PretrainedTokenizer(tokenizer, range(len(SPECIALS)), beginning=[1], ends=[2])
+    return PretrainedTokenizer(tokenizer, range(len(SPECIALS)), bos_ids=[1], eos_ids=[2])

@@ -1,16 +1,17 @@
 """nanochat (Karpathy 2025).
 
-Much of it is held by the weights. Its norms have no gains: ours are 1. Embeddings are normalised as they are read: the
-rows of the table are. Queries and keys turn backwards: the two halves of each head's dimensions change places. That
-they are normalised after they turn and not before is the same, as turns keep lengths.
+Some of its architecture is expressed in our weights. Its norms have no gains: ours are 1. It normalises
+embeddings: the rows of our table are normalised. It rotates queries and keys backwards: the two halves of each
+head's dimensions are swapped. It normalises queries and keys after the rotation instead of before, which is
+equivalent, since rotations preserve norms.
 """
 
 import torch
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.rotation import rotation
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.rope_config import parse_rope
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -24,11 +25,11 @@ NAMES = {
 }
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.only("attention_bias", False)
-    settings.only("tie_word_embeddings", False)  # the unembedding's rows are not normalised
-    theta, scaling, _rotary_dim = rotation(settings)
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
+    settings.get_supported("attention_bias", False)
+    settings.get_supported("tie_word_embeddings", False)  # the unembedding's rows are not normalised
+    theta, scaling, _rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -48,8 +49,8 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours."""
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: embeddings are normalised, the halves of query and key heads swapped."""
     if name.startswith("token_embedding."):
         rows = weight.float()
         return {name: rows / (rows.square().mean(-1, keepdim=True) + config.norm_eps).sqrt()}
@@ -58,11 +59,11 @@ def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
     return {name: weight}
 
 
-def given(config: ModelConfig) -> dict[str, Tensor]:
-    """The weights that no file has."""
-    of_blocks = {"attn_norm": config.d_model, "ffn_norm": config.d_model}
-    of_blocks |= {"attn.q_norm": config.d_head, "attn.k_norm": config.d_head}
+def default_weights(config: ModelConfig) -> dict[str, Tensor]:
+    """Return the weights that the files lack: gains of 1."""
+    block_gains = {"attn_norm": config.d_model, "ffn_norm": config.d_model}
+    block_gains |= {"attn.q_norm": config.d_head, "attn.k_norm": config.d_head}
     gains = {"final_norm.weight": torch.ones(config.d_model)}
     for layer in range(config.num_layers):
-        gains |= {f"blocks.{layer}.{norm}.weight": torch.ones(width) for norm, width in of_blocks.items()}
+        gains |= {f"blocks.{layer}.{norm}.weight": torch.ones(width) for norm, width in block_gains.items()}
     return gains

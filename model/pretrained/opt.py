@@ -1,9 +1,9 @@
-"""OPT (Zhang et al. 2022), but for its 350M model, whose embeddings are narrower than its stream."""
+"""OPT (Zhang et al. 2022), except its 350M model, whose embeddings are narrower than its stream."""
 
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
 
 NAMES = {
     "decoder.embed_tokens": "token_embedding",
@@ -23,14 +23,14 @@ PREFIX = "model."  # before all names but lm_head, in some files
 FIRST_POSITION = 2  # the table's row of the first token: those before it were for padding
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("hidden_size")
-    settings.only("word_embed_proj_dim", d_model)
-    settings.only("layer_norm_elementwise_affine", True)
+    settings.get_supported("word_embed_proj_dim", d_model)
+    settings.get_supported("layer_norm_elementwise_affine", True)
     is_pre_norm = settings.flag("do_layer_norm_before")
     if is_pre_norm:  # else there is no norm at the end anyway
-        settings.only("_remove_final_layer_norm", False)
+        settings.get_supported("_remove_final_layer_norm", False)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -47,6 +47,6 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours: the table of positions begins with two rows that no token has."""
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: the first two rows of the position table (padding) are dropped."""
     return {name: weight[FIRST_POSITION:] if name.startswith("position_embedding.") else weight}

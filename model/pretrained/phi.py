@@ -1,10 +1,10 @@
-"""Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023, Li et al. 2023), but for norms of queries and keys."""
+"""Phi-1, Phi-1.5 and Phi-2 (Gunasekar et al. 2023, Li et al. 2023), without norms of queries and keys."""
 
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.rotation import rotation, turning_first
-from model.pretrained.settings import ACTIVATIONS, Settings
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.rope_config import parse_rope, reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -20,10 +20,10 @@ NAMES = {
 }
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.only("qk_layernorm", False)
-    theta, scaling, rotary_dim = rotation(settings)
+def parse_config(settings: HFConfigReader) -> ModelConfig:
+    """Parse a `config.json` of the family; ModelError if a value is not supported."""
+    settings.get_supported("qk_layernorm", False)
+    theta, scaling, rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
         context_length=settings.size("max_position_embeddings"),
@@ -47,6 +47,6 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours."""
-    return {name: turning_first(weight, config) if ".attn.q_proj." in name or ".attn.k_proj." in name else weight}
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: rows of rotated dimensions are reordered."""
+    return {name: reorder_rotary_rows(weight, config) if ".attn.q_proj." in name or ".attn.k_proj." in name else weight}

@@ -1,10 +1,10 @@
-"""Phi-3 (Abdin et al. 2024) with contexts of its training: built as Llama, its projections in fewer matrices."""
+"""Phi-3 (Abdin et al. 2024), up to the context length of its training: Llama with fused projections."""
 
 from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.rotation import turning_first
+from model.pretrained.rope_config import reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -17,20 +17,19 @@ NAMES = {
     "model.norm": "final_norm",
     "lm_head": "lm_head",
 }
-config_of = llama.config_of
+parse_config = llama.parse_config
 
 
-def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
-    """What one of the file's weights is of ours: queries, keys and values are in one, below each other, and so are gate
-    and up."""
+def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """Convert a weight of the file to ours: queries, keys and values are one matrix, gate and up another."""
     if ".ffn.gate_up." in name:
         return {
-            name.replace("gate_up", f"{part}_proj"): each
-            for part, each in zip(("gate", "up"), weight.chunk(2), strict=True)
+            name.replace("gate_up", f"{kind}_proj"): projection
+            for kind, projection in zip(("gate", "up"), weight.chunk(2), strict=True)
         }
     if ".attn.qkv." not in name:
         return {name: weight}
     sizes = [heads * config.d_head for heads in (config.num_heads, config.kv_heads, config.kv_heads)]
-    parts = dict(zip("qkv", weight.split(sizes), strict=True))
-    parts |= {part: turning_first(parts[part], config) for part in "qk"}
-    return {name.replace("qkv", f"{part}_proj"): each for part, each in parts.items()}
+    projections = dict(zip("qkv", weight.split(sizes), strict=True))
+    projections |= {kind: reorder_rotary_rows(projections[kind], config) for kind in "qk"}
+    return {name.replace("qkv", f"{kind}_proj"): projection for kind, projection in projections.items()}

@@ -1,4 +1,4 @@
-"""The tokenizers of models that others trained."""
+"""Tokenizer of a pretrained model."""
 
 import json
 import os
@@ -11,8 +11,8 @@ from typing import Any
 
 import tokenizers
 
+from model.bpe_merges import MergeRules
 from model.errors import ModelError
-from model.merges import MergeRules
 from model.notes import Note
 from model.tokenizer import call_library, replace_surrogates
 
@@ -20,24 +20,24 @@ SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone
 PRINTED = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
 # Byte-level pieces are written with a visible character a byte (Radford et al. 2019, `encoder.py`).
-BYTE_OF = {chr(byte): byte for byte in PRINTED} | {
+VISIBLE_TO_BYTE = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + i): byte for i, byte in enumerate(byte for byte in range(256) if byte not in PRINTED)
 }
-CHARACTER_OF = {byte: character for character, byte in BYTE_OF.items()}
+BYTE_TO_VISIBLE = {byte: character for character, byte in VISIBLE_TO_BYTE.items()}
 PRIVATE = range(0xE000, 0xF900)  # characters for private use, that hardly any text has
 
 
 class PretrainedTokenizer:
-    """A tokenizer that came with a model, run by the `tokenizers` package. Special tokens are never read from a text.
+    """A pretrained model's tokenizer, run by the `tokenizers` package. Special tokens are never read from a text.
 
     Texts are joined as the package's decoder joins them. A special token stands for no text.
 
     Args:
         tokenizer: of the package. All its ids are below `vocab_size`.
         specials: ids of the special tokens.
-        beginning: ids that the model expects before every text.
-        ends: ids after which a text is over.
-        vocab_size: of the model, which may have more ids than there are pieces; None: as many.
+        bos_ids: ids that the model expects before every text.
+        eos_ids: ids that end a text.
+        vocab_size: of the model, which may have more ids than there are pieces; None: the number of pieces.
         notes: on how its files were read.
     """
 
@@ -45,8 +45,8 @@ class PretrainedTokenizer:
         self,
         tokenizer: tokenizers.Tokenizer,
         specials: Collection[int],
-        beginning: Sequence[int] = (),
-        ends: Sequence[int] = (),
+        bos_ids: Sequence[int] = (),
+        eos_ids: Sequence[int] = (),
         vocab_size: int | None = None,
         notes: Sequence[Note] = (),
     ):
@@ -56,15 +56,20 @@ class PretrainedTokenizer:
         self._specials = frozenset(
             token_id for token_id in specials if token_id < self.vocab_size and tokenizer.id_to_token(token_id)
         )
-        self.beginning, self.ends = (
-            tuple(token_id for token_id in ids if 0 <= token_id < self.vocab_size) for ids in (beginning, ends)
+        self.bos_ids, self.eos_ids = (
+            tuple(token_id for token_id in ids if 0 <= token_id < self.vocab_size) for ids in (bos_ids, eos_ids)
         )
         self.notes = tuple(notes)
-        self._decoder = [part["type"] for part in _components(tokenizer.decoder)]
+        self._decoder = [component["type"] for component in _components(tokenizer.decoder)]
+
+    @property
+    def beginning(self) -> tuple[int, ...]:
+        """Earlier name of `bos_ids`."""
+        return self.bos_ids
 
     @property
     def end_of_text(self) -> int | None:
-        return self.ends[0] if self.ends else None
+        return self.eos_ids[0] if self.eos_ids else None
 
     @cached_property
     def special_tokens(self) -> dict[str, int]:
@@ -72,7 +77,7 @@ class PretrainedTokenizer:
 
     @cached_property
     def adds_space(self) -> bool:
-        """Whether a text's first token stands for a space that was put before it."""
+        """True if a text's first token includes a space that the tokenizer adds before the text."""
         try:
             letter = self.encode("a")
         except ModelError:  # a vocabulary of digits, say
@@ -80,57 +85,57 @@ class PretrainedTokenizer:
         return bool(letter) and self.token_bytes(letter[0]).startswith(b" ")
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, with the space that some put before it, and without `beginning`.
+        """Return the ids of a text, with the space that some tokenizers add before it, and without `bos_ids`.
 
         Raises:
-            ModelError: see `call_library`: there is no token for a part of the text, and none for what is unknown.
+            ModelError: see `call_library`: a part of the text has no token, and there is no token for unknown
+                text.
         """
         text = replace_surrogates(text)
         return call_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The ids of a text that goes on from another, with no space put before it; errors as `encode`.
+        """Return the ids of a text that continues another, without an added space; errors as in `encode`.
 
-        Where the space cannot be told from the text's first token, it stays.
+        If the space cannot be separated from the text's first token, it stays.
         """
         if not self.adds_space:
             return self.encode(text)
         if text.startswith(" "):
             return self.encode(text[1:])
-        ids, before = self.encode(f"\n{text}"), b""
+        ids, prefix = self.encode(f"\n{text}"), b""
         for count, token_id in enumerate(ids, start=1):
-            before += self.token_bytes(token_id)
-            if before == b" \n":
+            prefix += self.token_bytes(token_id)
+            if prefix == b" \n":
                 return ids[count:]
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids from its beginning, without special tokens.
+        """Return the text of ids that begin a text, without special tokens.
 
         Raises:
             ValueError: an id is not in the vocabulary.
         """
         for token_id in ids:
             self._check_id(token_id)
-        own = [token_id for token_id in ids if token_id not in self._specials]
+        ordinary_ids = [token_id for token_id in ids if token_id not in self._specials]
         if self._decoder == ["ByteLevel"]:  # the package would read "é" that was added to the vocabulary as a byte
-            return b"".join(map(self.token_bytes, own)).decode("utf-8", errors="replace")
-        return call_library(self._tokenizer.decode, list(map(int, own))) if own else ""
+            return b"".join(map(self.token_bytes, ordinary_ids)).decode("utf-8", errors="replace")
+        return call_library(self._tokenizer.decode, list(map(int, ordinary_ids))) if ordinary_ids else ""
 
     def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
-        """Return the text that ids add to that of the ids `before`; errors as `decode`.
+        """Return the text that ids add to the text of the ids `before`; errors as in `decode`.
 
-        Without any before, their first space is their own.
+        If `before` is empty, the first space is kept.
         """
         if not before:
             added = (b"" if token_id in self._specials else self.token_bytes(token_id) for token_id in ids)
             return b"".join(added).decode("utf-8", errors="replace")
-        whole = self.decode([*before, *ids])
-        return whole[len(os.path.commonprefix([whole, self.decode(before)])) :]  # which part of a character may end
+        text = self.decode([*before, *ids])
+        return text[len(os.path.commonprefix([text, self.decode(before)])) :]  # may end within a character
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that a token adds within a text, of a special token those of its name; none of an id without a
-        piece.
+        """Return the bytes that a token adds within a text; a special token's name; b"" for an id without a piece.
 
         Raises:
             ValueError: the id is not in the vocabulary.
@@ -146,30 +151,32 @@ class PretrainedTokenizer:
     def _all_bytes(self) -> list[bytes]:
         """`token_bytes` of every id."""
         pieces = [self._tokenizer.id_to_token(token_id) or "" for token_id in range(self.vocab_size)]
-        # What was added to a byte-level vocabulary, such as two spaces, is looked for in the text before it is cut.
-        of_bytes = "ByteLevel" in self._decoder
-        plain = {*self._specials, *(self._tokenizer.get_added_tokens_decoder() if of_bytes else ())}
-        known, decoded = {}, {}
+        # Tokens added to a byte-level vocabulary, such as two spaces, are matched in the text before it is split.
+        is_byte_level = "ByteLevel" in self._decoder
+        literal_ids = {*self._specials, *(self._tokenizer.get_added_tokens_decoder() if is_byte_level else ())}
+        bytes_by_id, decoded = {}, {}
         for token_id, piece in enumerate(pieces):
-            if token_id in plain or not piece:
-                known[token_id] = piece.encode()
+            if token_id in literal_ids or not piece:
+                bytes_by_id[token_id] = piece.encode()
             elif "ByteFallback" in self._decoder and (byte := BYTE.fullmatch(piece)):
-                known[token_id] = bytes.fromhex(byte[1])
-            elif of_bytes and (data := read_visible_bytes(piece)) is not None:
-                known[token_id] = data
+                bytes_by_id[token_id] = bytes.fromhex(byte[1])
+            elif is_byte_level and (data := read_visible_bytes(piece)) is not None:
+                bytes_by_id[token_id] = data
             else:
                 decoded[token_id] = piece
         texts = self._decode_within_text(list(decoded.values()))
-        known |= {token_id: text.encode() for token_id, text in zip(decoded, texts, strict=True)}
-        return [known[token_id] for token_id in range(self.vocab_size)]
+        bytes_by_id |= {token_id: text.encode() for token_id, text in zip(decoded, texts, strict=True)}
+        return [bytes_by_id[token_id] for token_id in range(self.vocab_size)]
 
     def _decode_within_text(self, pieces: list[str]) -> list[str]:
-        """Return what each piece adds to a text with others around it: "##ti" is "ti", and of words joined by spaces
-        each is one with the space before it."""
+        """Return the text that each piece adds between others.
+
+        For example "##ti" is "ti", and a word of a tokenizer that joins words by spaces has the space before it.
+        """
         decoder = self._tokenizer.decoder
         decode = partial(call_library, decoder.decode) if decoder else " ".join
-        known = "".join(pieces)
-        mark, other = islice((character for character in map(chr, PRIVATE) if character not in known), 2)
+        all_characters = "".join(pieces)
+        mark, other = islice((character for character in map(chr, PRIVATE) if character not in all_characters), 2)
         between = decode([mark, other]).removeprefix(mark).removesuffix(other)
         row = [text for piece in pieces for text in (mark, piece)]
         texts = decode([*row, mark]).removeprefix(mark).split(between + mark)[:-1]
@@ -179,23 +186,23 @@ class PretrainedTokenizer:
 
     @cached_property
     def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None of a special token."""
+        """`token_bytes` of every id; None for a special token."""
         return tuple(None if token_id in self._specials else data for token_id, data in enumerate(self._all_bytes))
 
     @cached_property
     def merge_rules(self) -> MergeRules | None:
-        """Which pieces are joined, and in which order; None of a tokenizer that is no byte-pair encoding."""
+        """Merges of the byte-pair encoding, in order; None if the tokenizer is of another kind."""
         if not isinstance(self._tokenizer.model, tokenizers.models.BPE):
             return None
         model = json.loads(self._tokenizer.to_str())["model"]
-        parts = [*_components(self._tokenizer.normalizer), *_components(self._tokenizer.pre_tokenizer)]
-        of_bytes = "ByteLevel" in [*self._decoder, *(part["type"] for part in parts)]
-        space = next((part["replacement"] for part in parts if part["type"] == "Metaspace"), SPACE)
+        components = [*_components(self._tokenizer.normalizer), *_components(self._tokenizer.pre_tokenizer)]
+        is_byte_level = "ByteLevel" in [*self._decoder, *(component["type"] for component in components)]
+        space = next((component["replacement"] for component in components if component["type"] == "Metaspace"), SPACE)
         starts, ends = model["continuing_subword_prefix"], model["end_of_word_suffix"]
 
-        def as_bytes(piece: str) -> bytes:
-            """As it stands in a word, with a space for the mark of the word's beginning or end."""
-            if of_bytes and (data := read_visible_bytes(piece)) is not None:
+        def piece_to_bytes(piece: str) -> bytes:
+            """Return a piece as bytes of a word, with a space for the mark of the word's beginning or end."""
+            if is_byte_level and (data := read_visible_bytes(piece)) is not None:
                 return data
             if byte := BYTE.fullmatch(piece):
                 return bytes.fromhex(byte[1])
@@ -206,21 +213,23 @@ class PretrainedTokenizer:
             return piece.replace(space, " ").encode()
 
         pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
-        ranks = {(as_bytes(left), as_bytes(right)): rank for rank, (left, right) in enumerate(pairs)}
-        # A piece that stands for a byte alone is no part of a merge: of the same bytes the other has the id.
+        ranks = {(piece_to_bytes(left), piece_to_bytes(right)): rank for rank, (left, right) in enumerate(pairs)}
+        # Single-byte fallback pieces take no part in merges: of two pieces with equal bytes, the other's id counts.
         pieces = sorted(model["vocab"].items(), key=lambda piece: BYTE.fullmatch(piece[0]) is None)
-        plain = {*self._specials, *(self._tokenizer.get_added_tokens_decoder() if of_bytes else ())}
-        ids = {as_bytes(piece): token_id for piece, token_id in pieces if token_id not in plain}
+        literal_ids = {*self._specials, *(self._tokenizer.get_added_tokens_decoder() if is_byte_level else ())}
+        ids = {piece_to_bytes(piece): token_id for piece, token_id in pieces if token_id not in literal_ids}
         marks = {"word_start": b" " if starts else b"", "word_end": b" " if ends else b""}
-        return MergeRules(ids, ranks, of_characters=not of_bytes, **marks)
+        return MergeRules(ids, ranks, is_character_level=not is_byte_level, **marks)
 
     def to_json(self) -> str:
-        """A `tokenizer.json`, which says of special tokens what the package did before they were read as text."""
+        """Return a `tokenizer.json`; in it special tokens are handled as before they were read as text."""
         return self._tokenizer.to_str(pretty=True)
 
     def token_text(self, token_id: int) -> str:
-        """How a token is shown: its text, or the hexadecimal values of bytes that are a part of a character; an id
-        without a piece, which no text has, as "<id>"."""
+        """Return a token's display text: its text, or hex values of bytes that are part of a character.
+
+        An id without a piece, which no text has, is "<id>".
+        """
         token = self.token_bytes(token_id)
         if not token and not self._tokenizer.id_to_token(token_id):
             return f"<{token_id}>"
@@ -236,31 +245,31 @@ class PretrainedTokenizer:
 
 
 def write_visible_bytes(token: bytes) -> str:
-    """Return the piece of a byte-level vocabulary that stands for the bytes."""
-    return "".join(CHARACTER_OF[byte] for byte in token)
+    """Return the piece of a byte-level vocabulary for these bytes."""
+    return "".join(BYTE_TO_VISIBLE[byte] for byte in token)
 
 
 def read_visible_bytes(piece: str) -> bytes | None:
-    """Return the bytes that a piece of a byte-level vocabulary stands for; None of one that is written otherwise."""
+    """Return the bytes of a piece of a byte-level vocabulary; None if it is written otherwise."""
     try:
-        return bytes(map(BYTE_OF.__getitem__, piece))
+        return bytes(map(VISIBLE_TO_BYTE.__getitem__, piece))
     except KeyError:
         return None
 
 
-def _components(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield what a normalizer, pre-tokenizer or decoder is described by, or each of a sequence, in their order."""
-    yield from _flatten(json.loads(part.__getstate__()) if part else None)
+def _components(component: Any) -> Iterator[dict[str, Any]]:
+    """Yield the description of a normalizer, pre-tokenizer or decoder, or of each component of a sequence, in order."""
+    yield from _flatten(json.loads(component.__getstate__()) if component else None)
 
 
-def _flatten(described: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    if not described:
+def _flatten(description: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    if not description:
         return
     sequence = next(
-        (described[name] for name in ("normalizers", "pretokenizers", "decoders") if name in described), None
+        (description[name] for name in ("normalizers", "pretokenizers", "decoders") if name in description), None
     )
     if sequence is None:
-        yield described
+        yield description
     else:
         for component in sequence:
             yield from _flatten(component)

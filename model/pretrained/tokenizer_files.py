@@ -1,4 +1,4 @@
-"""The files of a tokenizer that came with a model: `tokenizer.json`, or else `vocab.json` and `merges.txt`."""
+"""Reader of a pretrained model's tokenizer files: `tokenizer.json`, or else `vocab.json` and `merges.txt`."""
 
 import json
 import re
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
+from model.checkpoint_reader import MAX_TOKENIZER_BYTES, read_json, require_readable
 from model.errors import ModelError
 from model.notes import Note
 from model.pretrained.tokenizer import PretrainedTokenizer
-from model.reading import MOST_TOKENIZER_BYTES, read_json, readable
 
 TOKENIZER_JSON, VOCAB, MERGES = "tokenizer.json", "vocab.json", "merges.txt"
 SETTINGS, SPECIALS, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 TOKENIZER_FILES = (TOKENIZER_JSON, VOCAB, MERGES, SETTINGS, SPECIALS, ADDED)
-OF_A_TOKENIZER = re.compile(r"(?i)token|vocab|merges|spiece|sentencepiece|\.(model|spm|tiktoken)$")
-NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+TOKENIZER_FILE_PATTERN = re.compile(r"(?i)token|vocab|merges|spiece|sentencepiece|\.(model|spm|tiktoken)$")
+SPECIAL_TOKEN_KEYS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 END = "<|endoftext|>"
-MOST_STRAY_PIECES = 1 / 8  # of the model's vocabulary: with more beyond it, the tokenizer is another model's
+MAX_STRAY_FRACTION = 1 / 8  # of the model's vocabulary: with more beyond it, the tokenizer is another model's
 
 # How Qwen 2 cuts a text into words (https://huggingface.co/Qwen/Qwen2-7B/blob/main/tokenizer.json).
 QWEN_PATTERN = (
@@ -29,16 +29,16 @@ QWEN_PATTERN = (
 
 
 class _ByteLevelClass(NamedTuple):
-    """How one of transformers' tokenizer classes reads `vocab.json` and `merges.txt`.
+    """Settings with which a tokenizer class of transformers reads `vocab.json` and `merges.txt`.
 
     Attributes:
-        named: the special tokens that it names where no file does.
-        composes: whether characters are composed (Unicode's NFC) first.
-        pattern: of the words that a text is cut into; None: GPT-2's.
+        special_tokens: default special tokens, if no file names them.
+        applies_nfc: whether texts are normalised to composed characters (Unicode's NFC) first.
+        pattern: of the words that a text is split into; None: GPT-2's.
     """
 
-    named: dict[str, str]
-    composes: bool = False
+    special_tokens: dict[str, str]
+    applies_nfc: bool = False
     pattern: str | None = None
 
 
@@ -46,12 +46,12 @@ _GPT2_NAMES = {"bos_token": END, "eos_token": END, "unk_token": END}
 _CLASSES = {
     "GPT2Tokenizer": _ByteLevelClass(_GPT2_NAMES),
     "CodeGenTokenizer": _ByteLevelClass(_GPT2_NAMES),
-    "GPTNeoXTokenizer": _ByteLevelClass(_GPT2_NAMES | {"pad_token": "<|padding|>"}, composes=True),
+    "GPTNeoXTokenizer": _ByteLevelClass(_GPT2_NAMES | {"pad_token": "<|padding|>"}, applies_nfc=True),
     "Qwen2Tokenizer": _ByteLevelClass(
-        {"eos_token": END, "unk_token": END, "pad_token": END}, composes=True, pattern=QWEN_PATTERN
+        {"eos_token": END, "unk_token": END, "pad_token": END}, applies_nfc=True, pattern=QWEN_PATTERN
     ),
 }
-_CLASS_OF_TYPE = {  # model_type -> the class of models whose files name none
+_DEFAULT_CLASSES = {  # model_type -> tokenizer class if the files name none
     "gpt2": "GPT2Tokenizer",
     "gpt_neo": "GPT2Tokenizer",
     "opt": "GPT2Tokenizer",
@@ -62,34 +62,34 @@ _CLASS_OF_TYPE = {  # model_type -> the class of models whose files name none
 }
 
 
-def read_tokenizer(folder: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:
-    """Return the tokenizer of a folder: of `tokenizer.json`, or else of `vocab.json` and `merges.txt`.
+def read_tokenizer(folder: Path, vocab_size: int, eos_ids: Sequence[int]) -> PretrainedTokenizer:
+    """Read the tokenizer of a folder from `tokenizer.json`, or else from `vocab.json` and `merges.txt`.
 
     Args:
-        vocab_size: of its model. Ids beyond it are left out.
-        ends: ids after which a text is over.
+        vocab_size: of its model. Ids beyond it are dropped.
+        eos_ids: ids that end a text.
 
     Raises:
         ModelError: there are no such files, or one cannot be read, or they are another model's.
     """
     if (folder / TOKENIZER_JSON).exists():
-        return read_tokenizer_json(folder / TOKENIZER_JSON, vocab_size, ends)
+        return read_tokenizer_json(folder / TOKENIZER_JSON, vocab_size, eos_ids)
     if (folder / VOCAB).exists() and (folder / MERGES).exists():
-        return _read_vocab_and_merges(folder, vocab_size, ends)
-    there = sorted(path.name for path in folder.iterdir() if OF_A_TOKENIZER.search(path.name))
+        return _read_vocab_and_merges(folder, vocab_size, eos_ids)
+    file_names = sorted(path.name for path in folder.iterdir() if TOKENIZER_FILE_PATTERN.search(path.name))
     raise ModelError(
-        "its tokenizer is read from {wanted}, or else from {others}, and there is {found}: transformers’ "
-        "AutoTokenizer.from_pretrained(…).save_pretrained(…) makes a {wanted} of most others",
+        "its tokenizer must be in {wanted} or in {others}, found {found}: transformers’ "
+        "AutoTokenizer.from_pretrained(…).save_pretrained(…) converts most others to {wanted}",
         wanted=TOKENIZER_JSON,
         others=f"{VOCAB} + {MERGES}",
-        found=", ".join(there) or "–",
+        found=", ".join(file_names) or "–",
     )
 
 
-def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:
-    """Return the tokenizer of a `tokenizer.json`; see `read_tokenizer`."""
+def read_tokenizer_json(path: Path, vocab_size: int, eos_ids: Sequence[int]) -> PretrainedTokenizer:
+    """Read the tokenizer of a `tokenizer.json`; see `read_tokenizer`."""
     try:
-        content = readable(path, MOST_TOKENIZER_BYTES).read_text(encoding="utf-8")
+        content = require_readable(path, MAX_TOKENIZER_BYTES).read_text(encoding="utf-8")
         tokenizer = tokenizers.Tokenizer.from_str(content)
     except ModelError:
         raise
@@ -100,21 +100,23 @@ def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> Pre
     tokenizer.no_padding()
     if isinstance(tokenizer.model, models.BPE):
         tokenizer.model.dropout = None
-    return _with_rows(tokenizer, vocab_size, ends, _beginning(tokenizer))
+    return _drop_ids_without_rows(tokenizer, vocab_size, eos_ids, _find_bos_ids(tokenizer))
 
 
-def _read_vocab_and_merges(folder: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:
+def _read_vocab_and_merges(folder: Path, vocab_size: int, eos_ids: Sequence[int]) -> PretrainedTokenizer:
     for name in (VOCAB, MERGES):
-        readable(folder / name, MOST_TOKENIZER_BYTES)
+        require_readable(folder / name, MAX_TOKENIZER_BYTES)
     settings = _read_settings(folder)
-    kind = _class_of(folder, settings)
-    named = {name: _text_of(settings.get(name, kind.named.get(name))) for name in NAMED}
+    kind = _find_class(folder, settings)
+    special_tokens = {
+        name: _token_text(settings.get(name, kind.special_tokens.get(name))) for name in SPECIAL_TOKEN_KEYS
+    }
     try:
         ids, merges = models.BPE.read_file(str(folder / VOCAB), str(folder / MERGES))
-        added = _added_tokens(folder, settings, {text for text in named.values() if text})
+        added = _added_tokens(folder, settings, {text for text in special_tokens.values() if text})
         for token_id, token in added.items():
             ids.setdefault(token.content, token_id)
-        for text in filter(None, named.values()):
+        for text in filter(None, special_tokens.values()):
             ids.setdefault(text, max(ids.values(), default=-1) + 1)
         tokenizer = tokenizers.Tokenizer(models.BPE(ids, merges))
     except ModelError:
@@ -126,31 +128,31 @@ def _read_vocab_and_merges(folder: Path, vocab_size: int, ends: Sequence[int]) -
     adds_space = settings.get("add_prefix_space") is True
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=adds_space, use_regex=kind.pattern is None)
     if kind.pattern:
-        words = pre_tokenizers.Split(tokenizers.Regex(kind.pattern), "isolated")
-        byte_level = pre_tokenizers.Sequence([words, byte_level])
+        word_splitter = pre_tokenizers.Split(tokenizers.Regex(kind.pattern), "isolated")
+        byte_level = pre_tokenizers.Sequence([word_splitter, byte_level])
     tokenizer.pre_tokenizer, tokenizer.decoder = byte_level, decoders.ByteLevel()
-    if kind.composes:
+    if kind.applies_nfc:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.add_tokens([token for _token_id, token in sorted(added.items())])
-    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in filter(None, named.values())])
-    beginning = [tokenizer.token_to_id(named["bos_token"])] if settings.get("add_bos_token") is True else []
-    return _with_rows(tokenizer, vocab_size, ends, beginning)
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in filter(None, special_tokens.values())])
+    bos_ids = [tokenizer.token_to_id(special_tokens["bos_token"])] if settings.get("add_bos_token") is True else []
+    return _drop_ids_without_rows(tokenizer, vocab_size, eos_ids, bos_ids)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
-    """Return what `tokenizer_config.json` says, and of special tokens what `special_tokens_map.json` does, as
-    transformers reads them."""
+    """Return the fields of `tokenizer_config.json` and, as in transformers, of `special_tokens_map.json`."""
     settings, names = (
         {} if not (folder / file).exists() else read_json(folder / file) for file in (SETTINGS, SPECIALS)
     )
     return settings if "added_tokens_decoder" in settings else settings | names
 
 
-def _class_of(folder: Path, settings: dict[str, Any]) -> _ByteLevelClass:
+def _find_class(folder: Path, settings: dict[str, Any]) -> _ByteLevelClass:
+    """Return the settings of the folder's tokenizer class; ModelError if it is not supported."""
     model_type = read_json(folder / "config.json").get("model_type")
-    name = settings.get("tokenizer_class") or _CLASS_OF_TYPE.get(model_type)
-    known = _CLASSES.get(str(name).removesuffix("Fast"))
-    if known is None:
+    name = settings.get("tokenizer_class") or _DEFAULT_CLASSES.get(model_type)
+    byte_level_class = _CLASSES.get(str(name).removesuffix("Fast"))
+    if byte_level_class is None:
         raise ModelError(
             "its {file} are a {kind}’s, and without a {wanted} only those of {known} are understood: transformers’ "
             "AutoTokenizer.from_pretrained(…).save_pretrained(…) makes one",
@@ -159,34 +161,34 @@ def _class_of(folder: Path, settings: dict[str, Any]) -> _ByteLevelClass:
             wanted=TOKENIZER_JSON,
             known=", ".join(_CLASSES),
         )
-    return known
+    return byte_level_class
 
 
-def _added_tokens(folder: Path, settings: dict[str, Any], named: set[str]) -> dict[int, AddedToken]:
+def _added_tokens(folder: Path, settings: dict[str, Any], special_texts: set[str]) -> dict[int, AddedToken]:
     """Return the tokens that were added to the vocabulary, by id."""
-    if (listed := settings.get("added_tokens_decoder")) is not None:
+    if (entries := settings.get("added_tokens_decoder")) is not None:
         options = ("single_word", "lstrip", "rstrip", "normalized", "special")
         return {
             int(token_id): AddedToken(token["content"], **{name: token[name] for name in options if name in token})
-            for token_id, token in listed.items()
+            for token_id, token in entries.items()
         }
-    listed = read_json(folder / ADDED) if (folder / ADDED).exists() else {}
+    entries = read_json(folder / ADDED) if (folder / ADDED).exists() else {}
     extra = settings.get("additional_special_tokens") or settings.get("extra_special_tokens") or []
-    special = named | set(map(_text_of, extra))
+    special = special_texts | set(map(_token_text, extra))
     return {
         int(token_id): AddedToken(text, normalized=text not in special, special=text in special)
-        for text, token_id in listed.items()
+        for text, token_id in entries.items()
     }
 
 
-def _text_of(token: Any) -> str | None:
-    """Return the text of a special token, which files name by its text or by an object that has it."""
+def _token_text(token: Any) -> str | None:
+    """Return the text of a special token, which files give as a text or as an object with `content`."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else None
 
 
-def _beginning(tokenizer: tokenizers.Tokenizer) -> list[int]:
-    """Return the special tokens that the post-processor puts before a text."""
+def _find_bos_ids(tokenizer: tokenizers.Tokenizer) -> list[int]:
+    """Return the special tokens that the post-processor adds before a text."""
     pieces = filter(None, map(tokenizer.id_to_token, range(100)))
     for text in ("a", "0", *pieces) if tokenizer.post_processor else ():  # the first that has any tokens
         try:
@@ -198,36 +200,36 @@ def _beginning(tokenizer: tokenizers.Tokenizer) -> list[int]:
     return []
 
 
-def _with_rows(
-    tokenizer: tokenizers.Tokenizer, vocab_size: int, ends: Sequence[int], beginning: Sequence[int]
+def _drop_ids_without_rows(
+    tokenizer: tokenizers.Tokenizer, vocab_size: int, eos_ids: Sequence[int], bos_ids: Sequence[int]
 ) -> PretrainedTokenizer:
-    """Return the tokenizer without the ids that its model has no rows for: no text is encoded as one of them.
+    """Return the tokenizer without ids that have no row in the model's embedding: no text is encoded as one of them.
 
     Raises:
-        ModelError: they are so many that the tokenizer must be another model's.
+        ModelError: there are so many that the tokenizer must be another model's.
     """
     notes = []
     if beyond := {piece: token_id for piece, token_id in tokenizer.get_vocab().items() if token_id >= vocab_size}:
         added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-        if len(beyond.keys() - added) > MOST_STRAY_PIECES * vocab_size:
+        if len(beyond.keys() - added) > MAX_STRAY_FRACTION * vocab_size:
             raise ModelError(
                 "the tokenizer has {tokens} tokens, the model {known}",
                 tokens=tokenizer.get_vocab_size(),
                 known=vocab_size,
             )
-        tokenizer = _without(tokenizer, beyond)
-        some = ", ".join(sorted(beyond, key=beyond.__getitem__)[:5])
-        some += ", …" * (len(beyond) > 5)
-        notes.append(Note("tokens without a row in the embedding are never read or drawn: {tokens}", tokens=some))
+        tokenizer = _remove_pieces(tokenizer, beyond)
+        examples = ", ".join(sorted(beyond, key=beyond.__getitem__)[:5])
+        examples += ", …" * (len(beyond) > 5)
+        notes.append(Note("tokens without a row in the embedding are never read or drawn: {tokens}", tokens=examples))
     specials = [token_id for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special]
-    return PretrainedTokenizer(tokenizer, specials, beginning, ends, vocab_size, notes)
+    return PretrainedTokenizer(tokenizer, specials, bos_ids, eos_ids, vocab_size, notes)
 
 
-def _without(tokenizer: tokenizers.Tokenizer, pieces: dict[str, int]) -> tokenizers.Tokenizer:
-    """Return a tokenizer that lacks some of the pieces; all others keep their ids."""
-    described = json.loads(tokenizer.to_str())
-    described["added_tokens"] = [token for token in described["added_tokens"] if token["content"] not in pieces]
-    model = described["model"]
+def _remove_pieces(tokenizer: tokenizers.Tokenizer, pieces: dict[str, int]) -> tokenizers.Tokenizer:
+    """Return a copy of a tokenizer without some of its pieces; all others keep their ids."""
+    description = json.loads(tokenizer.to_str())
+    description["added_tokens"] = [token for token in description["added_tokens"] if token["content"] not in pieces]
+    model = description["model"]
     if isinstance(model["vocab"], list):  # Unigram: pieces with their scores, in the order of the ids
         model["vocab"] = model["vocab"][: min(pieces.values())]
         model["unk_id"] = None if model["unk_id"] in pieces.values() else model["unk_id"]
@@ -236,14 +238,14 @@ def _without(tokenizer: tokenizers.Tokenizer, pieces: dict[str, int]) -> tokeniz
     if "merges" in model:
         mark = len(model["continuing_subword_prefix"] or "")
         pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
-        made = ((left, right, left + right[mark:]) for left, right in pairs)
-        model["merges"] = [[left, right] for left, right, piece in made if not {left, right, piece} & pieces.keys()]
-    kept = tokenizers.Tokenizer.from_str(json.dumps(described))
-    if kept.get_vocab() != {
+        merged = ((left, right, left + right[mark:]) for left, right in pairs)
+        model["merges"] = [[left, right] for left, right, piece in merged if not {left, right, piece} & pieces.keys()]
+    reduced = tokenizers.Tokenizer.from_str(json.dumps(description))
+    if reduced.get_vocab() != {
         piece: token_id for piece, token_id in tokenizer.get_vocab().items() if piece not in pieces
     }:
         raise ModelError(
-            "the ids of its tokenizer are beyond the model’s {known}, and not the last",
-            known=sum(1 for _ in kept.get_vocab()),
+            "its tokenizer has ids beyond the model’s {known} tokens that are not the last ones",
+            known=sum(1 for _ in reduced.get_vocab()),
         )
-    return kept
+    return reduced

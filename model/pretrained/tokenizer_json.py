@@ -1,4 +1,4 @@
-"""A tokenizer as the `tokenizer.json` that Hugging Face's libraries read."""
+"""Export of a tokenizer as the `tokenizer.json` of Hugging Face's libraries."""
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
@@ -8,18 +8,20 @@ from model.tokenizer import Tokenizer
 
 
 def tokenizer_json(tokenizer: Tokenizer | PretrainedTokenizer) -> str:
-    """The file's content.
+    """Return the content of a `tokenizer.json`.
 
     Raises:
-        ValueError: a token of ours cannot be made by merges, so that the format has no way to say it.
+        ValueError: one of our tokens cannot be made by merges, which the format requires.
     """
     if isinstance(tokenizer, PretrainedTokenizer):
         return tokenizer.to_json()
     ordinary = [token for token in tokenizer.bytes_of_ids if token is not None]
     ids = {write_visible_bytes(token): token_id for token_id, token in enumerate(ordinary)}
     merges = [(write_visible_bytes(left), write_visible_bytes(right)) for left, right in tokenizer.merges]
-    found = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=merges))
-    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # with GPT-2's pattern, which is ours
-    found.decoder = decoders.ByteLevel()
-    found.add_special_tokens([tokenizers.AddedToken(text, special=True) for text in tokenizer.special_tokens])
-    return found.to_str(pretty=True)
+    hf_tokenizer = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=merges))
+    hf_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False
+    )  # splits by GPT-2's pattern, as WORD_PATTERN does
+    hf_tokenizer.decoder = decoders.ByteLevel()
+    hf_tokenizer.add_special_tokens([tokenizers.AddedToken(text, special=True) for text in tokenizer.special_tokens])
+    return hf_tokenizer.to_str(pretty=True)

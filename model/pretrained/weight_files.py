@@ -1,4 +1,4 @@
-"""Which files of a folder hold a model's weights, and what is in them."""
+"""A folder's weight files, and the weights in them."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -7,15 +7,26 @@ from pathlib import Path, PurePosixPath
 
 from torch import Tensor
 
+from model.checkpoint_reader import open_weights, read_json
 from model.errors import ModelError
 from model.file_formats import explain_files
-from model.reading import open_weights, read_json
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ANY_INDEX = re.compile(r".+\.safetensors\.index(\.\w+)?\.json")  # with the name of a variant, such as fp16
 SHARD = re.compile(r"(.+)-(\d+)-of-(\d+)\.safetensors")
-OTHERS = ("adapter_model.safetensors", "known_logits.safetensors", "optimizer.safetensors")  # that are no weights of it
-FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")  # safetensors' names of what is read as it stands
+NON_WEIGHT_FILES = (
+    "adapter_model.safetensors",
+    "known_logits.safetensors",
+    "optimizer.safetensors",
+)  # that are no weights of it
+FLOATS = (
+    "F64",
+    "F32",
+    "F16",
+    "BF16",
+    "F8_E4M3",
+    "F8_E5M2",
+)  # safetensors' names of types that are read without dequantization
 # What weights in few bits lie beside, or are called: of GPTQ and AWQ, bitsandbytes, FP8 and compressed-tensors, EXL,
 # HQQ, AQLM, MLX.
 QUANTIZED = re.compile(
@@ -28,11 +39,11 @@ ADAPTED = re.compile(r"\.(lora_[AB]|lora_embedding_[AB]|base_layer|original_modu
 
 @dataclass(frozen=True)
 class StoredWeight:
-    """A weight in a safetensors file, before it is read.
+    """A weight in a safetensors file, not read yet.
 
     Attributes:
         name: in the file.
-        dtype: as safetensors names it.
+        dtype: safetensors' name of it.
     """
 
     name: str
@@ -40,8 +51,8 @@ class StoredWeight:
     dtype: str
 
     def read(self) -> Tensor:
-        """Return it, in memory that is the file's."""
-        with open_weights(self.file) as file:  # anew, as it keeps in memory what was read of it
+        """Read the weight; its memory is the file's."""
+        with open_weights(self.file) as file:  # reopened each time: an open file holds in memory what was read from it
             return file.get_tensor(self.name)
 
 
@@ -52,8 +63,8 @@ def list_weights(files: Iterable[Path]) -> Iterator[StoredWeight]:
             yield from (StoredWeight(name, path, file.get_slice(name).get_dtype()) for name in file.keys())  # noqa: SIM118
 
 
-def check_kind(weights: Iterable[StoredWeight]) -> None:
-    """Raise ModelError where weights are quantized, or those of an adapter."""
+def check_weight_kinds(weights: Iterable[StoredWeight]) -> None:
+    """Raise ModelError if weights are quantized or belong to an adapter."""
     for weight in weights:
         if QUANTIZED.search(weight.name) or (weight.dtype not in (*FLOATS, "BOOL") and weight.name.endswith(".weight")):
             raise ModelError(
@@ -71,14 +82,14 @@ def check_kind(weights: Iterable[StoredWeight]) -> None:
 
 
 def find_weights(folder: Path) -> list[Path]:
-    """Return the files that hold a folder's weights (see `choose_files`); ModelError also where a shard is missing."""
+    """Return the files that hold a folder's weights (see `choose_files`); ModelError also if a shard is missing."""
     names = {path.name for path in folder.iterdir()}
     if not any(name.endswith(".safetensors") or ANY_INDEX.fullmatch(name) for name in names):
         names |= {path.relative_to(folder).as_posix() for path in folder.glob("*/*")}  # to say what there is
-    chosen = choose_files(names, folder)
-    if not chosen[0].endswith(".json"):
-        return [folder / name for name in chosen]
-    shards = read_index(folder / chosen[0])
+    files = choose_files(names, folder)
+    if not files[0].endswith(".json"):
+        return [folder / name for name in files]
+    shards = read_index(folder / files[0])
     if missing := [name for name in shards if not (folder / name).exists()]:
         raise ModelError(
             "{count} of its {total} files of weights are missing, such as {file}: download the folder again",
@@ -90,21 +101,23 @@ def find_weights(folder: Path) -> list[Path]:
 
 
 def choose_files(names: Collection[str], folder: Path | str) -> list[str]:
-    """Return which of a folder's files hold the weights: `model.safetensors`, the index of shards, or the only
-    safetensors file, index or set of shards of another name.
+    """Return the files of a folder that hold the weights.
+
+    These are `model.safetensors`, the index of its shards, or the only safetensors file, index or set of shards of
+    another name.
 
     Args:
-        names: of the files; those in folders within it do not count.
-        folder: where they are, or the model's name on the Hub.
+        names: of the files; those in subfolders are ignored.
+        folder: of the files, or the model's name on the Hub.
 
     Raises:
-        ModelError: there are none, they are in a format that is not read, or it is not clear which are meant.
+        ModelError: there are none, they are in an unsupported format, or the choice is ambiguous.
     """
-    own = sorted(name for name in names if "/" not in name)
+    top_level = sorted(name for name in names if "/" not in name)
     for name in (SINGLE, INDEX):
-        if name in own:
+        if name in top_level:
             return [name]
-    choices = [[name] for name in own if ANY_INDEX.fullmatch(name)] or sets_of_weights(own)
+    choices = [[name] for name in top_level if ANY_INDEX.fullmatch(name)] or complete_weight_sets(top_level)
     if len(choices) == 1:
         return choices[0]
     if choices:
@@ -118,36 +131,39 @@ def choose_files(names: Collection[str], folder: Path | str) -> list[str]:
 
 
 def read_index(index: Path) -> list[str]:
-    """Return the files that an index names, relative to its folder; ModelError where one may lie elsewhere."""
-    listed = read_json(index).get("weight_map")
-    names = list(listed.values()) if isinstance(listed, dict) else []
+    """Return the files that an index names, relative to its folder; ModelError if one may be outside."""
+    weight_map = read_json(index).get("weight_map")
+    names = list(weight_map.values()) if isinstance(weight_map, dict) else []
     if not names or not all(map(is_inside, names)):
         raise ModelError("its {file} names no files of weights in its folder", file=index.name)
     return sorted(set(names))
 
 
 def is_inside(name: object) -> bool:
-    """Whether a path, as an index has it, leads to a safetensors file within the index's folder."""
+    """Return True if an index's entry is the path of a safetensors file within the index's folder."""
     if not isinstance(name, str) or not name.endswith(".safetensors") or re.search(r"[\\:\0]", name):
         return False
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
 
 
-def sets_of_weights(names: Iterable[str]) -> list[list[str]]:
-    """Return what may each hold all weights: single files, and complete sets of shards; ModelError where there is
-    nothing but a set that lacks some."""
+def complete_weight_sets(names: Iterable[str]) -> list[list[str]]:
+    """Return the candidates that may each hold all weights: single files, and complete sets of shards.
+
+    Raises:
+        ModelError: there is only an incomplete set.
+    """
     sets: dict[tuple[str, int], dict[int, str]] = {}
     singles = []
     for name in sorted(names):
-        if not name.endswith(".safetensors") or name in OTHERS:
+        if not name.endswith(".safetensors") or name in NON_WEIGHT_FILES:
             continue
         if shard := SHARD.fullmatch(name):
             sets.setdefault((shard[1], int(shard[3])), {})[int(shard[2])] = name
         else:
             singles.append([name])
-    whole = [list(shards.values()) for (_stem, total), shards in sets.items() if len(shards) >= total]
-    if sets and not whole and not singles:
+    complete = [list(shards.values()) for (_stem, total), shards in sets.items() if len(shards) >= total]
+    if sets and not complete and not singles:
         (stem, total), shards = next(iter(sets.items()))
         raise ModelError(
             "{count} of its {total} files of weights are missing, beside {file}: download the folder again",
@@ -155,4 +171,4 @@ def sets_of_weights(names: Iterable[str]) -> list[list[str]]:
             total=total,
             file=next(iter(shards.values())),
         )
-    return singles + whole
+    return singles + complete

@@ -11,4 +11,4 @@ if __name__ == "__main__":
     except (OSError, ValueError, FloatingPointError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
-        sys.exit("stopped; the same command with --resume goes on from the last evaluation")
+        sys.exit("stopped; run the same command with --resume to continue from the last evaluation")

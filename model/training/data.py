@@ -13,7 +13,7 @@ from model.training.bpe import train_bpe
 
 
 def read_documents(path: Path) -> list[str]:
-    """The documents of a UTF-8 file or of all files of a folder, which lines holding `<|endoftext|>` divide further.
+    """Read the documents of a UTF-8 file, or of all files of a folder; `<|endoftext|>` divides them further.
 
     Files and folders whose names begin with a dot are left out.
 
@@ -21,7 +21,7 @@ def read_documents(path: Path) -> list[str]:
         ValueError: a file is missing or not UTF-8, or there is no text.
     """
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    files = [file for file in files if not any(name.startswith(".") for name in file.relative_to(path).parts)]
     documents = []
     for file in files:
         try:
@@ -36,7 +36,10 @@ def read_documents(path: Path) -> list[str]:
 
 
 def hold_out(documents: list[str]) -> tuple[list[str], list[str]]:
-    """(training, validation): a twentieth to validate on, of few documents their ends, of many every twentieth."""
+    """Split documents into (training, validation), a twentieth for validation.
+
+    Every twentieth document if there are 20 or more, else the end of each.
+    """
     if len(documents) < 20:
         cuts = [len(document) * 19 // 20 for document in documents]
         pairs = list(zip(documents, cuts, strict=True))
@@ -47,10 +50,10 @@ def hold_out(documents: list[str]) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class TrainingText:
-    """What a run reads.
+    """The tokenized text of a training run.
 
     Attributes:
-        tokenizer: that made the ids.
+        tokenizer: the tokenizer that made the ids.
         train_ids: (N,).
         validation_ids: (M,).
         validation_bytes: length of the validation text in UTF-8, end-of-text tokens not counted.
@@ -63,28 +66,28 @@ class TrainingText:
 
 
 def read_text(train: Path, validation: Path | None, tokenizer: Path | None, vocab_size: int) -> TrainingText:
-    """Read, and tokenize with the given tokenizer or one of `vocab_size` trained on the training text.
+    """Read and tokenize the text, with the given tokenizer or one of `vocab_size` trained on the training text.
 
     Raises:
         OSError: the tokenizer's file cannot be read.
-        ValueError: a text or the tokenizer's file is not as it should be.
+        ValueError: a text or the tokenizer's file is invalid.
     """
     training = read_documents(train)
     if validation:
         held_out = read_documents(validation)
     else:
         training, held_out = hold_out(training)
-    chosen = Tokenizer.load(tokenizer) if tokenizer else train_bpe(training, vocab_size)
+    text_tokenizer = Tokenizer.load(tokenizer) if tokenizer else train_bpe(training, vocab_size)
     return TrainingText(
-        tokenizer=chosen,
-        train_ids=encode_documents(training, chosen),
-        validation_ids=encode_documents(held_out, chosen),
+        tokenizer=text_tokenizer,
+        train_ids=encode_documents(training, text_tokenizer),
+        validation_ids=encode_documents(held_out, text_tokenizer),
         validation_bytes=sum(len(document.encode()) for document in held_out),
     )
 
 
 def encode_documents(documents: list[str], tokenizer: Tokenizer) -> Tensor:
-    """All documents in one row of ids (N,), each followed by the end-of-text token."""
+    """Encode all documents as one row of ids (N,), each followed by the end-of-text token."""
     ids = []
     for document in tokenizer.encoding.encode_ordinary_batch(documents):
         ids += document
@@ -93,13 +96,13 @@ def encode_documents(documents: list[str], tokenizer: Tokenizer) -> Tensor:
 
 
 class Batches:
-    """Windows of the text, in a new order and cut at a new offset every epoch, without end.
+    """An endless series of batches of windows of the text, reordered and cut at a new offset every epoch.
 
     Args:
         ids: the text (N,).
-        context_length: tokens of input a window.
-        batch_size: windows a batch.
-        vocab_size: random copies are drawn from it.
+        context_length: input tokens per window.
+        batch_size: windows per batch.
+        vocab_size: range of the random tokens of copied sequences.
         seed: fixes the order and the copies.
 
     Raises:
@@ -118,7 +121,7 @@ class Batches:
         self.starts = np.empty(0, dtype=np.int64)  # of the windows left in this epoch
 
     def next(self, copy_fraction: float = 0.0) -> tuple[Tensor, Tensor]:
-        """Inputs and targets (B, T); the targets are the inputs' next tokens.
+        """Return inputs and targets (B, T); the targets are the inputs' next tokens.
 
         With probability `copy_fraction` a window is a random sequence repeated instead of text, from which a model
         learns to copy what followed the last occurrence of a token (Olsson et al. 2022).
@@ -134,17 +137,18 @@ class Batches:
         return windows[:, :-1], windows[:, 1:]
 
     def repeated_random_tokens(self) -> Tensor:
-        """(T + 1,) ids: a random sequence, its period drawn from 1/16 to 1/2 of the context, repeated to fill it."""
+        """Return (T + 1,) ids: a repeated random sequence, its period drawn from 1/16 to 1/2 of the context."""
         period = int(self.rng.integers(max(2, self.context_length // 16), self.context_length // 2))
         once = torch.from_numpy(self.rng.integers(self.vocab_size, size=period))
         return once.repeat(self.context_length // period + 2)[: self.context_length + 1]
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where they are, as JSON: set it on batches of the same text to go on from there."""
+        """Progress in the text, as JSON; assign it to batches of the same text to continue from there."""
         return {"generator": self.rng.bit_generator.state, "starts": self.starts.tolist()}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
+        """Progress in the text, as JSON; assign it to batches of the same text to continue from there."""
         self.rng.bit_generator.state = state["generator"]
         self.starts = np.array(state["starts"], dtype=np.int64)

@@ -1,7 +1,7 @@
 """Several processes that train one model, each on its share of every batch.
 
-`torchrun --nproc_per_node=N -m model.training ...` starts N processes that know of each other; started plainly there is
-one, and everything here does nothing.
+`torchrun --nproc_per_node=N -m model.training ...` starts N processes that communicate; without it there is one,
+and everything here does nothing.
 """
 
 import os
@@ -17,45 +17,45 @@ from torch.nn.parallel import DistributedDataParallel
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among all.
+    """This process among all that train.
 
     Attributes:
         rank: its number, from 0.
-        count: how many there are.
+        count: number of processes.
     """
 
     rank: int = 0
     count: int = 1
 
     @property
-    def is_first(self) -> bool:
-        """Whether this is the one that writes files and messages."""
+    def is_main(self) -> bool:
+        """True for the process that writes files and messages."""
         return self.rank == 0
 
-    def share(self, batch: Tensor) -> Tensor:
-        """This process's rows of a batch (B, ...): (B / count, ...)."""
+    def shard_batch(self, batch: Tensor) -> Tensor:
+        """Return this process's rows of a batch (B, ...): (B / count, ...)."""
         return batch.chunk(self.count)[self.rank]
 
-    def averaging(self, lm: nn.Module) -> nn.Module:
-        """The model, its gradients averaged over the processes as they are computed."""
+    def wrap_ddp(self, lm: nn.Module) -> nn.Module:
+        """Wrap the model so that its gradients are averaged over the processes as they are computed."""
         return DistributedDataParallel(lm) if self.count > 1 else lm
 
     def mean(self, value: Tensor) -> Tensor:
-        """The mean over the processes of a number each has."""
+        """Return the mean of a number over the processes."""
         if self.count > 1:
             dist.all_reduce(value)
         return value / self.count
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """What each process has, on the CPU, in order of rank."""
+        """Return every process's tensor, on the CPU, in order of rank."""
         gathered = [None] * self.count
         if self.count == 1:
             return [tensor.cpu()]
         dist.all_gather_object(gathered, tensor.cpu())
         return gathered
 
-    def as_the_first_says(self, value: bool) -> bool:
-        """The first process's value, for all to do the same."""
+    def broadcast_flag(self, value: bool) -> bool:
+        """Return the first process's value, so that all processes act alike."""
         values = [value]
         if self.count > 1:
             dist.broadcast_object_list(values)
@@ -63,8 +63,8 @@ class Processes:
 
 
 @contextmanager
-def joined_processes(device: str) -> Iterator[tuple[Processes, str]]:
-    """This process among those `torchrun` started, and the device it is to use: of several GPUs, its own."""
+def process_group(device: str) -> Iterator[tuple[Processes, str]]:
+    """Yield this process among those `torchrun` started, and its device: of several GPUs, its own."""
     count = int(os.environ.get("WORLD_SIZE", 1))
     if count == 1:
         yield Processes(), device

@@ -1,4 +1,4 @@
-"""How well a model predicts text."""
+"""Evaluation of a model on held-out text."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from model.transformer_lm import TransformerLM
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Loss on held-out text: nats a token, and bits a byte of text, which compares across tokenizers."""
+    """Loss on held-out text: nats per token, and bits per byte of text, which compares across tokenizers."""
 
     loss: float
     bits_per_byte: float

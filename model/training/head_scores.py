@@ -1,4 +1,4 @@
-"""Which attention heads a model grew that copy what came before."""
+"""Scores of attention heads that copy earlier tokens: previous-token and induction heads."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from model.transformer_lm import TransformerLM
 
 
 def repeated_random_tokens(lm: TransformerLM, period: int = 50, num_sequences: int = 8, seed: int = 0) -> Tensor:
-    """(num_sequences, 2 · period) ids: random tokens, all different, and the same once more.
+    """Return (num_sequences, 2 · period) ids: distinct random tokens, repeated once.
 
     The period is cut to half the context length.
     """
@@ -19,14 +19,14 @@ def repeated_random_tokens(lm: TransformerLM, period: int = 50, num_sequences: i
 
 @torch.no_grad()
 def copying_head_scores(lm: TransformerLM, sequences: Tensor | None = None) -> dict[str, Tensor]:
-    """Two scores a head, (L, H) each, in [0, 1]: the mean attention that queries pay to
+    """Return two scores per head, (L, H) each, in [0, 1]: mean attention that queries pay to a position.
 
-    `previous_token`: the position before theirs;
-    `induction`: the position after the last earlier occurrence of their own token, over the queries that have one
-    (Elhage et al. 2021; Olsson et al. 2022).
+    `previous_token`: the position before the query;
+    `induction`: the position after the last earlier occurrence of the query's token, over the queries that have
+    one (Elhage et al. 2021; Olsson et al. 2022).
 
     Args:
-        sequences: token ids (N, T); without them, `repeated_random_tokens`.
+        sequences: token ids (N, T); None means `repeated_random_tokens`.
     """
     if sequences is None:
         sequences = repeated_random_tokens(lm)
@@ -52,13 +52,13 @@ def copying_head_scores(lm: TransformerLM, sequences: Tensor | None = None) -> d
 
 
 def induction_targets(sequences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows, queries and keys (n,): the key follows the last earlier occurrence of the query's token.
+    """Return rows, queries and keys (n,): the key follows the last earlier occurrence of the query's token.
 
-    Where that occurrence stands right before the query there is no target: it would be the query itself.
+    An occurrence right before the query gives no target: the key would be the query itself.
     """
     positions = torch.arange(sequences.shape[1])
-    same = sequences[:, :, None] == sequences[:, None, :]  # (N, T, T): query, key
-    earlier = same & (positions[None, :] < positions[:, None])
+    is_same_token = sequences[:, :, None] == sequences[:, None, :]  # (N, T, T): query, key
+    earlier = is_same_token & (positions[None, :] < positions[:, None])
     last = torch.where(earlier, positions, -1).amax(-1)  # (N, T)
     row, query = torch.nonzero((last >= 0) & (last + 1 < positions), as_tuple=True)
     return row, query, last[row, query] + 1

@@ -1,4 +1,4 @@
-"""Which optimizer moves which weight."""
+"""Optimizers of a model's parameters."""
 
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ from torch import nn
 def build_optimizers(
     lm: nn.Module, name: str, learning_rate: float, weight_decay: float, betas: tuple[float, float]
 ) -> list[torch.optim.Optimizer]:
-    """The optimizers that together cover every parameter, each group with its `peak_lr`.
+    """Return the optimizers that together cover every parameter, each group with its `peak_lr`.
 
     "adamw": AdamW (Loshchilov & Hutter 2019) for all; only matrices decay.
     "muon": Muon (Jordan et al. 2024) for the blocks' matrices, scaled so that AdamW's learning rate suits it

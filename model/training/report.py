@@ -1,6 +1,6 @@
-"""`python -m model.training.report NAME --validation TEXT`: what a model card says of a trained model, measured.
+"""`python -m model.training.report NAME --validation TEXT`: measurements for a trained model's card.
 
-Of a series of snapshots, a table and `scores.svg`, which is written into its folder.
+For a series of snapshots, a table and `scores.svg`, which is written into its folder.
 """
 
 import argparse
@@ -22,9 +22,9 @@ KINDS = ("previous_token", "induction")
 
 
 def report(checkpoint: str, validation: Path) -> str:
-    """Loss, copying heads on random and on natural text, and samples, as Markdown."""
+    """Return loss, copying heads on random and on natural text, and samples, as Markdown."""
     lm, tokenizer = load_checkpoint(checkpoint)
-    score, ids = score_on(lm, tokenizer, validation)
+    score, ids = score_model(lm, tokenizer, validation)
     context = lm.config.context_length
     windows = ids[: 32 * context].view(-1, context)
     lines = [
@@ -40,11 +40,11 @@ def report(checkpoint: str, validation: Path) -> str:
             random_score, text_score = (scores[kind][layer, head].item() for scores in (on_random, on_text))
             name = kind.replace("_", "-")
             lines.append(f"| layer {layer} head {head}, {name} | {random_score:.2f} | {text_score:.2f} |")
-    return "\n".join(lines + samples(lm, tokenizer))
+    return "\n".join(lines + generate_samples(lm, tokenizer))
 
 
-def samples(lm: TransformerLM, tokenizer: Tokenizer) -> list[str]:
-    """A text a prompt, as quoted Markdown."""
+def generate_samples(lm: TransformerLM, tokenizer: Tokenizer) -> list[str]:
+    """Generate a text for each prompt, as quoted Markdown."""
     lines = []
     for seed, prompt in enumerate(PROMPTS):
         steps = generate(
@@ -56,7 +56,7 @@ def samples(lm: TransformerLM, tokenizer: Tokenizer) -> list[str]:
             seed=seed,
             stop_tokens={tokenizer.end_of_text},
         )
-        text = tokenizer.decode([s.token_id for s in steps if s.token_id != tokenizer.end_of_text])
+        text = tokenizer.decode([step.token_id for step in steps if step.token_id != tokenizer.end_of_text])
         lines += [
             "",
             f"Temperature 0.8, top-k 40, seed {seed}:",
@@ -67,12 +67,12 @@ def samples(lm: TransformerLM, tokenizer: Tokenizer) -> list[str]:
 
 
 def series_report(snapshots: list[str], validation: Path) -> tuple[str, str]:
-    """Loss and best copying heads of every snapshot, as a Markdown table and as an SVG of the scores."""
+    """Return loss and best copying heads of every snapshot, as a Markdown table and as an SVG of the scores."""
     lines = ["| step | bits a byte | previous-token score | induction score |", "| --- | --- | --- | --- |"]
     steps, curves = [], {kind: [] for kind in KINDS}
     for name in snapshots:
         lm, tokenizer = load_checkpoint(name)
-        score, _ = score_on(lm, tokenizer, validation)
+        score, _ = score_model(lm, tokenizer, validation)
         steps.append(int(name.rpartition("-")[2]))
         scores = copying_head_scores(lm)
         cells = [f"{steps[-1]:,}", f"{score.bits_per_byte:.3f}"]
@@ -81,12 +81,12 @@ def series_report(snapshots: list[str], validation: Path) -> tuple[str, str]:
             layer, head = divmod(scores[kind].argmax().item(), lm.config.num_heads)
             cells.append(f"{curves[kind][-1]:.2f} (layer {layer} head {head})")
         lines.append(f"| {' | '.join(cells)} |")
-    named = {kind.replace("_", "-"): values for kind, values in curves.items()}
-    return "\n".join(lines), curves_svg(steps, named, "best head's score")
+    labelled_curves = {kind.replace("_", "-"): values for kind, values in curves.items()}
+    return "\n".join(lines), curves_svg(steps, labelled_curves, "best head's score")
 
 
-def score_on(lm: TransformerLM, tokenizer: Tokenizer, text: Path) -> tuple[Evaluation, torch.Tensor]:
-    """How well the model predicts a text, and the text's ids (N,)."""
+def score_model(lm: TransformerLM, tokenizer: Tokenizer, text: Path) -> tuple[Evaluation, torch.Tensor]:
+    """Return the model's evaluation on a text, and the text's ids (N,)."""
     documents = read_documents(text)
     ids = encode_documents(documents, tokenizer)
     return evaluate(lm, ids, num_bytes=sum(len(document.encode()) for document in documents)), ids

@@ -1,4 +1,4 @@
-"""A training run on disk, so that it can go on after it was killed as if it had not been."""
+"""A training run on disk, from which it can resume exactly after it was killed."""
 
 import json
 from pathlib import Path
@@ -9,18 +9,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoint import write_whole
+from model.checkpoint import write_atomically
 
 
 def save_run(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Write both to one file, or leave the one that is there. `values` must be JSON."""
+    """Write tensors and JSON values to one file atomically: a failure leaves the old file as it was."""
     metadata = {"values": json.dumps(values)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda part: save_file(tensors, part, metadata))
+    write_atomically(path, lambda temporary_path: save_file(tensors, temporary_path, metadata))
 
 
 def load_run(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_run` wrote.
+    """Return the tensors and values that `save_run` wrote.
 
     Raises:
         ValueError: there is no such file, or it is damaged.
@@ -34,37 +34,37 @@ def load_run(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """What the optimizers remember of each parameter: "optimizer.parameter.what" -> tensor."""
+    """Return the optimizers' state of each parameter, by the name "optimizer.parameter.key"."""
     return {
-        f"{i}.{parameter}.{what}": tensor
+        f"{i}.{parameter}.{key}": tensor
         for i, optimizer in enumerate(optimizers)
         for parameter, memory in optimizer.state_dict()["state"].items()
-        for what, tensor in memory.items()
+        for key, tensor in memory.items()
     }
 
 
 def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
-    """The inverse of `optimizer_tensors`; the settings of the groups stay as they are."""
+    """Restore the state from `optimizer_tensors`; the settings of the groups stay as they are."""
     memories: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimizers]
     for name, tensor in tensors.items():
-        i, parameter, what = name.split(".")
-        memories[int(i)].setdefault(int(parameter), {})[what] = tensor
+        i, parameter, key = name.split(".")
+        memories[int(i)].setdefault(int(parameter), {})[key] = tensor
     for optimizer, memory in zip(optimizers, memories, strict=True):
         optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def random_state(device: str) -> Tensor:
-    """The state of the generator that dropout on the device draws from (bytes,), after the CPU's own."""
+    """Return the state (bytes,) of the CPU's random generator, followed by the device's own, if it has one."""
     return torch.cat([torch.get_rng_state(), *(state.cpu() for state in device_states(device))])
 
 
 def restore_random_state(device: str, state: Tensor) -> None:
-    """The inverse of `random_state`."""
-    on_cpu = len(torch.get_rng_state())
-    torch.set_rng_state(state[:on_cpu].clone())
+    """Restore the state from `random_state`."""
+    cpu_state_size = len(torch.get_rng_state())
+    torch.set_rng_state(state[:cpu_state_size].clone())
     kind = torch.device(device).type
     if kind != "cpu":
-        getattr(torch, kind).set_rng_state(state[on_cpu:].clone())
+        getattr(torch, kind).set_rng_state(state[cpu_state_size:].clone())
 
 
 def device_states(device: str) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""What happens at which step."""
+"""Schedules of the learning rate and of snapshots."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, final_fraction: float) -> float:
-    """Share of the peak rate at `step`: up in a line over the warm-up, then down in half a cosine.
+    """Return the share of the peak rate at `step`: linear warm-up, then half a cosine down.
 
     Loshchilov & Hutter 2017, eq. 5, ending at `final_fraction` of the peak.
     """
@@ -17,9 +17,9 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, final_f
 
 
 def log_spaced_steps(total_steps: int, count: int) -> list[int]:
-    """`count` different steps: 0, and from 1 to `total_steps` each about the same factor after the last; [] for none.
+    """Return `count` different steps: 0, and from 1 to `total_steps` about geometrically spaced; [] for count 0.
 
-    Where that factor is too small for whole numbers, the first ones are a step apart.
+    Where the ratio is too small for whole numbers, the first ones are a step apart.
     """
     if count == 0:
         return []

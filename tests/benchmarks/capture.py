@@ -5,13 +5,13 @@ import argparse
 import torch
 
 from explorer.tracing.capture import capture
-from explorer.tracing.library import MOST_BYTES_OF_A_TRACE
+from explorer.tracing.library import MAX_TRACE_BYTES
 from explorer.tracing.tap_shapes import trace_bytes
 from model.transformer_lm import TransformerLM
-from tests.benchmarks.models import bundled, gpt2_small, prompt, reference
+from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
 from tests.benchmarks.timing import alternate
 
-FEW = 5  # rounds of what takes seconds
+FEW_ROUNDS = 5  # rounds of what takes seconds
 
 
 def main():
@@ -20,24 +20,24 @@ def main():
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     rounds, device = options.rounds, options.device
-    for name, lm in (("d_model 256", reference().to(device)), ("bundled", bundled().to(device))):
+    for name, lm in (("d_model 256", reference().to(device)), ("bundled", bundled_model().to(device))):
         for num_tokens in (64, 256):
-            print(f"{name}, {num_tokens} tokens: {told(lm, num_tokens, rounds)}")
+            print(f"{name}, {num_tokens} tokens: {compare_times(lm, num_tokens, rounds)}")
     lm = gpt2_small().to(device)
     for num_tokens in (64, 1024):
-        trace = capture(lm, prompt(lm, num_tokens)[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE)
-        kept, whole = trace.num_bytes / 1e6, trace_bytes(lm.config, num_tokens) / 1e6
-        print(f"GPT-2 small's size, {num_tokens} tokens: {told(lm, num_tokens, FEW)}")
-        print(f"  kept {kept:,.0f} MB; every value would take {whole:,.0f} MB")
+        trace = capture(lm, random_prompt(lm, num_tokens)[0].tolist(), max_bytes=MAX_TRACE_BYTES)
+        captured_mb, all_values_mb = trace.num_bytes / 1e6, trace_bytes(lm.config, num_tokens) / 1e6
+        print(f"GPT-2 small's size, {num_tokens} tokens: {compare_times(lm, num_tokens, FEW_ROUNDS)}")
+        print(f"  kept {captured_mb:,.0f} MB; every value would take {all_values_mb:,.0f} MB")
 
 
-def told(lm: TransformerLM, num_tokens: int, rounds: int) -> str:
-    """Both times and their ratio."""
-    ids = prompt(lm, num_tokens)
+def compare_times(lm: TransformerLM, num_tokens: int, rounds: int) -> str:
+    """Return both times and their ratio as text."""
+    ids = random_prompt(lm, num_tokens)
     seconds = alternate(
         {
             "forward": torch.inference_mode()(lambda: lm(ids)),
-            "capture": lambda: capture(lm, ids[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE),
+            "capture": lambda: capture(lm, ids[0].tolist(), max_bytes=MAX_TRACE_BYTES),
         },
         rounds,
     )

@@ -1,6 +1,6 @@
-"""What a first visitor waits for, in headless Chromium on the bundled model: `python -m tests.benchmarks.cold_load`.
+"""First page load, in headless Chromium on the bundled model: `python -m tests.benchmarks.cold_load`.
 
-Each time a new browser, with nothing in its cache, opens the page of an app that has served it before. On a telephone's
+Each time a new browser, with an empty cache, opens the page of an app that has served it before. On a telephone's
 screen, not with a telephone's processor or connection.
 """
 
@@ -10,7 +10,7 @@ import statistics
 
 from playwright.sync_api import Playwright, sync_playwright
 
-from tests.benchmarks.served import served
+from tests.benchmarks.served import serve_app
 from tests.browser.chromium import FLAGS, executable
 
 SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
@@ -30,19 +30,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    with served() as (url, _process):
+    with serve_app() as (url, _process):
         with sync_playwright() as playwright:
             for name, (query, figure) in PAGES.items():
                 for screen, size in SCREENS.items():
                     visits = [visit(playwright, f"{url}{query}", figure, size) for _ in range(rounds)]
-                    tell(f"{name}, {screen}", *zip(*visits, strict=True))
+                    print_times(f"{name}, {screen}", *zip(*visits, strict=True))
         print(
             "load of the machine over the last minute, five and fifteen:", *(f"{load:.1f}" for load in os.getloadavg())
         )
 
 
 def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -> tuple[float, int, int]:
-    """Milliseconds until a figure is painted; bytes and answers that had come by then."""
+    """Return the milliseconds until a figure is painted, and the answers' total bytes and count by then."""
     browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
     page = browser.new_page(viewport=size)
     received = []
@@ -57,11 +57,11 @@ def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -
     return result
 
 
-def tell(what: str, milliseconds: tuple[float, ...], received: tuple[int, ...], answers: tuple[int, ...]):
+def print_times(label: str, milliseconds: tuple[float, ...], received: tuple[int, ...], answers: tuple[int, ...]):
     seconds = [time / 1000 for time in milliseconds]
     megabytes, count = statistics.median(received) / 1e6, statistics.median(answers)
     print(
-        f"{what}: opened -> first figure painted {statistics.median(seconds):.2f} s,"
+        f"{label}: opened -> first figure painted {statistics.median(seconds):.2f} s,"
         f" {min(seconds):.2f} to {max(seconds):.2f}, {len(seconds)} times; {megabytes:.2f} MB in {count:.0f} answers"
     )
 

@@ -12,19 +12,19 @@ import time
 import torch
 
 from model import TransformerLM, generate
-from tests.benchmarks.models import bundled, gpt2_small, prompt, reference
+from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
 from tests.benchmarks.timing import alternate
 from tests.hugging_face import as_gpt2, as_llama
 
 PROMPT_TOKENS, NEW_TOKENS = 16, 64
 SETTINGS = {"temperature": 0.8, "top_k": 40}
-MODELS = {"d256": reference, "bundled": bundled, "gpt2": gpt2_small}
-SOME = 32  # tokens whose costs are averaged
+MODELS = {"d256": reference, "bundled": bundled_model, "gpt2": gpt2_small}
+AVERAGED_TOKENS = 32  # tokens whose costs are averaged
 
 
-def contestants(lm: TransformerLM) -> dict:
+def make_contestants(lm: TransformerLM) -> dict:
     is_gpt2 = lm.config.position == "learned"
-    other, ids = (as_gpt2 if is_gpt2 else as_llama)(lm).to(lm.device), prompt(lm, PROMPT_TOKENS)
+    hf_model, ids = (as_gpt2 if is_gpt2 else as_llama)(lm).to(lm.device), random_prompt(lm, PROMPT_TOKENS)
     tied = lm.config.tie_embeddings
     matrices = [w for name, w in lm.state_dict().items() if w.dim() == 2 and (tied or name != "token_embedding.weight")]
     if tied:
@@ -35,10 +35,10 @@ def contestants(lm: TransformerLM) -> dict:
         assert len(list(generate(lm, ids[0].tolist(), max_new_tokens=NEW_TOKENS, **SETTINGS))) == NEW_TOKENS
 
     def sample_and_keep_every_value():
-        kept = []
-        hooks = [tap.register_forward_hook(lambda *args: kept.append(args[-1])) for tap in lm.taps.values()]
+        outputs = []
+        hooks = [tap.register_forward_hook(lambda *args: outputs.append(args[-1])) for tap in lm.taps.values()]
         sample()
-        assert len(kept) == len(hooks) * NEW_TOKENS
+        assert len(outputs) == len(hooks) * NEW_TOKENS
         for hook in hooks:
             hook.remove()
 
@@ -47,7 +47,7 @@ def contestants(lm: TransformerLM) -> dict:
         options = {"do_sample": True, "use_cache": True, "pad_token_id": 0, "attention_mask": mask, **SETTINGS}
         # A large model is compared with the faster of its caches.
         options |= {"cache_implementation": "static", "disable_compile": True} if is_gpt2 else {}
-        assert other.generate(ids, max_new_tokens=NEW_TOKENS, **options).shape[1] == PROMPT_TOKENS + NEW_TOKENS
+        assert hf_model.generate(ids, max_new_tokens=NEW_TOKENS, **options).shape[1] == PROMPT_TOKENS + NEW_TOKENS
 
     @torch.inference_mode()
     def matrix_products():
@@ -63,19 +63,19 @@ def contestants(lm: TransformerLM) -> dict:
     }
 
 
-def cost_along_the_context(lm: TransformerLM, rounds: int) -> list[float]:
+def token_costs(lm: TransformerLM, rounds: int) -> list[float]:
     """Median seconds of a token after a prompt of 16 and at the end of the context, over `SOME` tokens each.
 
     The first two steps are left out: they read the prompt and prepare the decoder.
     """
-    ids = prompt(lm, PROMPT_TOKENS)[0].tolist()
+    ids = random_prompt(lm, PROMPT_TOKENS)[0].tolist()
     seconds = []
     for _ in range(rounds):
         times = [time.perf_counter()]
         for _ in generate(lm, ids, max_new_tokens=lm.config.context_length - PROMPT_TOKENS, **SETTINGS):
             times.append(time.perf_counter())
         steps = [after - before for before, after in zip(times, times[1:], strict=False)]
-        seconds.append([statistics.median(steps[2 : 2 + SOME]), statistics.median(steps[-SOME:])])
+        seconds.append([statistics.median(steps[2 : 2 + AVERAGED_TOKENS]), statistics.median(steps[-AVERAGED_TOKENS:])])
     return [statistics.median(times) for times in zip(*seconds, strict=True)]
 
 
@@ -88,14 +88,14 @@ def main():
     rounds = options.rounds
     for name in options.models:
         lm = MODELS[name]().to(options.device)
-        seconds = alternate(contestants(lm), rounds)
+        seconds = alternate(make_contestants(lm), rounds)
         print(f"{name}: tokens/s, x Hugging Face, part of the matrix products' speed")
         for contestant, took in seconds.items():
-            times, part = seconds["Hugging Face"] / took, seconds["matrix products alone"] / took
-            print(f"  {contestant:36s} {NEW_TOKENS / took:6.0f} {times:6.2f} {part:6.0%}")
+            times, matrix_share = seconds["Hugging Face"] / took, seconds["matrix products alone"] / took
+            print(f"  {contestant:36s} {NEW_TOKENS / took:6.0f} {times:6.2f} {matrix_share:6.0%}")
         if name == "gpt2":  # whose context takes minutes to fill
             continue
-        first, last = cost_along_the_context(lm, rounds)
+        first, last = token_costs(lm, rounds)
         print(f"  first and last tokens of the context, ms: {1e3 * first:.2f}, {1e3 * last:.2f}, x {last / first:.2f}")
 
 

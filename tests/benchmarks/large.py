@@ -35,8 +35,8 @@ CONFIG = {
 }
 
 
-def write(folder: Path):
-    """Weights in files of a layer each, so that few are in memory at once, and a tokenizer of bytes."""
+def write_checkpoint(folder: Path):
+    """Write weights in one file per layer, so that few are in memory at once, and a tokenizer of bytes."""
 
     def random(*shape: int) -> torch.Tensor:
         return (torch.randn(*shape) / shape[-1] ** 0.5).bfloat16()
@@ -62,11 +62,11 @@ def write(folder: Path):
     files |= dict.fromkeys(ends, "ends.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
     (folder / "config.json").write_text(json.dumps(CONFIG))
-    write_tokenizer(folder)
+    write_byte_tokenizer(folder)
 
 
-def write_tokenizer(folder: Path):
-    """Of bytes."""
+def write_byte_tokenizer(folder: Path):
+    """Write a tokenizer whose tokens are the 256 bytes."""
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -78,76 +78,76 @@ def write_tokenizer(folder: Path):
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def resident() -> float:
-    """GB now."""
+def resident_gb() -> float:
+    """Resident memory of this process in GB."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024 / 1e9
 
 
-def look(folder: str, num_tokens: int, device: str):
-    """In a process of its own: opens, captures, draws; says what each took, and the memory until then."""
+def measure(folder: str, num_tokens: int, device: str):
+    """Open, capture and draw in this process; print the time of each step, and the peak memory so far."""
     from explorer.state.selection import Selection
-    from explorer.tracing.jobs import NotYet
-    from explorer.tracing.library import Library, bytes_of
-    from explorer.tracing.runs import Runs
-    from explorer.tracing.work import Work
+    from explorer.tracing.jobs import ResultNotReadyError
+    from explorer.tracing.library import Library, model_num_bytes
+    from explorer.tracing.request_budget import RequestBudget
+    from explorer.tracing.runs import RunService
     from explorer.views import VIEWS
     from explorer.views.view import Panel
     from explorer.web.answers.endpoints import Endpoints
     from explorer.web.http.server_functions import as_json
 
     torch.set_num_threads(2)
-    began, base, peak = time.perf_counter(), resident(), [0.0]
+    began, base, peak = time.perf_counter(), resident_gb(), [0.0]
 
     def watch():
         while True:
-            peak[0] = max(peak[0], resident())
+            peak[0] = max(peak[0], resident_gb())
             time.sleep(0.01)
 
     threading.Thread(target=watch, daemon=True).start()
 
-    def told(what: str):
+    def print_step(label: str):
         nonlocal began
         took, began = time.perf_counter() - began, time.perf_counter()
-        print(f"{what:58s} {took:7.2f} s, {peak[0]:5.2f} GB at most", flush=True)
+        print(f"{label:58s} {took:7.2f} s, {peak[0]:5.2f} GB at most", flush=True)
 
     library = Library(device)
-    name = library.offered.open(folder)
+    name = library.catalog.open(folder)
     lm, _tokenizer = library.model(name)
-    weights = bytes_of(lm) / 1e9
-    told(f"opened: weights {weights:.2f} GB, before it {base:.2f} GB resident")
+    weights = model_num_bytes(lm) / 1e9
+    print_step(f"opened: weights {weights:.2f} GB, before it {base:.2f} GB resident")
     ids = tuple(range(300, 300 + num_tokens))
     with torch.inference_mode():
         lm(torch.tensor([ids[:4]], device=device)).cpu()
-        told("a first pass over 4 tokens")
+        print_step("a first pass over 4 tokens")
         lm(torch.tensor([ids], device=device)).cpu()
-    told(f"a plain pass over {num_tokens} tokens")
-    asked = {"checkpoint": name, "prompt": list(ids), "query": num_tokens - 1}
-    as_json(Endpoints(Runs(library)).answer("show", asked, part=0))
-    told("the page's first answer: the run, its map, next tokens")
+    print_step(f"a plain pass over {num_tokens} tokens")
+    page_state = {"checkpoint": name, "prompt": list(ids), "query": num_tokens - 1}
+    as_json(Endpoints(RunService(library)).answer("show", page_state, stage=0))
+    print_step("the page's first answer: the run, its map, next tokens")
     trace = library.trace(name, ids)
     print(f"{trace.num_bytes / 1e6:.0f} MB kept of the run")
 
-    def drawn(panel: Panel) -> bool:
-        if not panel.applies_to(trace) or panel.compares or panel.kind == "html":
+    def draw_panel(panel: Panel) -> bool:
+        if not panel.is_applicable(trace) or panel.compared_run or panel.kind == "html":
             return False
-        selection = Selection(query=num_tokens - 1, layer=3, head=2).within(trace)
+        selection = Selection(query=num_tokens - 1, layer=3, head=2).clamp_to_trace(trace)
         try:
-            with Work(sys.maxsize, sys.float_info.max).counted():
+            with RequestBudget(sys.maxsize, sys.float_info.max).activate():
                 panel.draw(trace, selection)
-        except NotYet as waiting:
-            next(waiting.job.pieces())
+        except ResultNotReadyError as waiting:
+            next(waiting.job.steps())
         return True
 
-    views = [view for view in VIEWS if view.applies_to(trace) and view.name not in ("patching", "training")]
+    views = [view for view in VIEWS if view.is_applicable(trace) and view.name not in ("patching", "training")]
     first = views[0].panels[0]
-    mark = first.mark(trace, Selection(query=num_tokens - 1).within(trace))
-    told(f"the mark of {first.name}: {mark.state}")
+    verification = first.verify(trace, Selection(query=num_tokens - 1).clamp_to_trace(trace))
+    print_step(f"the mark of {first.name}: {verification.state}")
     for view in views:
-        count = sum(map(drawn, view.panels))
-        told(f"all {count} pictures of {view.name}")
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(f"most resident at once: {most:.2f} GB")
+        count = sum(map(draw_panel, view.panels))
+        print_step(f"all {count} pictures of {view.name}")
+    peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(f"most resident at once: {peak_gb:.2f} GB")
     if torch.device(device).type == "cuda":
         print(f"most of the GPU's at once: {torch.cuda.max_memory_allocated() / 1e9:.2f} GB")
 
@@ -155,18 +155,18 @@ def look(folder: str, num_tokens: int, device: str):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--folder", help="to write to and to keep, or where an earlier run wrote")
+    parser.add_argument("--folder", help="folder to write to and keep, or the folder of an earlier run")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--look", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.look:
-        look(options.look, options.tokens, options.device)
+        measure(options.look, options.tokens, options.device)
         return
     with tempfile.TemporaryDirectory(prefix="large-") as temporary:
         folder = Path(options.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "tokenizer.json").exists():
-            write(folder)
+            write_checkpoint(folder)
         command = [sys.executable, "-m", "tests.benchmarks.large", "--look", str(folder)]
         subprocess.run([*command, "--tokens", str(options.tokens), "--device", options.device], check=True)
 

@@ -1,4 +1,4 @@
-"""What a person waits for with a model of GPT-2 small's size: `python -m tests.benchmarks.large_page`.
+"""Waiting times of a user with a model of GPT-2 small's size: `python -m tests.benchmarks.large_page`.
 
 Random weights in a temporary folder, a prompt of 256 tokens, and in every tab clicks on tokens until all figures in
 sight are painted. Then a prompt of 1,024: one head's whole pattern, from when its bytes are there to the frame that
@@ -16,16 +16,16 @@ from playwright.sync_api import Page, sync_playwright
 
 from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
-from tests.benchmarks.browser import clicks, tell
-from tests.benchmarks.large import write_tokenizer
-from tests.benchmarks.served import served
+from tests.benchmarks.browser import print_times, time_clicks
+from tests.benchmarks.large import write_byte_tokenizer
+from tests.benchmarks.served import serve_app
 from tests.browser.chromium import FLAGS, executable
 from tests.hugging_face import transformers
 
 LONG = 1024
 TABS = *FULL_TABS[: FULL_TABS.index("experiments")], "directions"  # those that show one run as it is
 # True once the model was compared with the other implementation, which takes both cores until then.
-COMPARED = "() => /agrees|differs/.test(document.querySelector('#open-model')?.textContent)"
+IS_COMPARED = "() => /agrees|differs/.test(document.querySelector('#open-model')?.textContent)"
 # Notes when the bytes of the first answer with the pattern are there, before they are read as JSON.
 FIRST_BYTES = """() => {
   const fetched = window.fetch;
@@ -52,20 +52,20 @@ PAINTED_AFTER_BYTES = """(drawn) => new Promise((resolve) => {
 })"""
 
 
-def write(folder: Path):
-    """The model, as transformers saves one, and a tokenizer of bytes."""
+def write_model(folder: Path):
+    """Write the model as transformers saves one, and a tokenizer of bytes."""
     torch.manual_seed(0)
     config = transformers.GPT2Config(bos_token_id=None, eos_token_id=None)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
-    write_tokenizer(folder)
+    write_byte_tokenizer(folder)
 
 
 def wait_until_compared(page: Page, url: str):
     page.goto(f"{url}?view=tokens")
-    page.wait_for_function(COMPARED, timeout=120000)
+    page.wait_for_function(IS_COMPARED, timeout=120000)
 
 
-def look(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[str]):
+def measure_tabs(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[str]):
     text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:num_tokens]
     for view in FULL:
         if view.name not in tabs:
@@ -75,34 +75,34 @@ def look(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[str]):
         page.wait_for_timeout(4000)
         if not page.get_by_role("tab", name=view.title, exact=True).count():
             continue
-        tell(
+        print_times(
             f"{num_tokens} tokens, {view.name}: click on a token -> figures in sight",
-            clicks(page, rounds, num_tokens, ""),
+            time_clicks(page, rounds, num_tokens, ""),
         )
 
 
-def paint(page: Page, url: str, rounds: int):
+def measure_pattern(page: Page, url: str, rounds: int):
     text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:LONG]
     page.goto(f"{url}?view=attention&text={text.replace(' ', '+')}&window=0")
     page.wait_for_selector("#attention-pattern .plot[data-draws]", timeout=60000)
     page.wait_for_timeout(5000)
     page.evaluate(FIRST_BYTES)
     waits = []
-    for turn in range(rounds):
+    for round_index in range(rounds):
         waiting = f"({PAINTED_AFTER_BYTES})('#attention-pattern .plot')"
         page.evaluate(f"() => {{ window.bytes_at = undefined; window.painted = {waiting}; }}")
-        page.locator("#attention-choosers select").nth(1).select_option(index=1 + turn % 10)
+        page.locator("#attention-choosers select").nth(1).select_option(index=1 + round_index % 10)
         waits.append(page.evaluate("window.painted"))
         page.wait_for_timeout(1500)
     cells = page.evaluate("document.querySelector('#attention-pattern .plot').outerHTML.length")
-    tell(f"one head's pattern at {LONG} tokens, bytes -> painted", waits)
+    print_times(f"one head's pattern at {LONG} tokens, bytes -> painted", waits)
     print(json.dumps({"median": statistics.median(waits), "element": cells}))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--folder", help="to write to and to keep, or where an earlier run wrote")
+    parser.add_argument("--folder", help="folder to write to and keep, or the folder of an earlier run")
     parser.add_argument("--tabs", nargs="*", default=TABS)
     parser.add_argument("--no-paint", action="store_true")
     options = parser.parse_args()
@@ -110,14 +110,14 @@ def main():
         folder = Path(options.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "tokenizer.json").exists():
-            write(folder)
-        with served([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
+            write_model(folder)
+        with serve_app([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             wait_until_compared(page, url)
-            look(page, url, options.rounds, 256, options.tabs)
+            measure_tabs(page, url, options.rounds, 256, options.tabs)
             if not options.no_paint:
-                paint(page, url, options.rounds)
+                measure_pattern(page, url, options.rounds)
             browser.close()
 
 

@@ -1,7 +1,7 @@
-"""What looks at all heads of a model of 32 layers of 32 heads at 1,024 tokens: `python -m tests.benchmarks.many_heads`.
+"""Analyses of all heads, with 32 layers of 32 heads and 1,024 tokens: `python -m tests.benchmarks.many_heads`.
 
-Narrow layers with random weights, so that attention is nearly all that takes time; in seconds, beside a pass of the
-model with fused kernels, and one that forms every pattern, as pictures of all heads have to.
+Narrow layers with random weights, so that attention takes nearly all of the time; in seconds, beside a pass of the
+model with fused kernels, and one that forms every pattern, as figures of all heads must.
 """
 
 import argparse
@@ -16,20 +16,20 @@ import torch
 from explorer.analysis.rollout import rollout
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.tracing.hooks import hooked
-from explorer.views import VIEW_NAMED
-from explorer.web.answers.view_contents import packed
+from explorer.tracing.hooks import forward_hooks
+from explorer.views import VIEW_BY_NAME
+from explorer.web.answers.view_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
-PICTURES = ("heads", "pattern", "scores")  # of the Attention tab: a sheet of all heads, one whole, and what they do
-MOST_BYTES = 20 << 20  # kept of the run: no pattern is among them
+PANELS = ("heads", "pattern", "scores")  # of the Attention tab: a sheet of all heads, one whole, and what they do
+MAX_TRACE_BYTES = 20 << 20  # cached of the run: no pattern is among them
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, otherwise in (("layers", 32), ("heads", 32), ("tokens", 1024)):
-        parser.add_argument(f"--{name}", type=int, default=otherwise)
+    for name, default in (("layers", 32), ("heads", 32), ("tokens", 1024)):
+        parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     torch.set_num_threads(2)
     torch.manual_seed(0)
@@ -37,33 +37,33 @@ def main():
     shape = {"num_layers": options.layers, "num_heads": options.heads, "context_length": options.tokens}
     lm = TransformerLM(ModelConfig(**sizes, **shape)).eval().requires_grad_(False)
     ids = np.random.default_rng(0).integers(sizes["vocab_size"], size=options.tokens).tolist()
-    trace = capture(lm, ids, most_bytes=MOST_BYTES)
-    selection = Selection(query=options.tokens - 1).within(trace)
+    trace = capture(lm, ids, max_bytes=MAX_TRACE_BYTES)
+    selection = Selection(query=options.tokens - 1).clamp_to_trace(trace)
     patterns = [lm.taps[f"blocks.{layer}.attn.pattern"] for layer in range(options.layers)]
 
-    def passes():
+    def run_forward():
         with torch.inference_mode():
             lm(torch.tensor([ids]))
 
-    def forms_patterns():
-        with hooked(patterns, lambda module, inputs, output: None):
-            passes()
+    def form_patterns():
+        with forward_hooks(patterns, lambda module, inputs, output: None):
+            run_forward()
 
-    passes(), forms_patterns()
-    timed("a pass with fused kernels", passes)
-    timed("a pass that forms every pattern", forms_patterns)
-    timed("attention rollout", lambda: rollout(trace, options.tokens - 1))
-    for panel in VIEW_NAMED["attention"].panels:
-        if panel.name not in PICTURES:
+    run_forward(), form_patterns()
+    print_time("a pass with fused kernels", run_forward)
+    print_time("a pass that forms every pattern", form_patterns)
+    print_time("attention rollout", lambda: rollout(trace, options.tokens - 1))
+    for panel in VIEW_BY_NAME["attention"].panels:
+        if panel.name not in PANELS:
             continue
-        timed(panel.name, lambda panel=panel: packed(panel.draw(trace, selection)))
+        print_time(panel.name, lambda panel=panel: figure_payload(panel.draw(trace, selection)))
 
 
-def timed(name: str, work: Callable[[], Any]):
+def print_time(name: str, work: Callable[[], Any]):
     began = time.perf_counter()
-    found = work()
+    result = work()
     took = time.perf_counter() - began
-    size = "" if found is None or isinstance(found, np.ndarray) else f", {len(json.dumps(found)) / 1e6:.2f} MB"
+    size = "" if result is None or isinstance(result, np.ndarray) else f", {len(json.dumps(result)) / 1e6:.2f} MB"
     print(f"{name:32s} {took:6.1f} s{size}", flush=True)
 
 

@@ -1,11 +1,11 @@
-"""How long all maps of activation patching take beside their estimates: `python -m tests.benchmarks.patching`."""
+"""Time of all activation patching maps and of their estimates: `python -m tests.benchmarks.patching`."""
 
 import statistics
 import time
 
 from explorer import activation_patching, attribution_patching
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
-from explorer.tracing.patching.parts import PARTS
+from explorer.tracing.patching.components import COMPONENTS
 from model import load_checkpoint
 
 ROUNDS = 5
@@ -20,12 +20,15 @@ def main():
     for _ in range(ROUNDS):
         for name, patch in (("exact", activation_patching), ("estimated", attribution_patching)):
             began = time.perf_counter()
-            for part in PARTS:
+            for component in COMPONENTS:
                 for direction in ("denoise", "noise"):
-                    patch(lm, clean, corrupted, answer, wrong, part=part, direction=direction)
+                    patch(lm, clean, corrupted, answer, wrong, part=component, direction=direction)
             seconds[name].append(time.perf_counter() - began)
     exact, estimated = (statistics.median(times) for times in seconds.values())
-    print(f"{2 * len(PARTS)} maps at {len(clean)} tokens: exact {exact:.2f} s, {exact / estimated:.1f} × the estimates")
+    print(
+        f"{2 * len(COMPONENTS)} maps at {len(clean)} tokens: exact "
+        f"{exact:.2f} s, {exact / estimated:.1f} × the estimates"
+    )
 
 
 if __name__ == "__main__":

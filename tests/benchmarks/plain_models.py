@@ -1,4 +1,4 @@
-"""The bundled twins in plain PyTorch, the way nanoGPT is written: PyTorch's own layers, one matrix for q, k and v."""
+"""Twins of the bundled models in plain PyTorch, like nanoGPT: PyTorch's own layers, one matrix for q, k and v."""
 
 import math
 
@@ -25,7 +25,7 @@ class Block(nn.Module):
         B, T, D = x.shape
         q, k, v = self.qkv(self.attn_norm(x)).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         if rotation:
-            q, k = turned(q, *rotation), turned(k, *rotation)
+            q, k = rotate(q, *rotation), rotate(k, *rotation)
         z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.dropout(self.o(z.transpose(1, 2).reshape(B, T, D)))
         hidden = self.up(self.ffn_norm(x))
@@ -37,7 +37,7 @@ class Block(nn.Module):
         return x + self.dropout(self.down(hidden))
 
 
-def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     a, b = x.chunk(2, dim=-1)
     return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
 

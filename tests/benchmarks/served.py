@@ -1,4 +1,4 @@
-"""The app in a process of its own, which ends with what is measured."""
+"""Serving the app in a process of its own, for the duration of a measurement."""
 
 import socket
 import subprocess
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def served(options: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
-    """The address of a server, which ends with "/", and its process.
+def serve_app(options: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+    """Serve the app while the block runs; yield its URL, which ends with "/", and its process id.
 
     Args:
         options: of app.py, without the dashes: workers=3.

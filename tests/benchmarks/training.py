@@ -26,27 +26,27 @@ def main():
             chosen = TrainingOptions(train="", out="", style=style, model=extra | {"dropout": dropout})
             config = chosen.model_config(vocab_size=4096)
             steps = {"ours": TransformerLM(config), "plain": PlainLM(config)}
-            steps = {name: step_of(lm, config, options) for name, lm in steps.items()}
+            steps = {name: make_step(lm, config, options) for name, lm in steps.items()}
             seconds = alternate(steps, options.rounds)
             times = ", ".join(f"{name} {1e3 * took:.0f} ms" for name, took in seconds.items())
             print(f"{style}, dropout {dropout}: {times}; ours / plain {seconds['ours'] / seconds['plain']:.2f}")
 
 
-def step_of(lm: nn.Module, config: ModelConfig, options):
-    """A function that takes one training step, always on the same batch."""
+def make_step(lm: nn.Module, config: ModelConfig, options):
+    """Return a function that takes one training step, always on the same batch."""
     lm.train()
     optimizer = torch.optim.AdamW(lm.parameters(), lr=1e-4, fused=True)
     ids = torch.randint(config.vocab_size, (16, config.context_length + 1), generator=torch.Generator().manual_seed(0))
 
-    def loss_of(inputs, targets):
+    def compute_loss(inputs, targets):
         return F.cross_entropy(lm(inputs).flatten(0, 1), targets.flatten())
 
     if options.compile:
-        loss_of = torch.compile(loss_of)
+        compute_loss = torch.compile(compute_loss)
 
     def step():
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bf16"):
-            loss = loss_of(ids[:, :-1], ids[:, 1:])
+            loss = compute_loss(ids[:, :-1], ids[:, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(lm.parameters(), 1.0)
         optimizer.step()

@@ -14,15 +14,20 @@ from transformers import PreTrainedTokenizerFast
 
 from explorer.tracing.capture import capture
 from model import TransformerLM
-from tests.benchmarks.models import prompt, reference
+from tests.benchmarks.models import random_prompt, reference
 from tests.benchmarks.timing import alternate
 from tests.hugging_face import as_llama
 
 
 def as_bridge(lm: TransformerLM) -> TransformerBridge:
-    """The same function as `lm`; the tokenizer is one that TransformerLens asks for and the measurement never uses."""
-    words = Tokenizer(models.WordLevel({"<end>": 0}, unk_token="<end>"))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<end>", eos_token="<end>", pad_token="<end>")
+    """Return a TransformerLens bridge that computes the same function as `lm`.
+
+    Its tokenizer is one that TransformerLens requires and the measurement never uses.
+    """
+    word_tokenizer = Tokenizer(models.WordLevel({"<end>": 0}, unk_token="<end>"))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=word_tokenizer, bos_token="<end>", eos_token="<end>", pad_token="<end>"
+    )
     llama = as_llama(lm, attn_implementation="eager")
     with tempfile.TemporaryDirectory() as folder:
         llama.config.architectures = ["LlamaForCausalLM"]
@@ -36,7 +41,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=40)
     rounds = parser.parse_args().rounds
     lm = reference()
-    bridge, ids = as_bridge(lm), prompt(lm, 64)
+    bridge, ids = as_bridge(lm), random_prompt(lm, 64)
 
     @torch.inference_mode()
     def run_with_cache():

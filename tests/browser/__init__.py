@@ -1,1 +1,4 @@
-"""What a person does in a browser. A package, so that the app and the browser end with its last test."""
+"""Browser tests of the page.
+
+A package, so that the package-scoped app and browser stop after its last test.
+"""

@@ -1,4 +1,4 @@
-"""The models that the browser tests choose among."""
+"""Models of the browser tests."""
 
 import json
 import shutil
@@ -11,8 +11,8 @@ from model.config import ModelConfig
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-CONTEXT = 64
-STEPS = (0, 1, 2, 4, 8, 16, 32)  # that "fables" was kept at
+CONTEXT_LENGTH = 64
+STEPS = (0, 1, 2, 4, 8, 16, 32)  # checkpoints of "fables"
 SHAPES = {
     "tiny": {"num_layers": 2, "num_heads": 2},
     "one-head": {"num_layers": 1, "num_heads": 1},
@@ -22,7 +22,7 @@ SHAPES = {
 }
 
 # An address in which every tab has something to show: a step of a training, changed, and another prompt beside it.
-EVERYTHING = {
+FIELDS_FOR_ALL_TABS = {
     "checkpoint": "fables/step-000004",
     "prompt": "66.67.68.69",
     "edits": "blocks.0.attn.z.1*zero",
@@ -32,13 +32,13 @@ EVERYTHING = {
 
 
 def write_checkpoints(folder: Path, tokenizer: Tokenizer):
-    """Small random models and two that cannot be loaded."""
+    """Write small random models, and two that cannot be loaded."""
     for seed, (name, shape) in enumerate(SHAPES.items()):
         torch.manual_seed(seed)
-        sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}
+        sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT_LENGTH, "d_model": 32, "d_ff": 64}
         lm = TransformerLM(ModelConfig.llama_style(**sizes | shape))
         save_checkpoint(lm, tokenizer, folder / name, dtype=torch.float32)
-    write_series(folder / "fables", tokenizer)
+    write_training_checkpoints(folder / "fables", tokenizer)
     shutil.copytree(folder / "tiny", folder / "truncated-weights")
     weights = folder / "truncated-weights" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
@@ -47,11 +47,11 @@ def write_checkpoints(folder: Path, tokenizer: Tokenizer):
     config.write_text(json.dumps(json.loads(config.read_text()) | {"d_model": 48}))
 
 
-def write_series(folder: Path, tokenizer: Tokenizer):
-    """A model at several steps of its training, of which each differs, and what training wrote down."""
+def write_training_checkpoints(folder: Path, tokenizer: Tokenizer):
+    """Write a different random model for each training step, and a record of the training."""
     for step in STEPS:
         torch.manual_seed(100 + step)
-        sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}
+        sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT_LENGTH, "d_model": 32, "d_ff": 64}
         lm = TransformerLM(ModelConfig.llama_style(**sizes | SHAPES["tiny"]))
         save_checkpoint(lm, None, folder / f"step-{step:06d}", dtype=torch.float32)
     tokenizer.save(folder / "tokenizer.tiktoken")

@@ -1,11 +1,16 @@
-"""The browser that tests and benchmarks open the page in."""
+"""Browser of the tests and benchmarks."""
 
 import shutil
 from pathlib import Path
 
 from playwright.sync_api import Playwright
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first starts fastest
+EXECUTABLE_NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+)  # the first starts fastest
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -16,8 +21,14 @@ FLAGS = (
 
 
 def executable(playwright: Playwright) -> str:
-    """The path of the system's Chromium, or of Playwright's own; FileNotFoundError where there is neither."""
-    found = next(filter(None, map(shutil.which, NAMES)), playwright.chromium.executable_path)
-    if not Path(found).exists():
-        raise FileNotFoundError(f"needs a browser: apt-get install {NAMES[0]}, or playwright install chromium")
-    return found
+    """Return the path of the system's Chromium, or else of Playwright's own.
+
+    Raises:
+        FileNotFoundError: there is neither.
+    """
+    path = next(filter(None, map(shutil.which, EXECUTABLE_NAMES)), playwright.chromium.executable_path)
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"needs a browser: apt-get install {EXECUTABLE_NAMES[0]}, or playwright install chromium"
+        )
+    return path

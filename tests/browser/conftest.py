@@ -1,4 +1,4 @@
-"""The app and a browser, started once; people with a page each, who fail the test where the page complains."""
+"""Fixtures: the app and a browser, started once; people with a page each, who fail the test if the page complains."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
-from explorer.state.settings import GenerationSettings
+from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.library import Library
-from explorer.tracing.offered_models import ANY_NAME
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.model_catalog import ANY_NAME
+from explorer.tracing.runs import RunService
 from explorer.web.events.run_events import FIRST_PROMPT
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
-from model.pretrained.saving import save_hugging_face
-from tests.hub import Hub, reach, serving
+from model.pretrained.export_hugging_face import save_hugging_face
+from tests.hub import Hub, serve_hub, use_hub
 from tests.specimens import STORIES
 
 from . import chromium
@@ -26,10 +26,10 @@ from .chromium import FLAGS
 from .person import Person
 
 DESK = {"width": 1440, "height": 900}
-PATIENCE = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
-ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share what is compiled of their scripts: half of what opening costs
+TIMEOUT_MS = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
+ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share compiled scripts, half of the time to open one
 ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
-TELL_ERROR_TOASTS = """new MutationObserver(() => {
+LOG_ERROR_TOASTS = """new MutationObserver(() => {
   for (const toast of document.querySelectorAll(".toast-body.error:not([data-told])")) {
     toast.dataset.told = true;
     console.error("toast: " + toast.textContent);
@@ -41,7 +41,7 @@ FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]):
-    """Where `CI` is set, on busy machines, browser tests have a second try; pytest lists those that needed it."""
+    """Rerun a failed browser test once if `CI` is set (busy machines); pytest lists the reruns."""
     if os.environ.get("CI"):
         for item in items:
             if Path(__file__).parent in item.path.parents:
@@ -57,7 +57,7 @@ def pytest_runtest_makereport(item: pytest.Item):
 
 @pytest.fixture(scope="package")
 def checkpoints(tmp_path_factory, tiny_tokenizer):
-    """The tests' models in the place of `checkpoints/`."""
+    """Folder of the tests' models, in place of `checkpoints/`."""
     folder = tmp_path_factory.mktemp("checkpoints")
     write_checkpoints(folder, tiny_tokenizer)
     with pytest.MonkeyPatch.context() as patch:
@@ -67,27 +67,27 @@ def checkpoints(tmp_path_factory, tiny_tokenizer):
 
 @pytest.fixture(scope="package")
 def hub(tmp_path_factory) -> Iterator[Hub]:
-    """With a model that is not on this machine, and one that needs a licence."""
+    """Hub with a model that is not on this machine, and one that needs a licence."""
     hub, folder = Hub(), tmp_path_factory.mktemp("hub")
     save_hugging_face(*load_checkpoint(STORIES), folder / "stories")
     hub.models = {"somebody/stories": folder / "stories", "somebody/gated": folder / "stories"}
     hub.gated.add("somebody/gated")
-    with pytest.MonkeyPatch.context() as patch, serving(hub) as its_address:
-        reach(patch, its_address, folder / "cache")
+    with pytest.MonkeyPatch.context() as patch, serve_hub(hub) as its_address:
+        use_hub(patch, its_address, folder / "cache")
         yield hub
 
 
 @pytest.fixture(scope="package")
 def library(checkpoints, hub) -> Library:
-    """Theirs, and one more that somebody opened."""
+    """Library with the tests' models, and one more opened from a folder."""
     library = Library("cpu", hub_names=ANY_NAME)
-    library.offered.open(STORIES)
+    library.catalog.open(STORIES)
     return library
 
 
 @pytest.fixture(scope="package")
 def address(library):
-    """Where the app answers."""
+    """URL of the app."""
     blocks = Page(library, "tiny").launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
@@ -95,16 +95,18 @@ def address(library):
 
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         yield playwright
 
 
 @pytest.fixture(scope="package")
 def profile(playwright, address, tmp_path_factory) -> Iterator[BrowserContext]:
-    """The profile that everybody's page is in: a browser keeps there what it compiled of the page's scripts, which is
-    half of the time that the page takes to open, and in memory as long as there is a page. Nothing else stays between
-    tests."""
+    """Browser profile shared by all pages.
+
+    The browser caches the compiled scripts of the page in it, which is half of the time that the page takes to
+    open; it stays in memory as long as there is a page. Nothing else stays between tests.
+    """
     context = playwright.chromium.launch_persistent_context(
         tmp_path_factory.mktemp("profile"), executable_path=executable(playwright), args=ARGUMENTS
     )
@@ -114,7 +116,7 @@ def profile(playwright, address, tmp_path_factory) -> Iterator[BrowserContext]:
 
 
 def executable(playwright: Playwright) -> str:
-    """Where there is no browser the tests are skipped, which is said."""
+    """Return the path of the browser; skip the test if there is none."""
     try:
         return chromium.executable(playwright)
     except FileNotFoundError as missing:
@@ -123,36 +125,36 @@ def executable(playwright: Playwright) -> str:
 
 @pytest.fixture
 def touchscreen(playwright) -> Iterator[BrowserContext]:
-    """A profile on a device that is touched."""
+    """Browser profile of a device with a touchscreen."""
     browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
     yield browser.new_context(has_touch=True)
     browser.close()
 
 
-def arrived(profile: BrowserContext, address: str, viewport=DESK, **media) -> Person:
-    """Somebody with a page of their own, who notes what it complains of."""
+def new_person(profile: BrowserContext, address: str, viewport=DESK, **media) -> Person:
+    """Open a new blank page and return its `Person`, who records the page's complaints."""
     profile.set_offline(False)  # which a test that failed may have left it
     page = profile.new_page()
     page.set_viewport_size(viewport)
     page.emulate_media(**media)
-    page.add_init_script(TELL_ERROR_TOASTS)
-    page.set_default_timeout(PATIENCE)
+    page.add_init_script(LOG_ERROR_TOASTS)
+    page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_function = partial(page.wait_for_function, polling=50)  # not at every frame
     person = Person(page, address)
     complaints = person.complaints
     page.on(
         "console",
-        lambda said: is_complaint(said) and complaints.append(f"{said.text} {said.location}"),
+        lambda message: is_complaint(message) and complaints.append(f"{message.text} {message.location}"),
     )
     page.on("pageerror", lambda error: complaints.append(error.stack))
     page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda request: at_home(request.url) or complaints.append(f"asks {request.url}"))
+    page.on("request", lambda request: is_local_url(request.url) or complaints.append(f"asks {request.url}"))
     return person
 
 
-def leave(person: Person):
+def close_page(person: Person):
     if not person.page.is_closed():
-        if at_home(person.page.url):
+        if is_local_url(person.page.url):
             person.page.evaluate("localStorage.clear()")
             person.page.context.clear_cookies()
         person.page.close()
@@ -160,53 +162,58 @@ def leave(person: Person):
 
 @pytest.fixture(scope="package")
 def kept_page(profile, address) -> Iterator[list[Person]]:
-    """The person at the page that `person` keeps open, if any."""
-    kept = []
-    yield kept
-    for person in kept:
-        leave(person)
+    """Person whose page `person` keeps open, in a list; empty if there is none."""
+    people = []
+    yield people
+    for person in people:
+        close_page(person)
 
 
 @pytest.fixture
 def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
-    """Makes a person with a page of their own; at the end, nobody's page may have complained."""
+    """Function that opens a new page and returns its `Person`.
+
+    At the end of the test no page may have complained.
+    """
     people = []
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
-        people.append(arrived(profile, address, viewport, **media))
+        people.append(new_person(profile, address, viewport, **media))
         return people[-1]
 
     yield arrive
     for person in people:
-        leave(person)
+        close_page(person)
     assert [complaint for person in people for complaint in person.complaints] == []
 
 
 @pytest.fixture(scope="package")
-def opening(library) -> Opening:
-    """What an address of the app opens."""
-    return Opening(Runs(library))
+def opening(library) -> RunFactory:
+    """Factory of runs and page states from URLs."""
+    return RunFactory(RunService(library))
 
 
 @pytest.fixture
 def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[..., Person]]:
-    """Leads somebody to where an address would (as `Person.open` has it), at the page that others had open before,
-    which costs less than to open one. For tests that change nothing but the state, others ask for a `newcomer`; one
-    that fails leaves no page to the next."""
+    """Function that brings a page to the state of a URL (as `Person.open` does) and returns its `Person`.
+
+    Reuses the page that other tests had open, which costs less than opening one. For tests that change
+    nothing but the state; others use `newcomer`. The page of a failed test is closed.
+    """
     visitors = []
 
     def visit(view: str = "attention", viewport=DESK, **query) -> Person:
-        person = kept_page.pop() if kept_page else arrived(profile, address).open()
+        person = kept_page.pop() if kept_page else new_person(profile, address).open()
         visitors.append(person)
         person.page.set_viewport_size(viewport)
-        words = {name: str(value) for name, value in query.items()}
-        asked = opening.restored({"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view} | words)
-        return person.begin_again(asked.as_dict() | GenerationSettings.parse(words).as_dict())
+        fields = {name: str(value) for name, value in query.items()}
+        page_state = opening.state_from_query({"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view} | fields)
+        return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 
     yield visit
     for person in visitors:
         if request.node.stash[FAILED] or person.complaints:
-            leave(person)
+            close_page(person)
         else:
             person.page.unroute_all()
             kept_page.append(person)
@@ -215,22 +222,22 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
 
 @pytest.fixture
 def person(visitor) -> Person:
-    """Somebody at the page as it opens."""
+    """Person at the page in its initial state."""
     return visitor()
 
 
-def is_complaint(said) -> bool:
-    """Whether a message of the console is an error or a warning of ours.
+def is_complaint(message) -> bool:
+    """Return whether a console message is an error or a warning of our own page.
 
-    Gradio 6.31 answers 500 where a cancelled generation ends while it is being cancelled; it is cancelled all the same.
-    And as its page is left, it tells of the stream that it aborts then itself.
+    Gradio 6.31 answers 500 if a cancelled generation ends while it is being cancelled; it is cancelled all the same.
+    When its page is left, it also logs the stream that it aborts itself.
     """
-    of_gradio = said.location["url"].endswith("/gradio_api/cancel") or (
-        "/assets/" in said.location["url"] and said.text.strip().startswith(ABORTED)
+    from_gradio = message.location["url"].endswith("/gradio_api/cancel") or (
+        "/assets/" in message.location["url"] and message.text.strip().startswith(ABORTED)
     )
-    return said.type in ("error", "warning") and not of_gradio
+    return message.type in ("error", "warning") and not from_gradio
 
 
-def at_home(url: str) -> bool:
-    """Whether it needs no network."""
+def is_local_url(url: str) -> bool:
+    """Return whether a URL needs no network."""
     return url.startswith(("http://127.0.0.1:", "http://localhost:", "data:", "blob:"))

@@ -1,9 +1,9 @@
-"""Whether what is presented can be read: from the last row, and otherwise than by eyes and a mouse."""
+"""Checks that presented content can be read: from the last row, and without seeing well or using a mouse."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-SMALLEST = """() => {
+SMALLEST_TEXT = """() => {
   const sizes = [];
   for (const root of document.querySelectorAll(".presented, #stage .stage, #lesson .lesson, #walk .walk")) {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -48,21 +48,21 @@ def at_rest(page: Page):
     page.evaluate(TWO_FRAMES)  # a resized figure is drawn in one of its own
 
 
-def legible(page: Page):
-    """All on the screen is written large enough, and nothing is below or beside it."""
+def assert_legible(page: Page):
+    """Assert that all text on the screen is large enough, and nothing is below or beside the screen."""
     at_rest(page)
-    size, text = page.evaluate(SMALLEST)
+    size, text = page.evaluate(SMALLEST_TEXT)
     assert size >= 19.9, text
     below = page.evaluate(BELOW)
     assert below == [], f"{below} at {page.evaluate('location.search')[-60:]}"
 
 
-def fits(page: Page):
-    """Nothing of what is presented scrolls in a box of its own, or stands beside the screen."""
+def assert_fits(page: Page):
+    """Assert that no presented content scrolls in a box of its own or is beside the screen."""
     assert (page.evaluate(WITHIN), page.evaluate(OUTSIDE)) == ([], []), page.evaluate("location.search")[-60:]
 
 
-def nothing_wrong(page: Page, place: str):
-    """Axe finds nothing there that people who see otherwise, or use no mouse, stumble over."""
-    found = Axe().run(page, [[place]]).response["violations"]
-    assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in found]
+def assert_accessible(page: Page, selector: str):
+    """Assert that axe finds no accessibility violations in an element."""
+    violations = Axe().run(page, [[selector]]).response["violations"]
+    assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in violations]

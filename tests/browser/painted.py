@@ -1,4 +1,4 @@
-"""What is painted on the page, read back; and what a run of the same model says it should be."""
+"""Pixels of the page, read back, and runs of the same model to compare them with."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from model.transformer_lm import TransformerLM
 
 from .person import Person
 
-READ = """async (image) => {
+READ_PIXELS = """async (image) => {
   const copy = new Image();
   copy.src = image.src || image.getAttribute("href") || image.getAttributeNS("http://www.w3.org/1999/xlink", "href");
   await copy.decode();
@@ -25,20 +25,20 @@ READ = """async (image) => {
   const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
   return [copy.width, copy.height, btoa(Array.from(pixels, (byte) => String.fromCharCode(byte)).join(""))];
 }"""
-SETTLED = (
+WAIT_FOR_ANIMATIONS = (
     "(box) => Promise.all(box.getAnimations({ subtree: true }).map((animation) => animation.finished)).then(() => true)"
 )
 HOVERED = "(plot) => [...plot.querySelectorAll('.hoverlayer .hovertext text')].map((text) => text.textContent)"
 TICKS = """(plot, letter) => [...plot.querySelectorAll(`.${letter}tick text`)].map((tick) => tick.textContent)"""
-# Of a heatmap what is written in its cells: "column, row" -> text.
-WORDS = """(plot) => {
+# Texts in the cells of a heatmap: "column, row" -> text.
+CELL_TEXTS = """(plot) => {
   const { xaxis, yaxis } = plot._fullLayout;
   const at = (axis, text, letter) => Math.round(axis.p2c(+text.getAttribute(letter)));
   const place = (text) => `${at(xaxis, text, "x")}, ${at(yaxis, text, "y")}`;
   const texts = [...plot.querySelectorAll(".heatmap-label text")];
   return Object.fromEntries(texts.map((text) => [place(text), text.textContent]));
 }"""
-# Of the bars at places of a plot: their colours, and their heights as shares of the axis.
+# Bars at points of a plot: their colours, and their heights as shares of the axis.
 BARS = """(plot, places) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
   const bars = [...plot.querySelectorAll(".barlayer .point path")].map((path) => [path, path.getBoundingClientRect()]);
@@ -55,8 +55,8 @@ def model(checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
     return Library("cpu").model(checkpoint)
 
 
-def run_on_show(person: Person, edits=()) -> Trace:
-    """The run of the tokens that the page shows, by the library alone."""
+def capture_visible_run(person: Person, edits=()) -> Trace:
+    """Capture the run of the tokens that the page shows, by the library alone."""
     state = person.state
     lm, tokenizer = model(state["checkpoint"])
     ids = state["prompt"] + state["generated"]
@@ -64,38 +64,38 @@ def run_on_show(person: Person, edits=()) -> Trace:
 
 
 def pixels(image: Locator) -> np.ndarray:
-    """(height, width, 3) colours of an image, as they were painted."""
-    width, height, data = image.evaluate(READ)
+    """Return the painted colours of an image, (height, width, 3)."""
+    width, height, data = image.evaluate(READ_PIXELS)
     return np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)[..., :3].astype(int)
 
 
-def on_scale(colours: Sequence[str], shares: np.ndarray) -> np.ndarray:
-    """(..., 3) colours between evenly spaced ones at shares (...) of the way from the first, 0, to the last, 1."""
+def scale_colours(colours: Sequence[str], shares: np.ndarray) -> np.ndarray:
+    """Return interpolated colours (..., 3) at shares (...) from 0 to 1 of evenly spaced colours."""
     stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours])
-    at = np.linspace(0, 1, len(stops))
-    return np.stack([np.interp(shares, at, channel) for channel in stops.T], axis=-1)
+    stop_positions = np.linspace(0, 1, len(stops))
+    return np.stack([np.interp(shares, stop_positions, channel) for channel in stops.T], axis=-1)
 
 
 def cell_colours(plot: Locator, shape: tuple[int, int]) -> np.ndarray:
-    """(R, C, 3) colours in the middles of the cells of a painted heatmap, all of which are in sight."""
+    """Return the colours (R, C, 3) in the middle of each cell of a painted heatmap, all of which must be in sight."""
     image = pixels(plot.locator(".heatmaplayer image"))
     rows, columns = shape
-    at = [
+    indices = [
         ((np.arange(count) + 0.5) * size / count).astype(int) for count, size in zip(shape, image.shape, strict=False)
     ]
     assert rows <= image.shape[0] and columns <= image.shape[1]
-    return image[np.ix_(*at)]
+    return image[np.ix_(*indices)]
 
 
 def in_both_themes(person: Person, *drawings: Locator) -> Iterator[Theme]:
-    """The theme that the page opens with, and the other once the drawings have it."""
+    """Yield the theme that the page opens with, then the other one once the drawings have it."""
     yield LIGHT
     with person.redrawn(*drawings):
         person.change_theme()
     yield DARK
 
 
-def settled(box: Locator) -> Locator:
-    """Once nothing in it moves any more."""
-    box.evaluate(SETTLED)
+def wait_for_animations(box: Locator) -> Locator:
+    """Wait until nothing in a box moves any more, and return it."""
+    box.evaluate(WAIT_FOR_ANIMATIONS)
     return box

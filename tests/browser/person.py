@@ -1,4 +1,4 @@
-"""A person at the page: what they see and what they do."""
+"""A user at the page: locators, actions and expectations."""
 
 import re
 from contextlib import contextmanager, suppress
@@ -13,7 +13,7 @@ CELL = """(plot, [x, y]) => {
 }"""
 
 
-BEGIN_AGAIN = """(state) => {
+RESTORE_STATE = """(state) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   sessionStorage.clear();
@@ -30,7 +30,7 @@ IN_ADDRESS = """(fields) => {
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
 AT_REST = "document.querySelector('#views')?.getAttribute('aria-busy') === 'false'"
-RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
+HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
@@ -48,14 +48,14 @@ WITH_MODULES = """(given) => {
 }"""
 IS_DARK = "document.body.classList.contains('dark')"
 # Playwright itself waits for a promise without end.
-IN_TIME = """(given) => Promise.race([
+WITH_TIMEOUT = """(given) => Promise.race([
   (%s)(given),
   new Promise((_, fail) => { setTimeout(() => fail(new Error("a promise was not kept for a minute")), 60_000); }),
 ])"""
 
 
 class Person:
-    """Every method waits for facts in the page, never for a time to pass."""
+    """A user at a page. Every method waits for conditions in the page, never for a time to pass."""
 
     def __init__(self, page: Page, address: str):
         self.page, self.address = page, address
@@ -75,64 +75,64 @@ class Person:
         self.warning = page.locator(".toast-body.warning")
 
     def open(self, view: str = "attention", **query) -> "Person":
-        """The page, with what it draws first; `view` "" is as a newcomer finds it."""
+        """Open the page and wait for its first figures; `view` "" opens it as a first-time user finds it."""
         query |= {"view": view} if view else {}
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
 
-    def begin_again(self, state: dict[str, Any]) -> "Person":
-        """Have all be as if the page had opened in a state, as the browser's Back has another run be."""
+    def restore_state(self, state: dict[str, Any]) -> "Person":
+        """Put the page into a state, as if it had opened with it, by way of the browser's Back."""
         self.at_rest()
         if self.beginning is None:
             self.beginning = self.state
         self.page.mouse.move(0, 0)
         self.page.wait_for_function("window.modules")
         state = {**self.beginning, **state}
-        self.page.evaluate(BEGIN_AGAIN, state)
+        self.page.evaluate(RESTORE_STATE, state)
         self.wait_until(IS_AS, state)
         expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
         return self
 
     def at_rest(self) -> "Person":
-        """Once nothing that was asked of Python is still to be answered."""
+        """Wait until every answer from Python has arrived."""
         self.page.wait_for_function(AT_REST)
         return self
 
     def all_marked(self):
-        """Once every term of art that is written is one that can be pointed at."""
+        """Wait until every glossary term on the page can be pointed at."""
         expect(self.page.locator("#definition")).not_to_have_attribute("data-behind", "true")
 
     def run(self, text: str):
-        """Type a prompt and press Enter; the strip has its tokens then."""
+        """Type a prompt and press Enter; wait until the strip has its tokens."""
         before = self.evaluate("page.state.turn ?? -1")
         self.prompt.fill(text)
         with self.redrawn(self.strip, self.prediction):
             self.prompt.press("Enter")
-        self.wait_until(RAN, before)  # what was drawn may have been asked for before
+        self.wait_until(HAS_RUN, before)  # the last redraw may be of an earlier request
 
     def generate(self, tokens: int):
-        """Press Generate and wait until so many more tokens are there, and the tree shows them."""
+        """Press Generate; wait until `tokens` more tokens are there and the tree of continuations shows them."""
         self.set_number("new tokens", tokens)
-        with self.rebranched():
+        with self.wait_for_new_tree():
             self.page.get_by_role("button", name="Generate", exact=True).click()
 
     @contextmanager
-    def rebranched(self):
-        """Wait until the tree has been drawn anew since the block began, as it is once a text is complete."""
+    def wait_for_new_tree(self):
+        """Wait, at the end of the block, until the tree was redrawn, which happens once a text is complete."""
         with self.redrawn(self.page.locator("#branches .tree")):
             yield
 
     def tab(self, title: str):
-        """Open a tab, from the menu where the bar has no room for it; which it may have by then, if just made wide."""
+        """Open a tab, from the menu if the bar has no room for it."""
         tab = self.page.get_by_role("tab", name=title)
         if not tab.count():
             self.page.get_by_role("button", name="More tabs").click()
         tab.or_(self.page.locator(".overflow-dropdown").get_by_role("button", name=title)).first.click()
 
     def unfold(self, fold: str):
-        """Open what a telephone shows only when asked for; a wide screen shows it anyway."""
+        """Open controls that a telephone folds away; a wide screen shows them anyway."""
         button = self.page.locator(f"#{fold} .fold")
         if button.is_visible() and button.get_attribute("aria-expanded") == "false":
             button.click()
@@ -144,24 +144,24 @@ class Person:
         self.page.wait_for_function(f"was => {IS_DARK} !== was", arg=is_dark)  # before a reload, if one follows
 
     def visit(self, name: str, title: str):
-        """Open a tab, and wait until all in it is drawn."""
+        """Open a tab, and wait until all of it is drawn."""
         self.tab(title)
         self.expect_selected(view=name)
         expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
 
     def chooser(self, field: str) -> Locator:
-        """The list of the open tab that chooses a field of the selection."""
+        """Return the open tab's list that sets a field of the selection."""
         return self.page.locator(f"select[data-field={field}]:visible")
 
     def slider(self, name: str) -> Locator:
         return self.page.get_by_role("slider", name=name)
 
     def set(self, name: str, value: float):
-        """Write a value into a slider's box."""
+        """Type a value into a slider's box."""
         self.set_number(f"number input for {name}", value)
 
     def set_number(self, label: str, value: float | str):
-        """Write a value into a box, opening the settings it is among; the state has it then."""
+        """Type a value into a box, opening its settings first; the page's state then has it."""
         box = self.page.get_by_label(label)
         if not box.is_visible():
             self.page.locator("#more-settings button").first.click()
@@ -173,8 +173,8 @@ class Person:
 
     @contextmanager
     def redrawn(self, *drawings: Locator):
-        """Wait until each of the drawings has been drawn anew since the block began."""
-        before = [draws(drawing) for drawing in drawings]
+        """Wait, at the end of the block, until each of the drawings was redrawn."""
+        before = [count_draws(drawing) for drawing in drawings]
         yield
         for drawing, count in zip(drawings, before, strict=True):
             expect(drawing).not_to_have_attribute("data-draws", str(count))
@@ -185,23 +185,26 @@ class Person:
         self.page.mouse.click(*plot.evaluate(CELL, [x, y]))
 
     def expect_selected(self, **fields):
-        """The state and, in time, the URL have these values."""
-        given = {name: str(value) for name, value in fields.items()}
-        with suppress(TimeoutError):  # where it is not so, what there is instead is told
-            self.page.wait_for_function(IN_ADDRESS, arg=given)
-        assert {name: self.url.get(name) for name in fields} == given
+        """Expect the state and, in time, the URL to have these values."""
+        expected = {name: str(value) for name, value in fields.items()}
+        with suppress(TimeoutError):  # the assertion below then shows the actual values
+            self.page.wait_for_function(IN_ADDRESS, arg=expected)
+        assert {name: self.url.get(name) for name in fields} == expected
         state = self.state
         assert {name: state[name] for name in fields} == fields
 
-    def evaluate(self, expression: str, given: Any = None) -> Any:
-        """The value of JavaScript that may use the page's modules (`WITH_MODULES`), or what a promise is kept with."""
-        self.page.wait_for_function("window.modules")
-        return self.page.evaluate(IN_TIME % (WITH_MODULES % expression), given)
+    def evaluate(self, expression: str, arg: Any = None) -> Any:
+        """Return the value of a JavaScript expression that may use the page's modules (`WITH_MODULES`).
 
-    def wait_until(self, expression: str, given: Any = None):
-        """Wait until such an expression is true."""
+        A promise is awaited.
+        """
+        self.page.wait_for_function("window.modules")
+        return self.page.evaluate(WITH_TIMEOUT % (WITH_MODULES % expression), arg)
+
+    def wait_until(self, expression: str, arg: Any = None):
+        """Wait until a JavaScript expression, as in `evaluate`, is true."""
         try:
-            self.page.wait_for_function(WITH_MODULES % expression, arg=given)
+            self.page.wait_for_function(WITH_MODULES % expression, arg=arg)
         except TimeoutError as late:
             late.add_note(f"{self.page.url} has {self.page.evaluate('window.modules?.page.state')}")
             raise
@@ -212,7 +215,7 @@ class Person:
 
     @property
     def background(self) -> str:
-        """The page's colour."""
+        """Background colour of the page."""
         return self.page.evaluate("getComputedStyle(document.querySelector('gradio-app')).backgroundColor")
 
     @property
@@ -222,5 +225,5 @@ class Person:
         }
 
 
-def draws(drawing: Locator) -> int:
+def count_draws(drawing: Locator) -> int:
     return int(drawing.get_attribute("data-draws") or 0)

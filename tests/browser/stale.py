@@ -1,4 +1,4 @@
-"""Going about a page, and comparing what it says with a page that is opened at its address."""
+"""Walk over a page's controls, comparing its texts with those of a page that is opened at its URL."""
 
 import difflib
 import random
@@ -15,7 +15,7 @@ from .person import AT_REST, Person
 
 SCRIPT = Path(__file__).with_suffix(".js")
 # What no address has, each for a reason.
-NOT_SAID = ", ".join(
+NOT_COMPARED = ", ".join(
     (
         "script, style, .modebar, .js-plotly-tester, .plotly-notifier",  # no part of the page
         "footer",  # Gradio's
@@ -31,10 +31,10 @@ NOT_SAID = ", ".join(
         ".fold, #runs .ways",  # what is folded open, and a form for the other prompt
     )
 )
-ASIDE = ("/heartbeat", "/people_before")  # requests that no answer waits for
+BACKGROUND_REQUESTS = ("/heartbeat", "/people_before")  # requests that no answer waits for
 NOT_PRESSED = ", ".join(
     (
-        NOT_SAID,
+        NOT_COMPARED,
         "#lessons, #present, #room, #language, #open-model",  # lead elsewhere
         "#header button.sm, #open-file",  # a clipboard, a file, a theme
         ".skip",  # a link within the page
@@ -43,7 +43,7 @@ NOT_PRESSED = ", ".join(
         "[id$=-tab-button], .overflow-menu",  # tabs, which the test opens itself
     )
 )
-QUIET = f"""() => window.modules && {AT_REST} && document.querySelector("#next-token [data-draws]")
+IS_QUIET = f"""() => window.modules && {AT_REST} && document.querySelector("#next-token [data-draws]")
   && ![...document.querySelectorAll("[data-old-since]")].some((one) => one.checkVisibility())
   && document.querySelector("#definition")?.dataset.behind !== "true" && !document.querySelector(".job progress")
   && document.querySelector("#stop")?.disabled !== false"""
@@ -51,7 +51,7 @@ QUIET = f"""() => window.modules && {AT_REST} && document.querySelector("#next-t
 
 @dataclass(frozen=True)
 class Difference:
-    """What a page says after some steps, and what a page says that is opened at its address."""
+    """Texts of a page after some steps that differ from those of a page opened at its URL."""
 
     steps: tuple[str, ...]
     address: str
@@ -65,18 +65,19 @@ class Difference:
 
 @dataclass
 class Walk:
-    """Somebody goes about a page, and a second page is brought to each address that the first comes to, as Back would.
-    Where the two differ a third is opened there, which says whether the first is wrong.
+    """Walk over the controls of a page, compared with a second page that is brought to each of its URLs, as Back would.
+
+    If the two differ, a third page is opened at the URL, to decide whether the first is wrong.
 
     Attributes:
-        restored: the state that the query of an address opens with.
+        parse_query: query of a URL -> the page state that it opens with.
         pairs: controls that were used one after the other.
     """
 
     here: Person
     there: Person
     fresh: Person
-    restored: Callable[[dict[str, str]], dict[str, Any]]
+    parse_query: Callable[[dict[str, str]], dict[str, Any]]
     chance: random.Random
     steps: list[str] = field(default_factory=list)
     pairs: set[tuple[str, str]] = field(default_factory=set)
@@ -84,13 +85,13 @@ class Walk:
 
     def __post_init__(self):
         for person in (self.here, self.there, self.fresh):
-            prepare(person.page)
+            prepare_page(person.page)
 
-    def controls(self, most: int = 2) -> list[str]:
-        return self.here.page.evaluate("args => window.stale.controls(...args)", [NOT_PRESSED, most])
+    def controls(self, limit: int = 2) -> list[str]:
+        return self.here.page.evaluate("args => window.stale.controls(...args)", [NOT_PRESSED, limit])
 
     def use(self, control: str) -> bool:
-        """Use a control of the page; whether there was something to do."""
+        """Use a control of the page; return whether it could be used."""
         done = self.here.page.evaluate("args => window.stale.act(...args)", [control, self.chance.random()])
         if isinstance(done, list):
             self.here.page.mouse.click(*done)
@@ -103,65 +104,70 @@ class Walk:
         return True
 
     def compare(self) -> Difference | None:
-        """What the page says otherwise than one that is opened at its address."""
+        """Return the difference between the page and one that is opened at its URL; None if there is none."""
         self.compared += 1
-        rest(self.here.page)
+        wait_until_quiet(self.here.page)
         self.here.page.evaluate("window.modules.history.writeAddress()")
         address = self.here.page.url
         query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
-        self.there.begin_again(self.restored(query))
-        if read(self.here.page) == read(self.there.page):
+        self.there.restore_state(self.parse_query(query))
+        if read_texts(self.here.page) == read_texts(self.there.page):
             return None
         self.fresh.page.goto(address)
-        prepare(self.fresh.page)
-        here, fresh = apart(read_at_rest(self.here.page), read_at_rest(self.fresh.page))
+        prepare_page(self.fresh.page)
+        here, fresh = diff_lines(read_settled_texts(self.here.page), read_settled_texts(self.fresh.page))
         return Difference(tuple(self.steps), address, here, fresh) if here or fresh else None
 
 
-def prepare(page: Page):
-    """Have a page be read, with what is seldom wanted in sight."""
-    page.wait_for_function(QUIET)
+def prepare_page(page: Page):
+    """Load the script that reads the page, and open its further settings."""
+    page.wait_for_function(IS_QUIET)
     if not hasattr(page, "under_way"):
-        watch(page)
+        track_requests(page)
     page.evaluate(SCRIPT.read_text("utf-8"))
     if not page.locator("#more-settings input").first.is_visible() and page.locator("#more-settings").is_visible():
         page.locator("#more-settings button").first.click()
-    rest(page)
+    wait_until_quiet(page)
 
 
-def watch(page: Page):
-    """Have the page tell which requests are under way, those of Gradio's own events among them."""
+def track_requests(page: Page):
+    """Record the page's pending requests in `page.under_way`, those of Gradio's own events among them."""
     page.under_way = set()
-    page.on("request", lambda request: any(one in request.url for one in ASIDE) or page.under_way.add(request))
+    page.on(
+        "request",
+        lambda request: any(path in request.url for path in BACKGROUND_REQUESTS) or page.under_way.add(request),
+    )
     for ended in ("requestfinished", "requestfailed"):
         page.on(ended, lambda request: page.under_way.discard(request))
 
 
-def rest(page: Page):
-    """Once all that was asked is answered and drawn."""
+def wait_until_quiet(page: Page):
+    """Wait until every request is answered and drawn."""
     end = time.monotonic() + 20
     quiet = 0
     while quiet < 2 and time.monotonic() < end:
         page.wait_for_timeout(60)  # in which what was done asks
-        page.wait_for_function(QUIET)
+        page.wait_for_function(IS_QUIET)
         quiet = 0 if page.under_way else quiet + 1
 
 
-def read(page: Page) -> list[str]:
-    return page.evaluate("skipped => window.stale.read(skipped)", NOT_SAID)
+def read_texts(page: Page) -> list[str]:
+    return page.evaluate("skipped => window.stale.read(skipped)", NOT_COMPARED)
 
 
-def read_at_rest(page: Page) -> list[str]:
-    """What a page says once it no longer says anything else."""
+def read_settled_texts(page: Page) -> list[str]:
+    """Return the texts of a page once they no longer change."""
     before, end = None, time.monotonic() + 6
-    while (now := read(page)) != before and time.monotonic() < end:
+    while (now := read_texts(page)) != before and time.monotonic() < end:
         before = now
         page.wait_for_timeout(150)
     return now
 
 
-def apart(here: list[str], there: list[str]) -> tuple[list[str], list[str]]:
-    """The lines that the one has and the other has not, of each."""
+def diff_lines(here: list[str], there: list[str]) -> tuple[list[str], list[str]]:
+    """Return the lines that only the first has, and those that only the second has."""
     changes = difflib.SequenceMatcher(a=here, b=there, autojunk=False).get_opcodes()
     lines = [(here[a:b], there[c:d]) for kind, a, b, c, d in changes if kind != "equal"]
-    return [line for mine, _ in lines for line in mine], [line for _, theirs in lines for line in theirs]
+    return [line for lines_here, _ in lines for line in lines_here], [
+        line for _, lines_there in lines for line in lines_there
+    ]

@@ -1,4 +1,4 @@
-"""What people who see otherwise, or use no mouse, find."""
+"""Accessibility of the page for people who see little or use no mouse."""
 
 import io
 import re
@@ -11,11 +11,11 @@ from playwright.sync_api import expect
 
 from explorer.views import FULL, SIMPLE
 from explorer.views.style import DARK, LIGHT
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
-from .checkpoints import EVERYTHING
+from .checkpoints import FIELDS_FOR_ALL_TABS
 
-DRAWN = """(colour) => [...document.querySelectorAll(":is(#views, #steps) .plot")]
+IS_DRAWN = """(colour) => [...document.querySelectorAll(":is(#views, #steps) .plot")]
   .filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
     dataset.draws && font.color === colour && width === clientWidth)"""
@@ -33,8 +33,8 @@ TEXTS = """() => [...document.querySelectorAll(".tabitem :is(.plot .main-svg, .m
 # What stays at the bottom of a small screen covers some of a picture of the whole page.
 WITHOUT_TEXTS = """:is(#views, #steps) :is(.plot, .map) text { opacity: 0 !important; }
 :is(#bar, .act) { visibility: hidden !important; }"""
-# Takes what is in elements away; gives what puts it back.
-TAKE_AWAY = """(selector) => {
+# Removes the content of elements; returns a function that restores it.
+REMOVE_CHILDREN = """(selector) => {
   const taken = [...document.querySelectorAll(selector)].map((element) => [element, [...element.childNodes]]);
   for (const [element] of taken) element.replaceChildren();
   return () => { for (const [element, nodes] of taken) element.replaceChildren(...nodes); };
@@ -49,30 +49,32 @@ def arrive(newcomer, views, width: str, theme):
     size = {"width": 1440, "height": 900} if width == "wide" else TELEPHONE
     # nothing moves, so that no colour is read on its way to another
     person = newcomer(viewport=size, color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
-    return person.open(view=views[0].name, **(EVERYTHING if views is FULL else {}))
+    return person.open(view=views[0].name, **(FIELDS_FOR_ALL_TABS if views is FULL else {}))
 
 
-def violations(person, place=None) -> list[str]:
-    """What axe finds wrong, once nothing is shown faintly because something newer is on its way."""
+def violations(person, include=None) -> list[str]:
+    """Return axe's violations, described, once no panel is dimmed because a newer one is on its way."""
     expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
-    return [told(violation) for violation in Axe().run(person.page, place, AXE).response["violations"]]
+    return [describe_violation(violation) for violation in Axe().run(person.page, include, AXE).response["violations"]]
 
 
-@pytest.mark.parametrize("width", first_of(["narrow", "wide"]))
+@pytest.mark.parametrize("width", first_in_core(["narrow", "wide"]))
 def test_what_is_written_on_a_button_is_in_its_name(newcomer, width):
-    """So that whoever speaks to the page can say what they see: the map's parts, and the line above the buttons."""
+    """Speech input users say what they see: the map's components, and the line above the buttons."""
     person = arrive(newcomer, FULL, width, LIGHT)
     assert not violations(person)
     if width == "narrow":
         brief = person.page.locator("#brief").get_by_role("button")
-        text, token, probability = (brief.locator(part).text_content() for part in (".text", ".next", ".probability"))
-        said = rf"{re.escape(text)}\s*: next {re.escape(token)}\s*, probability {probability}"
-        expect(brief).to_have_accessible_name(re.compile(said))
+        text, token, probability = (
+            brief.locator(selector).text_content() for selector in (".text", ".next", ".probability")
+        )
+        name_pattern = rf"{re.escape(text)}\s*: next {re.escape(token)}\s*, probability {probability}"
+        expect(brief).to_have_accessible_name(re.compile(name_pattern))
 
 
 @pytest.mark.exhaustive
 def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
-    """A text of many lines among what was written."""
+    """The generated text has many lines."""
     lines = "10." * 40 + "67"
     person = newcomer(viewport=TELEPHONE, reduced_motion="reduce").open("attention", prompt=lines)
     assert not violations(person, [["#generation"]])
@@ -86,33 +88,33 @@ def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 @pytest.mark.parametrize(("views", "bar"), [(FULL, "#views"), (SIMPLE, "#steps")], ids=["full", "simple"])
 def test_everything_can_be_read(newcomer, views, bar, width, theme):
-    """Axe finds nothing wrong, and the words in pictures, which it passes by, stand out."""
+    """Axe finds no violations, and the texts in figures, which it skips, have enough contrast."""
     person = arrive(newcomer, views, width, theme)
     for view in views:
         person.tab(view.title)
-        person.at_rest().page.wait_for_function(DRAWN, arg=theme.text)
-        # what surrounds the tabs is the same for all, and what is hidden costs time, also where axe is not to look
-        place = None if view is views[0] else [[f"{bar} .tab-wrapper"], [f"{bar} .tabitem:not([style*=none])"]]
-        hidden_tabs = person.page.evaluate_handle(TAKE_AWAY, f"{bar} .tabitem[style*=none]")
-        assert not violations(person, place), view.title
+        person.at_rest().page.wait_for_function(IS_DRAWN, arg=theme.text)
+        # the page around the tabs is the same for all; hidden content costs axe time even outside its scope
+        include = None if view is views[0] else [[f"{bar} .tab-wrapper"], [f"{bar} .tabitem:not([style*=none])"]]
+        hidden_tabs = person.page.evaluate_handle(REMOVE_CHILDREN, f"{bar} .tabitem[style*=none]")
+        assert not violations(person, include), view.title
         hidden_tabs.evaluate("(putBack) => putBack()")
-        words = person.page.evaluate(TEXTS)
+        texts = person.page.evaluate(TEXTS)
         hidden = person.page.add_style_tag(content=WITHOUT_TEXTS)
         pixels = np.asarray(Image.open(io.BytesIO(person.page.screenshot(full_page=True))).convert("RGB"))
         hidden.evaluate("style => style.remove()")
-        assert words
-        assert not [text["words"] for text in words if contrast(text, pixels) < 4.5], view.title
+        assert texts
+        assert not [text["words"] for text in texts if contrast(text, pixels) < 4.5], view.title
 
 
-def told(violation: dict) -> str:
-    """What axe says of the first element."""
+def describe_violation(violation: dict) -> str:
+    """Describe a violation by axe's findings on its first element."""
     node = violation["nodes"][0]
     return f"{violation['id']}: {node['html'][:160]}: {node['failureSummary']}"
 
 
 def contrast(text: dict, pixels: np.ndarray) -> float:
-    """1 to 21 (WCAG 2.2), of a text and what is painted below most of it."""
-    left, top, right, bottom = (max(0, round(at)) for at in text["corners"])
+    """Return the contrast, 1 to 21 (WCAG 2.2), of a text with the colour painted below most of it."""
+    left, top, right, bottom = (max(0, round(corner)) for corner in text["corners"])
     below = np.median(pixels[top:bottom, left:right].reshape(-1, 3), axis=0)
     *ink, alpha = [float(number) for number in re.findall(r"[\d.]+", text["fill"] + ", 1")][:4]
     alpha *= text["opacity"]
@@ -121,7 +123,7 @@ def contrast(text: dict, pixels: np.ndarray) -> float:
 
 
 def luminance(rgb: np.ndarray) -> float:
-    """Relative, 0 to 1 (WCAG 2.2)."""
+    """Return the relative luminance, 0 to 1 (WCAG 2.2)."""
     share = np.asarray(rgb) / 255
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return float(linear @ (0.2126, 0.7152, 0.0722))
@@ -158,7 +160,7 @@ def test_the_menu_of_tabs_is_reached_by_the_arrow_keys(newcomer):
     expect(person.page.locator(".overflow-dropdown").get_by_role("button").first).to_be_visible()
 
 
-@pytest.mark.parametrize("view", first_of(["overview", "looks"]))
+@pytest.mark.parametrize("view", first_in_core(["overview", "looks"]))
 def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer, view):
     person = newcomer().open(view).at_rest()
     person.page.keyboard.press("Tab")

@@ -1,4 +1,4 @@
-"""What a model expects before every text."""
+"""The BOS token that a model expects before every text."""
 
 import pytest
 from playwright.sync_api import expect

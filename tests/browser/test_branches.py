@@ -1,4 +1,4 @@
-"""Another token, the tree of continuations, undoing, writing anew, playing back."""
+"""Alternative tokens, the tree of continuations, undo, regeneration and playback."""
 
 import re
 
@@ -14,36 +14,36 @@ PROMPT = "The fox asked"
 
 @pytest.fixture
 def writer(person):
-    """Somebody with a continuation of eight tokens."""
+    """Person with a continuation of eight tokens."""
     person.run(PROMPT)
     person.generate(8)
     expect(person.branches).to_have_count(1)
     return person.at_rest()
 
 
-def generated(person) -> list[int]:
+def generated_ids(person) -> list[int]:
     return person.state["generated"]
 
 
 def press(person, name: str):
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.page.get_by_role("button", name=name, exact=True).click()
 
 
-def kept(person) -> set[tuple[int, ...]]:
+def saved_paths(person) -> set[tuple[int, ...]]:
     branches = parse_branches(person.state["branches"])
     return {branch.path for branch in branches}
 
 
-def take_another(person, after: int) -> int:
-    """The likeliest token but one that is not there already, by a click in the table."""
+def take_new_token(person, after: int) -> int:
+    """Click the likeliest token in the table that no branch has."""
     with person.redrawn(person.prediction):
         person.chips.nth(after).click()
     person.at_rest()  # what comes of the click draws the tree anew, too
     row = person.prediction.locator("tbody tr").filter(has=person.page.locator(".take:not([hidden])")).first
     token = int(row.get_attribute("data-token"))
     row.hover()
-    with person.rebranched():
+    with person.wait_for_new_tree():
         row.locator(".take").click()
     person.at_rest()
     return token
@@ -51,75 +51,75 @@ def take_another(person, after: int) -> int:
 
 @pytest.mark.exhaustive
 def test_another_token_is_taken_and_both_branches_are_seen(writer):
-    first, prompt = generated(writer), len(writer.state["prompt"])
-    token = take_another(writer, after=prompt + 2)
-    assert generated(writer) == [*first[:3], token]
+    first, prompt = generated_ids(writer), len(writer.state["prompt"])
+    token = take_new_token(writer, after=prompt + 2)
+    assert generated_ids(writer) == [*first[:3], token]
     expect(writer.branches).to_have_count(3)
-    assert kept(writer) == {tuple(first)}
+    assert saved_paths(writer) == {tuple(first)}
     expect(writer.chips.last).to_have_attribute("aria-selected", "true")
     expect(writer.page.locator("#branches .leaves tbody tr")).to_have_count(2)
     writer.page.wait_for_function(VIEWS_FOLLOW)
 
     branch = writer.branches.nth(2 if writer.branches.nth(1).get_attribute("class").endswith("here") else 1)
-    with writer.rebranched():
+    with writer.wait_for_new_tree():
         branch.locator(".go").click()
-    assert generated(writer) == first and kept(writer) == {tuple(first), (*first[:3], token)}
+    assert generated_ids(writer) == first and saved_paths(writer) == {tuple(first), (*first[:3], token)}
     expect(writer.branches.locator("[aria-current=true]")).to_have_count(1)
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8))
 
 
 @pytest.mark.exhaustive
 def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
-    first, prompt = generated(writer), len(writer.state["prompt"])
-    take_another(writer, after=prompt + 2)
-    with writer.rebranched():
+    first, prompt = generated_ids(writer), len(writer.state["prompt"])
+    take_new_token(writer, after=prompt + 2)
+    with writer.wait_for_new_tree():
         writer.branches.first.locator(".go").click()
-    assert generated(writer) == first[:3]
+    assert generated_ids(writer) == first[:3]
     writer.generate(5)
-    assert generated(writer) == first
+    assert generated_ids(writer) == first
 
 
 @pytest.mark.exhaustive
 def test_within_the_prompt_nothing_is_lost(person):
     person.run(PROMPT)
     before = person.state["prompt"]
-    token = take_another(person, after=1)
+    token = take_new_token(person, after=1)
     state = person.state
     assert (state["prompt"], state["generated"]) == (before[:2], [token])
-    assert kept(person) == {tuple(before[2:])}
+    assert saved_paths(person) == {tuple(before[2:])}
 
 
 @pytest.mark.exhaustive
 def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
-    first, prompt = generated(writer), len(writer.state["prompt"])
+    first, prompt = generated_ids(writer), len(writer.state["prompt"])
     for after in (prompt + 2, prompt + 1):
-        take_another(writer, after)
+        take_new_token(writer, after)
     rows = writer.branches.count()
-    with writer.rebranched():
+    with writer.wait_for_new_tree():
         writer.page.locator("#branches .stretch.here .prune").click()
-    assert len(generated(writer)) == 2 and writer.branches.count() < rows
+    assert len(generated_ids(writer)) == 2 and writer.branches.count() < rows
     writer.branches.last.locator(".go").focus()
     writer.page.keyboard.press("ArrowUp")
-    with writer.rebranched():
+    with writer.wait_for_new_tree():
         writer.page.keyboard.press("Home")
         writer.page.keyboard.press("Delete")
-    assert (generated(writer), kept(writer)) == ([], set()), first
+    assert (generated_ids(writer), saved_paths(writer)) == ([], set()), first
     expect(writer.page.locator("#branches .tree")).to_be_hidden()
 
 
 @pytest.mark.exhaustive
 def test_undo_and_regenerate(writer):
-    first = generated(writer)
+    first = generated_ids(writer)
     for left in (7, 6):
         press(writer, "Undo")
         writer.wait_until("page.state.generated.length === given", left)
-        assert generated(writer) == first[:left]
+        assert generated_ids(writer) == first[:left]
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
-    expect(writer.branches).to_have_count(2)  # what is there, and what was taken back
+    expect(writer.branches).to_have_count(2)  # the present branch, and the undone one
     press(writer, "Regenerate")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
     writer.wait_until("page.state.generated.length === 8")
-    assert len(generated(writer)) == 8 and kept(writer) == {tuple(first)}
+    assert len(generated_ids(writer)) == 8 and saved_paths(writer) == {tuple(first)}
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8, seed=1))
 
 
@@ -135,10 +135,10 @@ def test_there_is_nothing_to_undo_at_first(person):
 
 @pytest.mark.exhaustive
 def test_every_click_undoes_a_token(writer):
-    first = generated(writer)
+    first = generated_ids(writer)
     writer.page.evaluate("for (let i = 0; i < 5; i++) document.querySelector('#undo').click()")
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(3)
-    assert (generated(writer), kept(writer)) == (first[:3], {tuple(first)})
+    assert (generated_ids(writer), saved_paths(writer)) == (first[:3], {tuple(first)})
     writer.page.evaluate("for (let i = 0; i < 9; i++) document.querySelector('#undo').click()")
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(0)
     expect(writer.page.get_by_role("button", name="Undo")).to_be_disabled()
@@ -151,10 +151,10 @@ def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 2")
     take_back = "document.querySelector('#changes button').click(), page.state.generated.length"
-    with person.rebranched():
+    with person.wait_for_new_tree():
         count = person.evaluate(take_back)
     expect(person.page.locator("#changes").get_by_role("button")).to_have_count(0)
-    assert (person.state["edits"], len(generated(person))) == ("", count)
+    assert (person.state["edits"], len(generated_ids(person))) == ("", count)
     person.page.get_by_role("button", name="Step", exact=True).click()
     person.wait_until("page.state.generated.length === given + 1", count)
     assert person.state["edits"] == ""
@@ -163,14 +163,14 @@ def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
 @pytest.mark.exhaustive
 def test_the_box_follows_a_token_taken_within_the_prompt(person):
     person.run(PROMPT)
-    take_another(person, after=1)
+    take_new_token(person, after=1)
     text = person.story.locator(".prompt").text_content()
     expect(person.prompt).to_have_value(text)
     assert PROMPT.startswith(text) and text != PROMPT
 
 
 def test_greedy_beam_and_sampling_are_compared(writer):
-    with writer.rebranched():
+    with writer.wait_for_new_tree():
         writer.page.get_by_role("button", name="side by side").click()
     writer.wait_until("page.state.branches.includes('sampling:')")
     table = writer.page.locator("#branches .leaves tbody")
@@ -216,7 +216,7 @@ def test_playing_stops_where_somebody_chooses_another_token(newcomer):
 
 @pytest.mark.exhaustive
 def test_a_reload_brings_the_tree_back(writer):
-    take_another(writer, after=len(writer.state["prompt"]) + 2)
+    take_new_token(writer, after=len(writer.state["prompt"]) + 2)
     rows, table = writer.branches.all_inner_texts(), writer.page.locator("#branches .leaves").inner_text()
     writer.page.wait_for_url(re.compile(r"branches="))
     writer.expect_selected(began=4)
@@ -243,7 +243,7 @@ def test_no_token_comes_after_stop(visitor):
     person = visitor(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 5")
-    with person.rebranched():
+    with person.wait_for_new_tree():
         at_once = person.evaluate("document.querySelector('#stop').click(), page.state.generated.length")
-    assert len(generated(person)) == at_once
+    assert len(generated_ids(person)) == at_once
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(at_once)

@@ -1,15 +1,15 @@
-"""Heatmaps of many cells, which are an image below Plotly's axes: as Plotly draws those of few."""
+"""Heatmaps of many cells, drawn as an image below Plotly's axes, compared with Plotly's own of few cells."""
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.views.style import LIGHT
-from explorer.web.widgets.figure import cells
-from tests.drawn import tells
+from explorer.web.widgets.figure import heatmap_images
+from tests.drawn import contains_number
 
-from .painted import TICKS, in_both_themes, on_scale, run_on_show
+from .painted import TICKS, capture_visible_run, in_both_themes, scale_colours
 from .person import CELL
 
 # The colours of an image's pixels, row by row.
@@ -24,7 +24,7 @@ PIXELS = """async (plot) => {
   return [image.height, image.width, ...context.getImageData(0, 0, image.width, image.height).data];
 }"""
 # Where an image lies, and where the plot's corners of cells are.
-PLACES = """(plot, [columns, rows]) => {
+IMAGE_AND_AXES = """(plot, [columns, rows]) => {
   const image = plot.querySelector(".imagelayer image").getBoundingClientRect(), box = plot.getBoundingClientRect();
   const { xaxis, yaxis } = plot._fullLayout;
   const x = (at) => box.left + xaxis._offset + xaxis.l2p(at), y = (at) => box.top + yaxis._offset + yaxis.l2p(at);
@@ -34,7 +34,7 @@ PLACES = """(plot, [columns, rows]) => {
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(cells, "MOST_CELLS", 100)
+    monkeypatch.setattr(heatmap_images, "MAX_CELLS", 100)
 
 
 def pixels(plot) -> np.ndarray:
@@ -44,28 +44,28 @@ def pixels(plot) -> np.ndarray:
 
 def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(visitor):
     person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
-    plot, trace = person.pattern, run_on_show(person)
+    plot, trace = person.pattern, capture_visible_run(person)
     weights = trace["blocks.2.attn.pattern"][1]
     plot.scroll_into_view_if_needed()
     for theme in in_both_themes(person, plot):
-        painted, seen = pixels(plot), np.tri(len(trace), dtype=bool)
+        painted, allowed = pixels(plot), np.tri(len(trace), dtype=bool)
         assert painted.shape[:2] == weights.shape
-        assert np.abs(painted - on_scale(theme.sequential, weights))[seen].max() <= 3
+        assert np.abs(painted - scale_colours(theme.sequential, weights))[allowed].max() <= 3
         background = [int(theme.sequential[0][i : i + 2], 16) for i in (1, 3, 5)]
-        assert (painted[~seen] == background).all()
-    image, axes = plot.evaluate(PLACES, [len(trace), len(trace)])
+        assert (painted[~allowed] == background).all()
+    image, axes = plot.evaluate(IMAGE_AND_AXES, [len(trace), len(trace)])
     assert image == pytest.approx(axes, abs=1)
-    shown = [tick.strip("\u2068\u2069") for tick in plot.evaluate(TICKS, "y")]
-    assert shown == [token.replace(" ", "·") for token in trace.tokens]
-    words = plot.locator(".cell-words")
+    tick_labels = [tick.strip("\u2068\u2069") for tick in plot.evaluate(TICKS, "y")]
+    assert tick_labels == [token.replace(" ", "·") for token in trace.tokens]
+    readout = plot.locator(".cell-words")
     for query, key in ((20, 3), (9, 8), (27, 0)):
         plot.scroll_into_view_if_needed()
         person.page.mouse.move(*plot.evaluate(CELL, [key, query]))
-        expect(words).to_contain_text(f"query {query} ")
-        text = words.inner_text()
-        assert f"key {key} " in text and tells(text, weights[query, key]), text
+        expect(readout).to_contain_text(f"query {query} ")
+        text = readout.inner_text()
+        assert f"key {key} " in text and contains_number(text, weights[query, key]), text
     person.page.mouse.move(*plot.evaluate(CELL, [20, 3]))  # which a query does not see
-    expect(words).to_be_hidden()
+    expect(readout).to_be_hidden()
     person.click_cell(plot, x=2, y=21)
     person.expect_selected(query=21, key=2)
     expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("blocks.2.attn.pattern[1, 21, 2]")
@@ -79,48 +79,51 @@ def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(visitor):
 
 def test_another_head_is_another_image(visitor):
     person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
-    plot, patterns = person.pattern, run_on_show(person)["blocks.2.attn.pattern"]
-    words, seen = plot.locator(".cell-words"), np.tri(patterns.shape[-1], dtype=bool)
+    plot, patterns = person.pattern, capture_visible_run(person)["blocks.2.attn.pattern"]
+    readout, allowed = plot.locator(".cell-words"), np.tri(patterns.shape[-1], dtype=bool)
     for head in (0, 3, 1):
         with person.redrawn(plot):
             person.chooser("head").select_option(str(head))
-        painted = on_scale(LIGHT.sequential, patterns[head])
-        assert np.abs(pixels(plot) - painted)[seen].max() <= 3
+        painted = scale_colours(LIGHT.sequential, patterns[head])
+        assert np.abs(pixels(plot) - painted)[allowed].max() <= 3
         plot.scroll_into_view_if_needed()
         person.page.mouse.move(*plot.evaluate(CELL, [3, 20]))
-        expect(words).to_contain_text("query 20 ")
-        assert tells(words.inner_text(), patterns[head, 20, 3])
+        expect(readout).to_contain_text("query 20 ")
+        assert contains_number(readout.inner_text(), patterns[head, 20, 3])
 
 
 def test_where_a_difference_has_no_values_it_has_the_colour_of_none(visitor):
-    change = "blocks.0.attn.z.0*zero"
-    person = visitor(checkpoint="gpt-twin", layer=2, head=1, shown="difference", **{"b.edits": change})
+    intervention = "blocks.0.attn.z.0*zero"
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, shown="difference", **{"b.edits": intervention})
     plot = person.pattern
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".imagelayer image")).to_be_attached()
-    a, b = (run_on_show(person, edits)["blocks.2.attn.pattern"][1] for edits in ((), parse_edits(change)))
-    largest, seen = np.abs(a - b).max(), np.tri(len(a), dtype=bool)
+    a, b = (
+        capture_visible_run(person, interventions)["blocks.2.attn.pattern"][1]
+        for interventions in ((), parse_interventions(intervention))
+    )
+    largest, allowed = np.abs(a - b).max(), np.tri(len(a), dtype=bool)
     for theme in in_both_themes(person, plot):
         painted = pixels(plot)
-        assert np.abs(painted - on_scale(theme.diverging, ((a - b) / largest + 1) / 2))[seen].max() <= 4
-        assert np.abs(painted - on_scale(theme.diverging, np.full(a.shape, 0.5)))[~seen].max() <= 4
+        assert np.abs(painted - scale_colours(theme.diverging, ((a - b) / largest + 1) / 2))[allowed].max() <= 4
+        assert np.abs(painted - scale_colours(theme.diverging, np.full(a.shape, 0.5)))[~allowed].max() <= 4
 
 
 def test_signed_values_and_part_of_the_columns(visitor, monkeypatch):
-    monkeypatch.setattr("explorer.views.activations.MOST_CELLS", 28 * 10)
+    monkeypatch.setattr("explorer.views.activations.MAX_CELLS", 28 * 10)
     person = visitor(view="activations", checkpoint="gpt-twin", tap="blocks.1.resid_post", query=9, dim=13)
-    plot, trace = person.page.locator("#activations-heatmap .plot"), run_on_show(person)
+    plot, trace = person.page.locator("#activations-heatmap .plot"), capture_visible_run(person)
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".imagelayer image")).to_be_attached()
     values = trace["blocks.1.resid_post"]
     assert len(values) == 28
-    largest, shown = np.abs(values).max(), values[:, 10:20]
+    largest, visible_values = np.abs(values).max(), values[:, 10:20]
     for theme in in_both_themes(person, plot):
-        assert np.abs(pixels(plot) - on_scale(theme.diverging, (shown / largest + 1) / 2)).max() <= 4
-    words = plot.locator(".cell-words")
+        assert np.abs(pixels(plot) - scale_colours(theme.diverging, (visible_values / largest + 1) / 2)).max() <= 4
+    readout = plot.locator(".cell-words")
     plot.scroll_into_view_if_needed()
     person.page.mouse.move(*plot.evaluate(CELL, [17, 4]))
-    expect(words).to_contain_text("position 4 ")
-    assert "dimension 17" in words.inner_text() and tells(words.inner_text(), values[4, 17])
+    expect(readout).to_contain_text("position 4 ")
+    assert "dimension 17" in readout.inner_text() and contains_number(readout.inner_text(), values[4, 17])
     person.click_cell(plot, x=12, y=21)
     person.expect_selected(query=21, dim=12)

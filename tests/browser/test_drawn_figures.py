@@ -1,4 +1,4 @@
-"""Figures as plotly paints them: colours of cells, lengths of bars, names, words under the pointer."""
+"""Figures as Plotly paints them: colours of cells, lengths of bars, labels, hover texts."""
 
 import base64
 
@@ -7,14 +7,24 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.lens import readings
+from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import ranking
-from explorer.views.prediction.logit_lens import MOST_CHARACTERS
-from explorer.views.prediction.pages import page_of
-from explorer.views.style import DARK, shortened
-from tests.drawn import tells
+from explorer.views.prediction.lens_pages import visible_page
+from explorer.views.prediction.logit_lens import MAX_ROW_CHARS
+from explorer.views.style import DARK, shorten_token
+from tests.drawn import contains_number
 
-from .painted import BARS, HOVERED, TICKS, WORDS, cell_colours, in_both_themes, on_scale, pixels, run_on_show
+from .painted import (
+    BARS,
+    CELL_TEXTS,
+    HOVERED,
+    TICKS,
+    capture_visible_run,
+    cell_colours,
+    in_both_themes,
+    pixels,
+    scale_colours,
+)
 from .person import CELL
 
 # Of the first cell in sight its corner's pixel, its width and height.
@@ -31,8 +41,8 @@ HAVE_ROOM = """(plot) => {
 }"""
 
 
-def told(person, plot, x: float, y: float) -> str:
-    """What stands under the pointer at a place of a figure."""
+def read_hover_text(person, plot, x: float, y: float) -> str:
+    """Move the pointer to a point of a figure and return the hover text there."""
     plot.scroll_into_view_if_needed()
     labels = plot.locator(".hoverlayer .hovertext")
     person.page.mouse.move(1, 1)
@@ -44,26 +54,26 @@ def told(person, plot, x: float, y: float) -> str:
 
 def test_the_large_pattern_and_the_querys_row(visitor):
     person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
-    trace, row = run_on_show(person), person.page.locator("#attention-row .plot")
+    trace, row = capture_visible_run(person), person.page.locator("#attention-row .plot")
     weights, tokens = trace["blocks.2.attn.pattern"][1], trace.tokens
-    seen = np.tri(len(trace), dtype=bool)
+    allowed = np.tri(len(trace), dtype=bool)
     for theme in in_both_themes(person, person.pattern):
         painted = cell_colours(person.pattern, weights.shape)
-        assert np.abs(painted - on_scale(theme.sequential, weights))[seen].max() <= 2
+        assert np.abs(painted - scale_colours(theme.sequential, weights))[allowed].max() <= 2
     for letter, title in (("x", "key"), ("y", "query")):
         expect(person.pattern.locator(f".{letter}title")).to_contain_text(title)
-        shown = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
+        tick_labels = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
         step = -(-len(tokens) // (24 if letter == "x" else 48))
-        assert shown == [token.replace(" ", "·") for token in tokens[::step]]
+        assert tick_labels == [token.replace(" ", "·") for token in tokens[::step]]
     for query, key in ((20, 3), (9, 8), (27, 0)):
-        text = told(person, person.pattern, key, query)
-        assert f"query {query} " in text and f"key {key} " in text and tells(text, weights[query, key]), text
+        text = read_hover_text(person, person.pattern, key, query)
+        assert f"query {query} " in text and f"key {key} " in text and contains_number(text, weights[query, key]), text
     row.scroll_into_view_if_needed()
     bars = row.evaluate(BARS, [[key, float(weights[9, key]) / 2] for key in range(10)])
     assert [bar["height"] for bar in bars] == pytest.approx(weights[9, :10], abs=0.01)
     assert [key for key, bar in enumerate(bars) if bar["colour"] == [216, 27, 96]] == [4]  # the chosen one is marked
-    text = told(person, row, 6, float(weights[9, 6]) / 2)
-    assert "key 6 " in text and tells(text, weights[9, 6])
+    text = read_hover_text(person, row, 6, float(weights[9, 6]) / 2)
+    assert "key 6 " in text and contains_number(text, weights[9, 6])
     person.click_cell(person.pattern, x=2, y=21)
     person.expect_selected(query=21, key=2)
 
@@ -73,34 +83,39 @@ def test_signed_values_have_the_page_s_background_at_0(newcomer):
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmaplayer image")).to_be_attached()
-    trace = run_on_show(person)
+    trace = capture_visible_run(person)
     order = ranking(trace, 9)
     adds = attribution(trace, 9, int(order[2]), int(order[0])).heads
     painted = cell_colours(plot, adds.shape)
-    assert np.abs(painted - on_scale(DARK.diverging, (adds / np.abs(adds).max() + 1) / 2)).max() <= 2
-    text = told(person, plot, 3, 1)
-    assert "layer 1 head 3" in text and tells(text, adds[1, 3])
+    assert np.abs(painted - scale_colours(DARK.diverging, (adds / np.abs(adds).max() + 1) / 2)).max() <= 2
+    text = read_hover_text(person, plot, 3, 1)
+    assert "layer 1 head 3" in text and contains_number(text, adds[1, 3])
     person.click_cell(plot, x=3, y=1)
     person.expect_selected(layer=1, head=3)
 
 
 def test_the_lens_writes_every_word_in_its_cell(visitor):
     person = visitor(view="prediction", query=27)
-    trace, plot = run_on_show(person), person.page.locator("#prediction-lens .plot")
+    trace, plot = capture_visible_run(person), person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    words, shown = plot.evaluate(WORDS), page_of(trace, 27)
-    assert shown.start > 0  # plotly counts columns of text from the axis's first, wherever the picture begins
-    likeliest = readings(trace, shown).top[..., 0]  # (depths, positions)
-    assert words == {
-        f"{position}, {depth}": shortened(trace.vocabulary[token_id], MOST_CHARACTERS // len(shown))
+    cell_texts, visible_positions = plot.evaluate(CELL_TEXTS), visible_page(trace, 27)
+    assert (
+        visible_positions.start > 0
+    )  # plotly counts columns of text from the axis's first, wherever the picture begins
+    likeliest = lens_summaries(trace, visible_positions).top[..., 0]  # (depths, positions)
+    assert cell_texts == {
+        f"{position}, {depth}": shorten_token(trace.vocabulary[token_id], MAX_ROW_CHARS // len(visible_positions))
         for depth, row in enumerate(likeliest)
-        for position, token_id in zip(shown, row, strict=True)
+        for position, token_id in zip(visible_positions, row, strict=True)
     }
-    for position, depth in ((shown[0], 1), (20, 0), (27, 2)):
-        text, token_id = told(person, plot, position, depth), likeliest[depth, position - shown.start]
-        assert f"{position} {shortened(trace.tokens[position], 14)}" in text
-        assert f"1. {shortened(trace.vocabulary[token_id], 14)} " in text
+    for position, depth in ((visible_positions[0], 1), (20, 0), (27, 2)):
+        text, token_id = (
+            read_hover_text(person, plot, position, depth),
+            likeliest[depth, position - visible_positions.start],
+        )
+        assert f"{position} {shorten_token(trace.tokens[position], 14)}" in text
+        assert f"1. {shorten_token(trace.vocabulary[token_id], 14)} " in text
     person.click_cell(plot, x=20, y=1)
     person.expect_selected(query=20)
 
@@ -110,31 +125,33 @@ def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_d
     plot = person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    words = plot.evaluate(WORDS)
+    cell_texts = plot.evaluate(CELL_TEXTS)
     plot.evaluate("(plot) => window.ExplorerPlotly.relayout(plot, {'xaxis.range': [19.5, 25.5]})")
     expect(plot.locator(".heatmap-label")).to_have_count(1)
-    within = {place: word for place, word in words.items() if 20 <= int(place.split(",")[0]) <= 25}
-    assert plot.evaluate(WORDS) == within
+    within = {
+        cell_key: cell_text for cell_key, cell_text in cell_texts.items() if 20 <= int(cell_key.split(",")[0]) <= 25
+    }
+    assert plot.evaluate(CELL_TEXTS) == within
     plot.hover()
     with person.page.expect_download() as downloading:
         plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
     source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
-    drawn = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+    downloaded = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
     left, top, wide, high = plot.evaluate(CELLS)
     for depth in range(3):
         for column in range(6):
             y, x = int(top + depth * high), int(left + column * wide)
-            cell = drawn[y + 3 : y + int(high) - 3, x + 3 : x + int(wide) - 3]
+            cell = downloaded[y + 3 : y + int(high) - 3, x + 3 : x + int(wide) - 3]
             assert np.ptp(cell, axis=(0, 1)).max() > 60, (depth, column)  # a word stands out against its cell
 
 
 def test_a_token_that_looks_like_markup_is_written_into_its_cell_as_it_is(visitor):
     person = visitor(view="tokens", text="a <b> &lt; & b")
-    trace, plot = run_on_show(person), person.page.locator("#tokens-table .plot")
+    trace, plot = capture_visible_run(person), person.page.locator("#tokens-table .plot")
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    written = plot.locator(".heatmap-label text").all_text_contents()
+    cell_texts = plot.locator(".heatmap-label text").all_text_contents()
     assert "".join(trace.tokens) == "a <b> &lt; & b"
-    assert {shortened(token) for token in trace.tokens} <= set(written)
+    assert {shorten_token(token) for token in trace.tokens} <= set(cell_texts)
 
 
 def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
@@ -146,7 +163,7 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
 
 
 def test_a_picture_is_changed_where_it_stands(visitor):
-    """Plotly makes it anew where it is given other settings than before, which takes longer."""
+    """Plotly rebuilds a figure whose settings differ from before, which takes longer."""
     person = visitor(checkpoint="gpt-twin", query=9)
     row = person.page.locator("#attention-row .plot")
     row.scroll_into_view_if_needed()

@@ -1,4 +1,4 @@
-"""The strip's colours, the next token's bars, and the mark at the random number of a text too long to be seen whole."""
+"""Shading of the strip, bars of the next token, and the random number's mark, also beyond the context."""
 
 import re
 
@@ -9,12 +9,12 @@ from playwright.sync_api import expect
 
 from explorer.analysis.next_token import rank, surprisal
 from model.generation.autoregressive import generate
-from model.generation.sampling import draw, luck, sampling_distribution
+from model.generation.sampling import draw, sampling_distribution, uniform_draw
 from model.generation.window import window_start
-from tests.drawn import tells
+from tests.drawn import contains_number
 
-from .checkpoints import CONTEXT
-from .painted import in_both_themes, model, run_on_show, settled
+from .checkpoints import CONTEXT_LENGTH
+from .painted import capture_visible_run, in_both_themes, model, wait_for_animations
 
 SHADES = """(strip) => [...strip.querySelectorAll(".chip")].map((chip) => {
   const context = document.createElement("canvas").getContext("2d");
@@ -22,7 +22,7 @@ SHADES = """(strip) => [...strip.querySelectorAll(".chip")].map((chip) => {
   context.fillRect(0, 0, 1, 1);
   return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 })"""
-# Of names of the page's colours: what they are painted as.
+# CSS variables -> painted colours.
 PAINTED = """(strip, names) => names.map((name) => {
   const sample = strip.appendChild(document.createElement("i"));
   sample.style.background = `var(${name})`;
@@ -49,25 +49,31 @@ SETTINGS = {"temperature": 0.25, "top_k": 30, "seed": 3}
 
 def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(visitor):
     person = visitor(checkpoint="gpt-twin")
-    trace = run_on_show(person)
-    bits, places = surprisal(trace), rank(trace)
-    shares = {"surprisal": bits / 12, "rank": np.log2(places) / np.log2(trace.config.vocab_size)}
-    values = {"surprisal": bits, "rank": places}
+    trace = capture_visible_run(person)
+    bits, ranks = surprisal(trace), rank(trace)
+    shares = {"surprisal": bits / 12, "rank": np.log2(ranks) / np.log2(trace.config.vocab_size)}
+    values = {"surprisal": bits, "rank": ranks}
     choice = person.page.locator("#strip select")
     for _ in in_both_themes(person, person.grid):
         for name, share in shares.items():
             choice.select_option(name)
             expect(person.chips.nth(1)).to_have_attribute("title", re.compile(name))
-            colours = np.array(settled(person.strip).evaluate(SHADES))
+            colours = np.array(wait_for_animations(person.strip).evaluate(SHADES))
             share = np.nan_to_num(share).clip(0, 1)
             full = (colours[1:] - colours[0]).T @ share[1:] / (share @ share)  # how far the full colour is from none
-            none, most = np.array(person.strip.evaluate(PAINTED, ["--background-fill-secondary", "--feed-forward"]))
-            assert np.abs(colours[0] - none).max() <= 2  # nothing came before the first, which is as bare as can be
-            assert full @ (most - none) > 0.99 * np.linalg.norm(full) * np.linalg.norm(most - none)
+            background, full_colour = np.array(
+                person.strip.evaluate(PAINTED, ["--background-fill-secondary", "--feed-forward"])
+            )
+            assert (
+                np.abs(colours[0] - background).max() <= 2
+            )  # nothing came before the first, which is as bare as can be
+            assert full @ (full_colour - background) > 0.99 * np.linalg.norm(full) * np.linalg.norm(
+                full_colour - background
+            )
             assert np.abs(full).max() > 30
             assert np.abs(colours - colours[0] - np.outer(share, full)).max() <= 2
             titles = person.chips.evaluate_all("(chips) => chips.map((chip) => chip.title)")
-            assert all(tells(title, value) for title, value in zip(titles[1:], values[name][1:], strict=True))
+            assert all(contains_number(title, value) for title, value in zip(titles[1:], values[name][1:], strict=True))
             assert all(title.startswith(f"position {i}") for i, title in enumerate(titles))
 
 
@@ -75,50 +81,50 @@ def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(visitor):
 def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
     person = visitor(text="the owl and the moon and the lake " * 4, **SETTINGS)
     prompt = person.state["prompt"]
-    count = CONTEXT + 6 - len(prompt)
+    count = CONTEXT_LENGTH + 6 - len(prompt)
     assert count > 4
     person.generate(count)
     lm, tokenizer = model("tiny")
     steps = generate(lm, prompt, max_new_tokens=count + 1, **SETTINGS)
     ids = prompt + [step.token_id for step in steps]
-    written, following = ids[:-1], ids[-1]
-    start = window_start(len(written), CONTEXT)
-    assert start > 0 and person.state["generated"] == written[len(prompt) :]
-    expect(person.chips).to_have_count(len(written) - start)
-    trace = run_on_show(person)
+    text_ids, next_id = ids[:-1], ids[-1]
+    start = window_start(len(text_ids), CONTEXT_LENGTH)
+    assert start > 0 and person.state["generated"] == text_ids[len(prompt) :]
+    expect(person.chips).to_have_count(len(text_ids) - start)
+    trace = capture_visible_run(person)
     at_end = len(trace) - 1
     for query in (at_end, at_end - 2):
         with person.redrawn(person.prediction):
             person.chips.nth(query).click()
-        place = start + query + 1
+        text_position = start + query + 1
         sampled = sampling_distribution(trace["logits"][query], 0.25, 30)
         plain = sampling_distribution(trace["logits"][query])
-        u = luck(3, place)
+        u = uniform_draw(3, text_position)
         expect(person.page.locator("#next-token-words")).to_contain_text(f"position {query}")
-        line = settled(person.prediction).locator(".line").evaluate(LINE)
+        line = wait_for_animations(person.prediction).locator(".line").evaluate(LINE)
         assert line["luck"] == pytest.approx(u, abs=0.01)
         for row in person.prediction.evaluate(ROWS):
             expected = 0, sampled[row["id"]], plain[row["id"]]
             assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
-            assert tells(row["number"], sampled[row["id"]])
+            assert contains_number(row["number"], sampled[row["id"]])
             assert ("u" in row["tag"].split()) is (row["id"] == draw(sampled, u))
-        (drawn,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
-        assert drawn["start"] - 0.01 <= line["luck"] <= drawn["end"] + 0.01
-        assert drawn["end"] - drawn["start"] == pytest.approx(sampled[draw(sampled, u)], abs=0.01)
-        assert tokenizer.vocabulary[draw(sampled, u)].strip() in drawn["note"]
-        assert draw(sampled, u) == (following if query == at_end else written[place])
+        (drawn_stretch,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
+        assert drawn_stretch["start"] - 0.01 <= line["luck"] <= drawn_stretch["end"] + 0.01
+        assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw(sampled, u)], abs=0.01)
+        assert tokenizer.vocabulary[draw(sampled, u)].strip() in drawn_stretch["note"]
+        assert draw(sampled, u) == (next_id if query == at_end else text_ids[text_position])
     person.prediction.get_by_label("log bars").check()
-    settled(person.prediction)
+    wait_for_animations(person.prediction)
     for row in person.prediction.evaluate(ROWS):
         length = max(0, 1 + np.log10(max(sampled[row["id"]], 1e-12)) / 6)
         assert row["to"] == pytest.approx(length, abs=0.02)
-    told = person.playback.locator(".told")
-    expect(told).to_contain_text(f"of {count}")
-    named = [token.text_content() for token in told.locator(".token").all()]
-    assert named == [tokenizer.vocabulary[i] for i in written[start + at_end - 2 : start + at_end]]
-    chance = torch.softmax(lm(torch.tensor([prompt]))[0, -1], -1)[written[len(prompt)]].item()
+    playback_text = person.playback.locator(".told")
+    expect(playback_text).to_contain_text(f"of {count}")
+    named = [token.text_content() for token in playback_text.locator(".token").all()]
+    assert named == [tokenizer.vocabulary[i] for i in text_ids[start + at_end - 2 : start + at_end]]
+    chance = torch.softmax(lm(torch.tensor([prompt]))[0, -1], -1)[text_ids[len(prompt)]].item()
     share = person.branches.first.evaluate("(row) => +row.style.getPropertyValue('--share')")
     assert share == pytest.approx(chance, abs=1e-3)
     person.page.get_by_role("button", name="Step", exact=True).click()
-    expect(person.chips).to_have_count(len(ids) - window_start(len(ids), CONTEXT))
-    expect(person.chips.last).to_have_text(tokenizer.vocabulary[following])
+    expect(person.chips).to_have_count(len(ids) - window_start(len(ids), CONTEXT_LENGTH))
+    expect(person.chips.last).to_have_text(tokenizer.vocabulary[next_id])

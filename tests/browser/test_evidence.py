@@ -1,4 +1,4 @@
-"""Below a picture stands what vouches for it, and how a clicked number comes about."""
+"""Verification badges below figures, and derivations of clicked numbers."""
 
 import re
 
@@ -13,14 +13,14 @@ def test_no_figure_offers_to_upload_itself(person):
 
 
 def test_a_clicked_number_tells_how_it_comes_about(person):
-    words = person.page.locator("#attention-pattern .inspection")
-    expect(words).to_be_hidden()
+    derivation_text = person.page.locator("#attention-pattern .inspection")
+    expect(derivation_text).to_be_hidden()
     person.click_cell(person.pattern, 2, 5)
-    expect(words).to_contain_text("recomputed")
-    expect(words).to_contain_text("model/layers/attention.py")
-    expect(words).to_contain_text("(5) → key")
+    expect(derivation_text).to_contain_text("recomputed")
+    expect(derivation_text).to_contain_text("model/layers/attention.py")
+    expect(derivation_text).to_contain_text("(5) → key")
     person.chips.nth(1).click()
-    expect(words).to_be_hidden()
+    expect(derivation_text).to_be_hidden()
 
 
 def test_every_picture_says_what_vouches_for_it(person):

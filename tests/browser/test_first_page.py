@@ -1,4 +1,4 @@
-"""What a visitor sees before doing anything."""
+"""The page before a first-time user has done anything."""
 
 import re
 
@@ -6,14 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.web.events.run_events import FIRST_PROMPT
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 # Whether what the page is built of can be seen when it is first there.
-NOTE_WHETHER_SEEN = """new MutationObserver(() => {
+RECORD_VISIBILITY = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
 
-NOTE_FRAMES = """{
+RECORD_FRAMES = """{
   const ask = window.requestAnimationFrame.bind(window);
   window.requestAnimationFrame = (act) => { window.askedAt = performance.now(); return ask(act); };
 }"""
@@ -21,7 +21,7 @@ NOTE_FRAMES = """{
 
 @pytest.mark.parametrize(
     "seen",
-    first_of(
+    first_in_core(
         [
             ("pieces", "#pieces-expected .plot", "#guess .guess"),
             ("overview", "#overview-map .map", "#next-token .distribution"),
@@ -59,7 +59,7 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
 def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcomer):
     person, held = newcomer(), []
     person.page.route("**/gradio_api/queue/join*", lambda route: held.append(route), times=1)
-    person.page.add_init_script(NOTE_WHETHER_SEEN)
+    person.page.add_init_script(RECORD_VISIBILITY)
     person.page.goto(person.address)
     guess = person.page.locator("#guess")
     expect(guess).to_be_visible()
@@ -72,8 +72,8 @@ def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcome
 
 
 def test_a_page_at_rest_asks_for_no_frames(newcomer):
-    """Each would keep a processor awake, as long as the page is open."""
+    """Each frame would keep a processor awake as long as the page is open."""
     person = newcomer()
-    person.page.add_init_script(NOTE_FRAMES)
+    person.page.add_init_script(RECORD_FRAMES)
     person.open()
     person.page.wait_for_function("performance.now() - window.askedAt > 400", polling=100)

@@ -1,9 +1,9 @@
-"""On a telephone what is chosen seldom is behind buttons, so that a tab's sentences come soon."""
+"""Rarely used controls are folded away on a telephone, so that a tab's text comes early."""
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 TELEPHONE = {"width": 390, "height": 844}
 TOPS = """(view) => {
@@ -12,11 +12,11 @@ TOPS = """(view) => {
 }"""
 
 
-@pytest.mark.parametrize("view", first_of(["attention", "experiments", "patching", "overview"]))
+@pytest.mark.parametrize("view", first_in_core(["attention", "experiments", "patching", "overview"]))
 def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(visitor, view):
     person = visitor(view, viewport=TELEPHONE).at_rest()
-    words, formula, bar = person.page.evaluate(TOPS, view)
-    assert words < 80
+    prose_top, formula, bar = person.page.evaluate(TOPS, view)
+    assert prose_top < 80
     assert formula < 360
     assert bar > 200  # so much of the tab is in sight without scrolling
 
@@ -52,11 +52,11 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
         ("#more-of-header", ["#facts", "#language", "#header button:has-text('Copy link')"]),
         ("#more-questions", ["#stand-ins", "#runs", "#strip label:not(.beginning)"]),
     ):
-        for place in behind:
-            expect(page.locator(place)).to_be_hidden()
+        for selector in behind:
+            expect(page.locator(selector)).to_be_hidden()
         page.locator(f"{fold} button").click()
-        for place in behind:
-            expect(page.locator(place)).to_be_visible()
+        for selector in behind:
+            expect(page.locator(selector)).to_be_visible()
 
 
 @pytest.mark.exhaustive

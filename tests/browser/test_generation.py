@@ -19,7 +19,7 @@ VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._full
 
 
 def continuation(prompt: str, max_new_tokens: int, **settings) -> str:
-    """What the first model writes on, by the library alone."""
+    """Return the first model's continuation of a prompt, by the library alone."""
     lm, tokenizer = Library("cpu").model("tiny")
     settings = {"temperature": 0.8, "top_k": 40, "seed": 0} | settings
     steps = generate(lm, tokenizer.encode(prompt), max_new_tokens=max_new_tokens, **settings)
@@ -47,8 +47,8 @@ def test_generate_streams_token_by_token(person):
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(40)
     person.page.wait_for_function(VIEWS_FOLLOW)
-    seen = person.page.evaluate("window.seen")
-    assert seen == sorted(set(seen)) and len(seen) >= 3, seen  # a busy machine draws several at a time
+    observed = person.page.evaluate("window.seen")
+    assert observed == sorted(set(observed)) and len(observed) >= 3, observed  # a busy machine draws several at a time
     expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 40))
 
 

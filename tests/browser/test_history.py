@@ -1,4 +1,4 @@
-"""Back and Forward go through tabs and runs, and lose nothing; the theme that was chosen stays."""
+"""Back and Forward between tabs and runs, without losses; the theme persists."""
 
 import re
 
@@ -139,4 +139,6 @@ def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
     assert (person.url["view"], person.page.evaluate(state)) == ("tokens", "tokens")
     person.page.reload()
     expect(selected_tab(person)).to_have_text("Tokens")
-    complaints[:] = [told for told in complaints if "404" not in told]  # it asks for what is not offered here
+    complaints[:] = [
+        complaint for complaint in complaints if "404" not in complaint
+    ]  # it asks for what is not offered here

@@ -1,4 +1,4 @@
-"""From every part of the map to its tab and others: what is painted there is what the selection says."""
+"""From every component of the map to its tab and others, whose figures must follow the selection."""
 
 import numpy as np
 import pytest
@@ -6,18 +6,18 @@ from playwright.sync_api import TimeoutError, expect
 
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.views import FULL
-from explorer.web.answers.open_view import open_view_of
-from explorer.web.answers.view_contents import packed
-from explorer.web.events.opening import Opening
+from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.view_contents import figure_payload
+from explorer.web.events.run_factory import RunFactory
 
-from .drawn_map import name_of
+from .drawn_map import accessible_name
 
 # The tab that each kind of parts opens.
 TABS = {"token": "tokens", "position": "positions", "rotation": "positions", "head": "attention", "o_proj": "attention"}
 TABS |= {"feed_forward": "feed_forward", "norm": "residual", "addition": "residual", "lm_head": "prediction"}
-PARTS = """(map) => [...map.querySelectorAll(".part")].map((part, item) => {
+COMPONENTS = """(map) => [...map.querySelectorAll(".part")].map((part, item) => {
   const label = part.getAttribute("aria-label"), [, kind] = part.classList;
   const number = (name) => Number(label.match(`^(?:layer \\\\d+ )?${name} (\\\\d+)`)?.[1] ?? -1);
   return { item, kind, layer: number("layer"), head: number("head") };
@@ -27,8 +27,8 @@ WRITTEN = """() => {
   const labels = all(".part").map((part) => part.getAttribute("aria-label"));
   return [labels, all(".words text").map((word) => word.textContent)];
 }"""
-# Pictures that were last painted with other data, or are out of sight, but for those that wait to be asked for. Plotly
-# adds what it decodes to what it is given, and is not given how words in cells are written.
+# Figures last painted with other data, or out of sight; without those that are computed on request. Plotly adds
+# decoded arrays to its input, and texts of cells are not part of that input.
 UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
   const plot = document.querySelector(`#${id} .plot`), given = (name, value) => (name[0] === "_" ? undefined : value);
   if (document.querySelector(`#${id} .job button`)) return false;
@@ -46,21 +46,33 @@ LARGE_PATTERN = """() => Array.from(
 @pytest.mark.exhaustive
 def test_every_tab_paints_what_the_map_chose(visitor):
     person = visitor(view="overview", layer=0, head=0)
-    opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .map")
+    opening, overview = RunFactory(RunService(Library("cpu"))), person.page.locator("#overview-map .map")
     for view in FULL:  # all have been drawn with another selection
         visit(person, opening, view)
     visit(person, opening, FULL[0])
-    parts = [part | {"view": TABS[part["kind"]]} for part in overview.evaluate(PARTS) if part["kind"] in TABS]
-    parts = list({(part["view"], part["layer"], part["head"]): part for part in parts}.values())
-    assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
-    assert len([part for part in parts if part["head"] >= 0]) == 4
-    assert len(parts) >= len(FULL) - 1
-    for i, part in enumerate(parts):
-        overview.locator(".part").nth(part["item"]).click()
-        person.wait_until("page.state.view === given", part["view"])
+    components = [
+        component | {"view": TABS[component["kind"]]}
+        for component in overview.evaluate(COMPONENTS)
+        if component["kind"] in TABS
+    ]
+    components = list(
+        {(component["view"], component["layer"], component["head"]): component for component in components}.values()
+    )
+    assert {component["view"] for component in components} >= {
+        "tokens",
+        "attention",
+        "feed_forward",
+        "residual",
+        "prediction",
+    }
+    assert len([component for component in components if component["head"] >= 0]) == 4
+    assert len(components) >= len(FULL) - 1
+    for i, component in enumerate(components):
+        overview.locator(".part").nth(component["item"]).click()
+        person.wait_until("page.state.view === given", component["view"])
         state = person.state
-        assert all(part[name] in (-1, state[name]) for name in ("layer", "head")), (part, state)
-        tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
+        assert all(component[name] in (-1, state[name]) for name in ("layer", "head")), (component, state)
+        tab = person.page.locator(f"[role=tab][data-tab-id={component['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, opening)
         visit(person, opening, FULL[1 + i % (len(FULL) - 1)])  # from a part to every tab
@@ -74,21 +86,21 @@ def visit(person, opening, view):
 
 
 def expect_painted(person, opening):
-    """In time, every picture of the open tab has been painted with the data of the page's state."""
+    """Wait until every figure of the open tab is painted with the data of the page's state."""
     state = person.state
-    open_view = open_view_of(opening.runs, PageState.parse(state))
+    open_view = make_open_view(opening.runs, PageState.parse(state))
     figures = [panel for panel in open_view.panels(newly=True) if panel.kind == "figure" and open_view.has(panel)]
-    pictures = {f"{state['view']}-{panel.name}": packed(open_view.draw(panel)) for panel in figures}
+    pictures = {f"{state['view']}-{panel.name}": figure_payload(open_view.draw(panel)) for panel in figures}
     pictures = {name: picture[0] for name, picture in pictures.items() if picture}
     try:
         person.page.wait_for_function(f"(pictures) => !({UNPAINTED})(pictures)", arg=pictures)
     except TimeoutError:
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
     if state["view"] == "overview":
-        drawn = open_view.draw(FULL[0].panels[0])
-        told = [name_of(part.told, part.written) for part in drawn.parts]
-        person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=told)
-        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.sheets[0].words]
+        diagram = open_view.draw(FULL[0].panels[0])
+        expected_names = [accessible_name(component.told, component.written) for component in diagram.parts]
+        person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=expected_names)
+        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in diagram.sheets[0].words]
     if state["view"] == "attention":
         pattern = open_view.trace[f"blocks.{state['layer']}.attn.pattern"][state["head"]]
         np.testing.assert_allclose(person.page.evaluate(LARGE_PATTERN), pattern, atol=1e-6)

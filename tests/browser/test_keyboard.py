@@ -1,4 +1,4 @@
-"""The arrow keys go from one to the next, and Enter is a click."""
+"""Keyboard control: arrow keys move between elements, and Enter clicks."""
 
 import re
 

@@ -1,16 +1,16 @@
-"""The page in the visitor's language: what is there from the beginning, what Python answers, and what scripts say."""
+"""Page in the user's language: static texts, Python's answers and the scripts' messages."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from explorer.language import look_up, speaking
+from explorer.translations import translate, use_locale
 from explorer.views import FULL, SIMPLE
 
 from .conftest import ARGUMENTS, executable
 
-# All that is read or read out, but for tokens and formulas, which stand in monospace, and what was written.
+# All visible and read-aloud texts, without tokens and formulas (in monospace) and generated text.
 READ = """() => {
   const isSeen = (element) => element.checkVisibility({ visibilityProperty: true }), found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -33,7 +33,7 @@ NAMES = re.compile(
 
 
 def english(read: list[str]) -> list[str]:
-    """What has two English words in a row, or one where there is nothing else."""
+    """Return the texts with two English words in a row, or with one where there is nothing else."""
     plain = [NAMES.sub("", text) for text in read]
     return [text for text in plain if re.search(ENGLISH_AMONG if CHINESE.search(text) else ENGLISH_ALONE, text)]
 
@@ -46,8 +46,8 @@ def test_every_tab_is_read_in_chinese(newcomer, views):
     person = newcomer().open(view=views[0].name, lang="zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
     for view in views:
-        with speaking("zh-CN"):
-            person.visit(view.name, look_up(view.title))
+        with use_locale("zh-CN"):
+            person.visit(view.name, translate(view.title))
         read = person.page.evaluate(READ)
         assert len([text for text in read if CHINESE.search(text)]) > 20, view.name
         assert english(read) == [], view.name

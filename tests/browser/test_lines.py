@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 PLACE = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -29,19 +29,19 @@ def plot(person):
     return plot
 
 
-def lines_of(plot, side: int, token: int) -> list[str]:
-    found = [line for line in plot.evaluate(ALL) if line.split(",")[side] == str(token)]
-    assert found
-    return found
+def get_token_lines(plot, side: int, token: int) -> list[str]:
+    lines = [line for line in plot.evaluate(ALL) if line.split(",")[side] == str(token)]
+    assert lines
+    return lines
 
 
-@pytest.mark.parametrize("side", first_of([0, 1]), ids=["query", "key"])
+@pytest.mark.parametrize("side", first_in_core([0, 1]), ids=["query", "key"])
 def test_pointing_at_a_token_shows_its_lines_alone_and_leaving_restores(person, plot, side):
     draws = plot.get_attribute("data-draws")
     token = int(plot.evaluate(ALL)[0].split(",")[side])
     person.page.mouse.move(*plot.evaluate(PLACE, [side, token]))
     expect(plot).to_have_class(re.compile("isolating"))
-    assert plot.evaluate(ALONE) == lines_of(plot, side, token)
+    assert plot.evaluate(ALONE) == get_token_lines(plot, side, token)
     person.page.mouse.move(0, 0)
     expect(plot).not_to_have_class(re.compile("isolating"))
     assert plot.evaluate(ALONE) == []
@@ -64,7 +64,7 @@ def test_the_arrow_keys_go_from_token_to_token(person, plot):
     with person.redrawn(plot):
         person.page.keyboard.press("ArrowUp")
     person.expect_selected(query=before - 1)
-    assert plot.evaluate(ALONE) == lines_of(plot, 0, before - 1)
+    assert plot.evaluate(ALONE) == get_token_lines(plot, 0, before - 1)
     person.page.keyboard.press("Escape")
     expect(plot).not_to_have_class(re.compile("isolating"))
 
@@ -79,4 +79,4 @@ def test_a_tap_shows_a_tokens_lines(newcomer, touchscreen):
     with person.redrawn(plot):  # a tap selects the token, too
         person.page.touchscreen.tap(*plot.evaluate(PLACE, [0, token]))
     expect(plot).to_have_class(re.compile("isolating"))
-    assert plot.evaluate(ALONE) == lines_of(plot, 0, token)
+    assert plot.evaluate(ALONE) == get_token_lines(plot, 0, token)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from explorer.views import FULL
 from explorer.views.style import DARK, LIGHT
 
-from .checkpoints import EVERYTHING
+from .checkpoints import FIELDS_FOR_ALL_TABS
 
 FONT = "plot => plot._fullLayout.font.color"
 ACCENT = "table => getComputedStyle(table).getPropertyValue('--accent')"
@@ -23,12 +23,12 @@ SELECTED_TAB = """() => {
   probe.remove();
   return [accent, getComputedStyle(document.querySelector("#views button[role=tab][aria-selected=true]")).color];
 }"""
-PLACES_OF_WORDS = """plots => plots.flatMap((plot) => [["x", "e"], ["y", "f"]].map(([axis, moved]) =>
+LABEL_POSITIONS = """plots => plots.flatMap((plot) => [["x", "e"], ["y", "f"]].map(([axis, moved]) =>
   Array.from(plot.querySelectorAll(`.${axis}tick text`), (word) =>
     [word.transform.baseVal[0].matrix[moved], getComputedStyle(word).visibility === "visible"])))"""
-ALL_WORDS_ARE_SHOWN = """() => [...document.querySelectorAll("[role=tabpanel] .plot .xtick text")]
+ALL_LABELS_ARE_VISIBLE = """() => [...document.querySelectorAll("[role=tabpanel] .plot .xtick text")]
   .every((word) => !word.checkVisibility() || getComputedStyle(word).visibility === "visible")"""
-SMALLEST_LETTERS = 10  # pixels
+MIN_LETTER_PX = 10  # pixels
 OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
 
 
@@ -53,7 +53,7 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [390, 1024])
 def test_nothing_overflows(visitor, width):
-    person = visitor(viewport={"width": width, "height": 844}, **EVERYTHING)
+    person = visitor(viewport={"width": width, "height": 844}, **FIELDS_FOR_ALL_TABS)
     for view in FULL:
         person.at_rest().tab(view.title)  # a click while the page still moves could hit something else
         figure = person.page.locator("[role=tabpanel]:visible .plot:visible").last
@@ -67,13 +67,13 @@ def test_words_beside_an_axis_have_room(visitor):
     plots = person.at_rest().page.locator("[role=tabpanel]:visible .plot[data-draws]:visible")
     expect(plots.first).to_be_visible()
     some_are_hidden = False
-    for places in plots.evaluate_all(PLACES_OF_WORDS):
-        shown = sorted(place for place, is_shown in places if is_shown)
-        assert all(after - before >= SMALLEST_LETTERS for before, after in pairwise(shown)), places
-        some_are_hidden |= len(shown) < len(places)
+    for label_positions in plots.evaluate_all(LABEL_POSITIONS):
+        visible_positions = sorted(label_position for label_position, is_shown in label_positions if is_shown)
+        assert all(after - before >= MIN_LETTER_PX for before, after in pairwise(visible_positions)), label_positions
+        some_are_hidden |= len(visible_positions) < len(label_positions)
     assert some_are_hidden
     person.page.set_viewport_size({"width": 1440, "height": 900})
-    person.page.wait_for_function(ALL_WORDS_ARE_SHOWN)
+    person.page.wait_for_function(ALL_LABELS_ARE_VISIBLE)
 
 
 @pytest.mark.exhaustive
@@ -92,7 +92,7 @@ def test_figures_take_the_width_they_are_given(visitor):
 
 @pytest.mark.exhaustive
 def test_figures_refer_to_their_gradients_whatever_the_address_becomes(person):
-    """By their names alone: the address changes with the selection."""
+    """References are by name alone, because the URL changes with the selection."""
     with person.redrawn(person.pattern):
         person.click_cell(person.pattern, 2, 5)
     person.expect_selected(key=2, query=5)

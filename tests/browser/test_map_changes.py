@@ -1,17 +1,17 @@
-"""The map changes what differs, shortly, and the running sum stands below its parts."""
+"""Updates of the map animate only what differs, and the running sum stands below its components."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
-from .drawn_map import MOVING, map_of, opened
+from .drawn_map import LONGEST_TRANSITION, open_map, wait_for_map
 
 
 def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(visitor):
-    person, picture = opened(visitor)
+    person, picture = open_map(visitor)
     picture.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
     before = picture.locator(".part").first.get_attribute("aria-label")
     with person.redrawn(picture):
@@ -23,17 +23,17 @@ def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(visitor):
 @pytest.mark.exhaustive
 def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     person = newcomer().open("overview")
-    picture = map_of(person)
-    assert 0 < picture.evaluate(MOVING) <= 0.2
+    picture = wait_for_map(person)
+    assert 0 < picture.evaluate(LONGEST_TRANSITION) <= 0.2
     person.page.emulate_media(reduced_motion="reduce")
-    assert picture.evaluate(MOVING) == 0
+    assert picture.evaluate(LONGEST_TRANSITION) == 0
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
+@pytest.mark.parametrize("width", first_in_core([1440, 1000, 620]))
 def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
-    """To a fraction of a pixel, at every width."""
-    person, picture = opened(visitor)
+    """Exact to a fraction of a pixel, at every width."""
+    person, picture = open_map(visitor)
     person.page.set_viewport_size({"width": width, "height": 900})
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
@@ -43,10 +43,10 @@ def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
         "(nodes) => nodes.map((node) => { const { x, width } = node.getBoundingClientRect(); return x + width / 2; })"
     )
     steps = plot.locator(".barlayer .point path").evaluate_all(middles)
-    parts = picture.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
-    kinds = parts.evaluate_all("(nodes) => nodes.map((node) => node.parentElement.classList[1])")
-    places = dict(zip(map(tuple, enumerate(kinds)), parts.evaluate_all(middles), strict=True))
-    wanted = [x for (_, kind), x in places.items() if kind in ("token", "addition")]
-    wanted += [x for (_, kind), x in places.items() if kind == "norm"][-1:]
-    wanted += [x for (_, kind), x in places.items() if kind == "lm_head"]
+    shapes = picture.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
+    kinds = shapes.evaluate_all("(nodes) => nodes.map((node) => node.parentElement.classList[1])")
+    positions = dict(zip(map(tuple, enumerate(kinds)), shapes.evaluate_all(middles), strict=True))
+    wanted = [x for (_, kind), x in positions.items() if kind in ("token", "addition")]
+    wanted += [x for (_, kind), x in positions.items() if kind == "norm"][-1:]
+    wanted += [x for (_, kind), x in positions.items() if kind == "lm_head"]
     assert steps == pytest.approx(wanted, abs=0.6)

@@ -1,4 +1,4 @@
-"""The map of the model by the pointer, the keyboard and the finger: what is told, what is chosen, where one gets."""
+"""Map of the model by pointer, keyboard and touch: hover texts, selection and navigation."""
 
 import re
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 from .conftest import DESK
-from .drawn_map import TELEPHONE, contrast, in_sight, map_of, name_of, opened
+from .drawn_map import TELEPHONE, accessible_name, contrast, open_map, scroll_into_view, wait_for_map
 from .person import Person
 
 ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "ArrowDown": (0, 1)}
@@ -30,51 +30,53 @@ STOPS = "(map) => [...map.querySelectorAll('[tabindex]')].filter((part) => part.
 
 
 @pytest.fixture
-def told(page_of_the_map) -> Locator:
+def tooltip(page_of_the_map) -> Locator:
     return page_of_the_map[0].page.locator("#overview-map .told")
 
 
 @pytest.fixture
 def page_of_the_map(visitor) -> tuple[Person, Locator]:
-    return opened(visitor, layer=0, head=0, query=9)
+    return open_map(visitor, layer=0, head=0, query=9)
 
 
-def middle(part: Locator) -> tuple[float, float]:
-    box = part.locator(".shape").bounding_box()
+def get_centre(component: Locator) -> tuple[float, float]:
+    box = component.locator(".shape").bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 @pytest.mark.exhaustive
-def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_the_map, told):
+def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_the_map, tooltip):
     person, picture = page_of_the_map
-    parts, whole = picture.locator(".part"), picture.bounding_box()
-    for i in range(parts.count()):
-        part = parts.nth(i)
-        x, y = middle(part)
+    components, whole = picture.locator(".part"), picture.bounding_box()
+    for i in range(components.count()):
+        component = components.nth(i)
+        x, y = get_centre(component)
         person.page.mouse.move(x, y)
-        expect(told).to_be_visible()
-        lines = told.text_content().strip()
-        assert part.get_attribute("aria-label") == name_of(lines, " ".join(part.locator("tspan").all_text_contents()))
-        box = told.bounding_box()
+        expect(tooltip).to_be_visible()
+        lines = tooltip.text_content().strip()
+        assert component.get_attribute("aria-label") == accessible_name(
+            lines, " ".join(component.locator("tspan").all_text_contents())
+        )
+        box = tooltip.bounding_box()
         assert not (box["x"] <= x <= box["x"] + box["width"] and box["y"] <= y + 12 <= box["y"] + box["height"] + 12), (
             lines
         )
         assert box["x"] >= whole["x"] and box["x"] + box["width"] <= whole["x"] + whole["width"] + 0.5, lines
         assert box["y"] >= whole["y"] and box["y"] + box["height"] <= whole["y"] + whole["height"] + 0.5, lines
     person.page.mouse.move(1, 1)
-    expect(told).to_be_hidden()
+    expect(tooltip).to_be_hidden()
 
 
 @pytest.mark.exhaustive
-def test_what_is_told_follows_the_selection(page_of_the_map, told):
-    """Also where the pointer stays as it is."""
+def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
+    """The hover text changes even if the pointer does not move."""
     person, picture = page_of_the_map
     head = picture.locator(".part.head").nth(5)
-    person.page.mouse.move(*middle(head))
-    before = told.text_content()
+    person.page.mouse.move(*get_centre(head))
+    before = tooltip.text_content()
     with person.redrawn(picture):
         person.evaluate("choosing.pick({ query: 4 })")
-    assert told.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
+    assert tooltip.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
 
 
 # A part of each kind: where in the order of its kind, what a click opens and selects, and its working
@@ -95,19 +97,19 @@ CLICKS = {
 def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_map):
     person, picture = page_of_the_map
     working = person.page.locator("#overview-map .inspection")
-    for kind, (i, selects, words) in CLICKS.items():
-        part = picture.locator(f".part.{kind}").nth(i)
+    for kind, (i, selects, derivation_text) in CLICKS.items():
+        component = picture.locator(f".part.{kind}").nth(i)
         person.evaluate("choosing.pick({ layer: 0, head: 0, target: 1 })")
         person.at_rest()
-        in_sight(picture)
+        scroll_into_view(picture)
         person.page.keyboard.down("Shift")
-        person.page.mouse.click(*middle(part))
+        person.page.mouse.click(*get_centre(component))
         person.page.keyboard.up("Shift")
-        expect(working).to_contain_text(words)
+        expect(working).to_contain_text(derivation_text)
         expect(working).to_be_in_viewport()
         assert person.state["view"] == "overview"
-        in_sight(picture)
-        person.page.mouse.click(*middle(part))
+        scroll_into_view(picture)
+        person.page.mouse.click(*get_centre(component))
         person.expect_selected(**{"layer": 0, "head": 0, "target": 1} | selects)
         expect(person.page.locator("#overview-map .told")).to_be_hidden() if kind != "next_token" else None
         person.visit("overview", "Overview")
@@ -116,24 +118,24 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
 
 def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(newcomer):
     person = newcomer().open("overview", layer=0, head=0, query=9)
-    picture = map_of(person)
+    picture = wait_for_map(person)
     person.page.route("**/gradio_api/queue/**", lambda route: None)
-    person.page.mouse.click(*middle(picture.locator(".part.norm").first))
+    person.page.mouse.click(*get_centre(picture.locator(".part.norm").first))
     expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
     person.visit("overview", "Overview")
     expect(picture).to_be_visible()
 
 
-@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
+@pytest.mark.parametrize("viewport", first_in_core([DESK, TELEPHONE]), ids=["wide", "telephone"])
 def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(visitor, viewport):
-    person, picture = opened(visitor, viewport=viewport, layer=0, head=0, query=9)
+    person, picture = open_map(visitor, viewport=viewport, layer=0, head=0, query=9)
     assert picture.evaluate(STOPS) == 1
-    found = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
+    reached_by_keys = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
     assert picture.evaluate(STOPS) == 1
-    places, walked = np.array(found["middles"]), np.array(found["walked"])
-    for i, here in enumerate(places):
+    centres, walked = np.array(reached_by_keys["middles"]), np.array(reached_by_keys["walked"])
+    for i, centre in enumerate(centres):
         for key, reached in zip(ARROWS.values(), walked[i], strict=True):
-            along, aside = (places - here) @ key, np.abs((places - here) @ key[::-1])
+            along, aside = (centres - centre) @ key, np.abs((centres - centre) @ key[::-1])
             far = np.where(along > 0.5, along + 2 * aside, np.inf)
             nearest = np.isclose(far, far.min(), atol=0.1)
             assert nearest[reached] if np.isfinite(far).any() else reached == i
@@ -141,22 +143,22 @@ def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(visitor, viewport):
     while new:
         new = {int(j) for i in new for j in walked[i]} - within_reach
         within_reach |= new
-    assert within_reach == set(range(len(places)))
+    assert within_reach == set(range(len(centres)))
 
 
-def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
+def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, tooltip):
     person, picture = page_of_the_map
     picture.locator(".part.token").first.evaluate("(part) => part.focus({ focusVisible: true })")
     person.page.keyboard.press("Shift+Tab")
-    expect(told).to_be_hidden()
+    expect(tooltip).to_be_hidden()
     person.page.keyboard.press("Tab")
     keyboard = person.page.keyboard
     focused = picture.locator(".part:focus")
     for key, name in (("ArrowRight", "embedding + position"), ("ArrowRight", "layer 0: the stream + what attention")):
         keyboard.press(key)
         expect(focused).to_have_attribute("aria-label", re.compile(re.escape(name)))
-        assert told.text_content().replace("\n", ", ").startswith(focused.get_attribute("aria-label"))
-        expect(told).to_contain_text("Shift+Enter")
+        assert tooltip.text_content().replace("\n", ", ").startswith(focused.get_attribute("aria-label"))
+        expect(tooltip).to_contain_text("Shift+Enter")
     ring, box = picture.locator(".ring").bounding_box(), focused.locator(".shape").bounding_box()
     assert ring["x"] < box["x"] and ring["x"] + ring["width"] > box["x"] + box["width"]
     assert ring["y"] < box["y"] and ring["y"] + ring["height"] > box["y"] + box["height"]
@@ -165,7 +167,7 @@ def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
     assert person.state["view"] == "overview"
     keyboard.press("Escape")
     expect(focused).to_have_count(0)
-    expect(told).to_be_hidden()
+    expect(tooltip).to_be_hidden()
     picture.locator(".part.head").nth(6).evaluate("(part) => part.focus()")
     keyboard.press("Enter")
     person.expect_selected(view="attention", layer=1, head=2)
@@ -173,7 +175,7 @@ def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
 
 @pytest.mark.exhaustive
 def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
-    """From the page and from what it is around."""
+    """The ring contrasts with the page and with the component inside."""
     person, picture = page_of_the_map
     head = picture.locator(".part.head").first
     person.page.emulate_media(reduced_motion="reduce")
@@ -195,15 +197,15 @@ def test_the_picture_and_its_parts_say_what_they_are(page_of_the_map):
     expect(svg).to_have_attribute("role", "group")
     expect(svg).to_have_attribute("aria-label", re.compile(r"^Map of 3 layers at “.*”: the stream is .* long at first"))
     expect(svg).to_have_attribute("aria-description", re.compile("Arrow keys .*Enter .*Shift"))
-    parts = picture.get_by_role("button")
-    labels = [parts.nth(i).get_attribute("aria-label") for i in range(parts.count())]
+    components = picture.get_by_role("button")
+    labels = [components.nth(i).get_attribute("aria-label") for i in range(components.count())]
     assert len(labels) == picture.locator(".part").count() and all(labels)
     assert len(set(labels)) == len(labels)
 
 
-def touch(person: Person, part: Locator, milliseconds: int):
-    """A finger on a part, for so long."""
-    x, y = middle(part)
+def touch(person: Person, component: Locator, milliseconds: int):
+    """Touch a component of the map with a finger for some milliseconds."""
+    x, y = get_centre(component)
     device = person.page.context.new_cdp_session(person.page)
     device.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
     person.page.wait_for_timeout(milliseconds)
@@ -217,16 +219,16 @@ def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscre
     expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
     person.at_rest()
     expect(person.page.locator("#overview-map h2")).to_contain_text("press long")
-    head = in_sight(picture).locator(".part.head").nth(1)
+    head = scroll_into_view(picture).locator(".part.head").nth(1)
     touch(person, head, 900)
-    told, working = (person.page.locator(f"#overview-map .{name}") for name in ("told", "inspection"))
+    hover_box, working = (person.page.locator(f"#overview-map .{name}") for name in ("told", "inspection"))
     expect(working).to_contain_text("what head 1 of layer 0 adds")
     expect(working).to_be_in_viewport()
-    expect(told).to_contain_text("layer 0 head 1")
-    box = told.bounding_box()
+    expect(hover_box).to_contain_text("layer 0 head 1")
+    box = hover_box.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= TELEPHONE["width"]
     assert person.state["view"] == "overview"
-    in_sight(picture)
-    person.page.touchscreen.tap(*middle(head))
-    expect(told).to_be_hidden()
+    scroll_into_view(picture)
+    person.page.touchscreen.tap(*get_centre(head))
+    expect(hover_box).to_be_hidden()
     person.expect_selected(view="attention", layer=0, head=1)

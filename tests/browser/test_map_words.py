@@ -1,4 +1,4 @@
-"""On the map of every kind of model no word lies on another, or on what it is not of."""
+"""Texts on the map overlap neither each other nor other components, for every kind of model."""
 
 import pytest
 from playwright.sync_api import Locator
@@ -6,25 +6,25 @@ from playwright.sync_api import Locator
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
-from explorer.views.overview import map_of
-from explorer.web.answers.view_contents import packed
+from explorer.views.overview import draw_model_map
+from explorer.web.answers.view_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.exhaustive import first_of
-from tests.specimens import STYLES, trace_of
+from tests.exhaustive import first_in_core
+from tests.specimens import STYLES, capture_style
 
 from .conftest import DESK
 from .drawn_map import (
+    MAP_TEXTS,
     TELEPHONE,
-    WORDS,
-    opened,
+    open_map,
 )
 from .person import Person
 
 
-def show(person: Person, picture: Locator, trace: Trace, selection: Selection):
-    """Have the page draw the map of any run."""
-    drawn = packed(map_of(trace, selection))
+def show_map(person: Person, picture: Locator, trace: Trace, selection: Selection):
+    """Make the page draw the map of any run."""
+    payload = figure_payload(draw_model_map(trace, selection))
 
     def swap(route):
         if route.request.post_data_json["fn_name"] != "answer":  # but how many people wait, on a busy machine
@@ -32,7 +32,7 @@ def show(person: Person, picture: Locator, trace: Trace, selection: Selection):
         answer = route.fetch()
         body = answer.json()
         if "overview-map" in body["contents"]:
-            body["contents"]["overview-map"] = drawn
+            body["contents"]["overview-map"] = payload
         route.fulfill(response=answer, json=body)
 
     person.page.route("**/component_server/**", swap)
@@ -48,31 +48,31 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
     return lm, capture(lm, [1, 2, 3])
 
 
-@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
+@pytest.mark.parametrize("viewport", first_in_core([DESK, TELEPHONE]), ids=["wide", "telephone"])
 def test_no_word_lies_on_another_or_on_what_it_is_not_of(visitor, viewport):
-    """Of every kind of model, and of models of many layers."""
-    person, picture = opened(visitor, viewport=viewport)
+    """Covers every kind of model, and models of many layers."""
+    person, picture = open_map(visitor, viewport=viewport)
     for style in STYLES:
-        show(person, picture, trace_of(style), Selection(query=9, target=8, rival=20))
-        assert_words_apart(picture)
+        show_map(person, picture, capture_style(style), Selection(query=9, target=8, rival=20))
+        assert_texts_apart(picture)
     for layers, heads in ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14)):
         _kept, trace = deep(layers, heads)
-        show(person, picture, trace, Selection(query=2))
-        assert_words_apart(picture)
+        show_map(person, picture, trace, Selection(query=2))
+        assert_texts_apart(picture)
 
 
-def assert_words_apart(picture: Locator):
-    found = picture.evaluate(WORDS)
-    left, top, right, bottom = found["sheet"]
-    for i, (text, *edges) in enumerate(found["texts"]):
+def assert_texts_apart(picture: Locator):
+    boxes = picture.evaluate(MAP_TEXTS)
+    left, top, right, bottom = boxes["sheet"]
+    for i, (text, *edges) in enumerate(boxes["texts"]):
         assert edges[0] >= left - 0.5 and edges[1] >= top - 0.5, text
         assert edges[2] <= right + 0.5 and edges[3] <= bottom + 0.5, text
-        for other, *around in found["texts"][:i]:
+        for other, *around in boxes["texts"][:i]:
             assert overlap(edges, around) < 1.5, (text, other)
-    for text, *edges in found["free"]:
-        assert all(overlap(edges, around) < 2 for around in found["parts"]), text
+    for text, *edges in boxes["free"]:
+        assert all(overlap(edges, around) < 2 for around in boxes["parts"]), text
 
 
 def overlap(a: list[float], b: list[float]) -> float:
-    """By how many pixels they lie on one another, in the direction in which it is less."""
+    """Return by how many pixels two boxes overlap, in the direction in which it is less."""
     return min(min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1]))

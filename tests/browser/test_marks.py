@@ -1,4 +1,4 @@
-"""What a visitor sees of a check: a tick where numbers are right, a warning where they are not, else neither."""
+"""Verification badges: a tick if numbers are right, a warning if they are wrong, otherwise neither."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from explorer.tracing.library import Library
 from explorer.tracing.trace import Trace
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 from .person import Person
 
@@ -31,29 +31,29 @@ COLOURS = r"""mark => {
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """The second layer's pattern is 1 % too large in every run, as long as the test lasts."""
-    right = Library.trace_of
+    """Make the second layer's pattern 1 % too large in every run of the test."""
+    right = Library.trace_model
 
-    def trace_of(*asked) -> Trace:
-        trace = right(*asked)
+    def trace_with_error(*args) -> Trace:
+        trace = right(*args)
         return replace(trace, values=trace.values | {WRONG: trace[WRONG] * np.float32(1.01)})
 
-    monkeypatch.setattr(Library, "trace_of", trace_of)
+    monkeypatch.setattr(Library, "trace_model", trace_with_error)
 
 
-def mark(person: Person, picture: str) -> Locator:
+def get_badge(person: Person, picture: str) -> Locator:
     return person.page.locator(f"#{picture} .evidence-mark")
 
 
-def contrast(colours: list[list[int]]) -> float:
-    """WCAG 2.2, 1.4.3."""
-    parts = np.array(colours) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+def contrast_ratio(colours: list[list[int]]) -> float:
+    """Contrast of two colours (WCAG 2.2, 1.4.3)."""
+    channels = np.array(colours) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     darker, lighter = sorted(linear @ (0.2126, 0.7152, 0.0722))
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("scheme", first_of(["light", "dark"]))
+@pytest.mark.parametrize("scheme", first_in_core(["light", "dark"]))
 def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(newcomer, wrong, scheme):
     text = f"Wrong in the {scheme}"  # of which no answer is kept
     person = newcomer(color_scheme=scheme).open(view="attention", layer=0, text=text)
@@ -61,26 +61,26 @@ def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(n
         ("attention-heads", "⚠", f"Wrong numbers: {WRONG} is off by 0.0"),
         ("attention-pattern", "✓", "recomputed, largest error"),
     ):
-        found = mark(person, picture)
-        expect(found).to_contain_text(words)
-        assert sign in found.evaluate(SIGN)
-        assert contrast(found.evaluate(COLOURS)) >= 4.5, (picture, found.evaluate(COLOURS))
-    warning, tick = mark(person, "attention-heads"), mark(person, "attention-pattern")
+        badge = get_badge(person, picture)
+        expect(badge).to_contain_text(words)
+        assert sign in badge.evaluate(SIGN)
+        assert contrast_ratio(badge.evaluate(COLOURS)) >= 4.5, (picture, badge.evaluate(COLOURS))
+    warning, tick = get_badge(person, "attention-heads"), get_badge(person, "attention-pattern")
     assert warning.evaluate("it => parseFloat(getComputedStyle(it).borderTopWidth)") > 0
     assert warning.evaluate(COLOURS)[1] != tick.evaluate(COLOURS)[1]
-    for found, is_greenish in ((tick, True), (warning, False)):
-        red, green, _blue = found.evaluate(COLOURS)[0]
+    for badge, is_greenish in ((tick, True), (warning, False)):
+        red, green, _blue = badge.evaluate(COLOURS)[0]
         assert (green > red) is is_greenish
     with person.redrawn(person.pattern):
         person.chooser("layer").select_option("1")
-    expect(mark(person, "attention-pattern")).to_have_attribute("data-state", "off")
+    expect(get_badge(person, "attention-pattern")).to_have_attribute("data-state", "off")
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("scheme", first_of(["dark", "light"]))
+@pytest.mark.parametrize("scheme", first_in_core(["dark", "light"]))
 def test_what_nothing_checks_has_no_tick(newcomer, scheme):
     person = newcomer(color_scheme=scheme).open(view="tokens")
-    found = mark(person, "tokens-merges")
-    expect(found).to_have_text(re.compile("^nothing computed"))
-    assert found.evaluate(SIGN) == "none"
-    assert contrast(found.evaluate(COLOURS)) >= 4.5
+    badge = get_badge(person, "tokens-merges")
+    expect(badge).to_have_text(re.compile("^nothing computed"))
+    assert badge.evaluate(SIGN) == "none"
+    assert contrast_ratio(badge.evaluate(COLOURS)) >= 4.5

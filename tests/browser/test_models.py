@@ -1,11 +1,11 @@
-"""Choosing among models, some of which cannot be loaded; and prompts that cannot be run."""
+"""Choice of models, some of which cannot be loaded, and prompts that cannot be run."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from explorer.web.answers.endpoints import RENEWED
+from explorer.web.answers.endpoints import FILES_CHANGED
 from explorer.web.events.run_events import FIRST_PROMPT
 
 REFUSED = {
@@ -81,7 +81,7 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
 
 @pytest.mark.exhaustive
 def test_every_model_keeps_its_own_continuations(person):
-    def seen():
+    def snapshot():
         return (
             person.story.text_content(),
             person.branches.all_inner_texts(),
@@ -90,29 +90,29 @@ def test_every_model_keeps_its_own_continuations(person):
 
     person.generate(4)
     text = person.story.text_content()
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.page.get_by_role("button", name="Regenerate").click()
     expect(person.branches).to_have_count(2)
-    of_tiny = seen()
-    with person.rebranched():
+    of_tiny = snapshot()
+    with person.wait_for_new_tree():
         person.choose_model("gpt-twin")
     person.wait_until("page.state.checkpoint === 'gpt-twin'")
     expect(person.story).to_have_text(of_tiny[0])  # it goes along
     expect(person.branches).to_have_count(1)
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.page.get_by_role("button", name="Step", exact=True).click()
-    of_gpt = seen()
-    with person.rebranched():
+    of_gpt = snapshot()
+    with person.wait_for_new_tree():
         person.choose_model("tiny")
     expect(person.story).to_have_text(of_tiny[0])
-    assert seen() == of_tiny and text != of_tiny[0]
+    assert snapshot() == of_tiny and text != of_tiny[0]
     person.page.wait_for_url("**checkpoint=tiny**")
     person.page.reload()
     expect(person.branches).to_have_count(2)
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.choose_model("gpt-twin")
     expect(person.story).to_have_text(of_gpt[0])
-    assert seen() == of_gpt
+    assert snapshot() == of_gpt
 
 
 @pytest.mark.exhaustive
@@ -121,7 +121,7 @@ def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(generated.nth(2)).to_be_attached()
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.choose_model("no-positions")
     person.wait_until("page.state.checkpoint === 'no-positions'")
     count = len(person.state["generated"])
@@ -138,22 +138,22 @@ def test_a_link_opens_the_model_it_names(newcomer):
 
 @pytest.mark.exhaustive
 def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
-    def seen():
+    def snapshot():
         state = person.state
         return person.strip.text_content(), person.story.text_content(), state | {"turn": None}
 
     person.run("The owl asked")
-    before = seen()
+    before = snapshot()
     for name, sentences in REFUSED.items():
         person.choose_model(name)
         for sentence in sentences:
             expect(person.warning.last).to_contain_text(sentence)
         expect(person.picker).to_have_value("tiny")
-        assert seen() == before
+        assert snapshot() == before
     person.prompt.fill("")
     person.page.get_by_role("button", name="Run").click()
     expect(person.warning.last).to_contain_text("The prompt is empty")
-    assert seen() == before
+    assert snapshot() == before
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")
 
@@ -168,13 +168,13 @@ def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is
         person.choose_model("later")
         person.expect_selected(checkpoint="later")
         person.at_rest()  # what comes of an older question takes the words away again
-        told = person.page.locator("#problem")
-        expect(told).to_be_hidden()
+        message = person.page.locator("#problem")
+        expect(message).to_be_hidden()
         (checkpoints / "next").symlink_to(checkpoints / "gpt-twin")
         (checkpoints / "next").replace(later)  # in one step: nobody may load one file of each
         with person.redrawn(person.grid):
             person.chips.first.click()
-        expect(told).to_have_text(RENEWED)
+        expect(message).to_have_text(FILES_CHANGED)
         expect(person.grid.locator(".head")).to_have_count(3 * 4)
         person.at_rest()  # the pictures further down are of the same files
     finally:

@@ -1,4 +1,4 @@
-"""A picture of an earlier state is dimmed until the one of the present state is drawn."""
+"""Figures of an earlier state are dimmed until the present state's figures are drawn."""
 
 from contextlib import contextmanager
 
@@ -21,12 +21,12 @@ AT_ONCE = """() => {
 
 
 @contextmanager
-def held(person, about: str):
-    """Answers about something wait until the block ends."""
+def hold_answers(person, scope: str):
+    """Hold back the answers with a scope until the block ends."""
     waiting, over = [], False
 
     def hold(route):
-        if not over and f'"{about}"' in (route.request.post_data or ""):
+        if not over and f'"{scope}"' in (route.request.post_data or ""):
             waiting.append(route)
         else:
             route.continue_()
@@ -44,7 +44,7 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
     picture, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
     expect(picture).not_to_contain_class("stale")
     person.at_rest()
-    with held(person, "pick"):
+    with hold_answers(person, "pick"):
         person.chips.nth(3).click()
         for old in (picture, prediction, person.page.locator("#attention-formula")):
             expect(old).to_contain_class("stale")
@@ -59,7 +59,7 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
 @pytest.mark.exhaustive
 def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
     person.at_rest()
-    with held(person, "pick"):
+    with hold_answers(person, "pick"):
         person.chips.nth(3).click()
         expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
         expect(person.page.locator("#attention-heads")).not_to_contain_class("stale")
@@ -69,7 +69,7 @@ def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
 def test_pictures_are_dimmed_while_text_is_written(person):
     person.set_number("new tokens", 4)
     person.at_rest()
-    with held(person, "show"):
+    with hold_answers(person, "show"):
         person.page.get_by_role("button", name="Generate", exact=True).click()
         expect(person.chips.last).to_contain_class("generated")
         expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
@@ -79,7 +79,7 @@ def test_pictures_are_dimmed_while_text_is_written(person):
 
 @pytest.mark.exhaustive
 def test_what_is_answered_at_once_is_never_dimmed(person):
-    """To dim all pictures takes a fifth of a click's time."""
+    """Dimming all figures takes a fifth of a click's time."""
     person.at_rest()
     person.page.evaluate(WATCH)
     with person.redrawn(person.pattern):

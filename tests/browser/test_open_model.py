@@ -1,4 +1,4 @@
-"""A visitor has a model of the hub opened."""
+"""Opening a model of the hub on the page."""
 
 import re
 import threading
@@ -12,7 +12,7 @@ TRY = count()
 
 @pytest.fixture
 def stories(hub) -> str:
-    """The name of a model that nobody has opened, at a second try neither."""
+    """Name of a model that no test has opened, not even at a second try."""
     name = f"somebody/stories-{next(TRY)}"
     hub.models[name] = hub.models["somebody/stories"]
     return name
@@ -60,9 +60,9 @@ def test_a_visitor_opens_a_model_by_its_name(newcomer, hub, stories, monkeypatch
 
 
 def test_an_address_opens_nothing_that_is_not_here(newcomer, hub):
-    hub.asked.clear()
+    hub.requested_paths.clear()
     person = newcomer()
     person.open("attention", checkpoint="somebody/gated", text="Once upon a time")
     expect(person.page.get_by_text("somebody/gated is not on this machine")).to_be_visible()
     expect(person.page.get_by_label("model", exact=True)).to_have_value("tiny")
-    assert hub.asked == []
+    assert hub.requested_paths == []

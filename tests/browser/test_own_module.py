@@ -1,4 +1,4 @@
-"""Somebody's own module, with the tab that says where it parts from the reference."""
+"""Diagnosis of a user's own module on the page."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from explorer.diagnosis.register import register_own_module
 from explorer.options import parse_arguments
-from explorer.own_module.serving import opened
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 from tests import course
 
-MINE = """
+MODULE_SOURCE = """
 from course import *
 
 class Plain(RMSNorm):
@@ -29,17 +29,19 @@ FIRST = "blocks.1.ffn_norm"
 
 @pytest.fixture
 def mine(checkpoints, tmp_path):
-    """Address of an app that was started with a module."""
+    """URL of an app that was started with a module."""
     (tmp_path / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(MODULE_SOURCE, encoding="utf-8")
     library = Library("cpu")
-    name = opened(parse_arguments(["--module", f"{tmp_path}/mine.py:Mine", "--checkpoint", "tiny"]), library)
+    name = register_own_module(
+        parse_arguments(["--module", f"{tmp_path}/mine.py:Mine", "--checkpoint", "tiny"]), library
+    )
     blocks = Page(library, name).launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
 
 
-# The value that the tallest bar stands for, and a place near its top: on a log scale bars go on below the picture.
+# Name of the tallest bar, and a point near its top: on a log scale bars continue below the figure.
 TALLEST = """(plot) => {
   const bars = plot.calcdata[0], tallest = bars.reduce((most, bar) => (bar.s > most.s ? bar : most));
   const box = plot.querySelectorAll(".bars .point path")[bars.indexOf(tallest)].getBoundingClientRect();
@@ -50,9 +52,9 @@ TALLEST = """(plot) => {
 @pytest.mark.exhaustive
 def test_the_first_difference_is_told_drawn_and_on_the_map(newcomer, mine):
     person = newcomer(mine).open(view="own_module", text="Once upon a time")
-    told = person.page.locator("#own_module-formula")
-    expect(told).to_contain_text(f"Mine parts from the reference at {FIRST}")
-    expect(told).to_contain_text("the gain is left out")
+    report = person.page.locator("#own_module-formula")
+    expect(report).to_contain_text(f"Mine parts from the reference at {FIRST}")
+    expect(report).to_contain_text("the gain is left out")
     bars = person.page.locator("#own_module-values .plot")
     expect(bars).to_be_visible()
     person.at_rest()

@@ -1,4 +1,4 @@
-"""Which values carry an answer: maps that are worked out when asked for, and a click that puts a value in."""
+"""Patching maps, which are computed on request, and patching a value by a click on them."""
 
 import re
 import time
@@ -14,7 +14,7 @@ OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the a
 
 @pytest.fixture
 def other() -> str:
-    """A prompt that nobody has asked about, at a second try neither."""
+    """Prompt that no test has used, not even at a second try."""
     return f"{next(OTHER_TOKENS)}.67.68"
 
 
@@ -27,7 +27,7 @@ def heads(person):
     return person.page.locator("#patching-heads_denoise")
 
 
-def work_out(person):
+def compute_map(person):
     heads(person).get_by_role("button", name=re.compile("work it out")).click()
     for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job, and all are drawn
         expect(person.page.locator(f"#patching-{name} .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -38,7 +38,7 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     plot = heads(patcher).locator(".plot")
     expect(heads(patcher).get_by_role("button", name=re.compile("work it out"))).to_be_visible()
     expect(plot).to_be_hidden()  # nothing long is done before it is asked for
-    work_out(patcher)
+    compute_map(patcher)
     patcher.click_cell(plot, 1, 0)
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.0\.attn\.z\.1\*patch"))
     patcher.at_rest()
@@ -52,7 +52,7 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
 
 
 def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
-    """So that the next-token panel tells whether the answer changed; on an estimate, too, which is drawn at once."""
+    """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn at once."""
     plot = patcher.page.locator("#patching-estimate_positions .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
     patcher.evaluate("choosing.pick({ query: 1 })")  # from wherever somebody looks
@@ -86,9 +86,9 @@ def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(patch
 
 @pytest.mark.exhaustive
 def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
-    """B, the clean prompt, has a token more: a click on one of its later tokens takes the value at A's."""
+    """B, the clean prompt, has one token more: a click on one of its later tokens patches at A's aligned position."""
     person = visitor(view="patching", **LOOK | {"b.prompt": f"66.{other}"})
-    work_out(person)
+    compute_map(person)
     plot = person.page.locator("#patching-positions_denoise .plot")
     expect(plot).to_contain_text("not patched")
     person.click_cell(plot, 3, 1)
@@ -103,7 +103,7 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
 
 @pytest.mark.exhaustive
 def test_closing_the_other_run_takes_its_values_out(patcher):
-    work_out(patcher)
+    compute_map(patcher)
     patcher.click_cell(heads(patcher).locator(".plot"), 0, 1)
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.attn\.z\.0\*patch"))
     patcher.at_rest()

@@ -1,10 +1,10 @@
-"""A teacher presents a picture, and places that were saved."""
+"""Presenting a figure, and saved views."""
 
 import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from .legible import BEAMER, legible, nothing_wrong
+from .legible import BEAMER, assert_accessible, assert_legible
 
 COPIED = """() => new Promise((resolve) => {
   const clipboard = { writeText: async (text) => resolve(text) };
@@ -19,7 +19,7 @@ TELEPHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
 
 
-def presented(page: Page) -> Locator:
+def presented_panel(page: Page) -> Locator:
     return page.locator(".presented")
 
 
@@ -29,33 +29,33 @@ def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
     page.locator("#attention-row h2").click()
     person.prompt.focus()
     page.keyboard.press("p")  # is written, and presents nothing
-    expect(presented(page)).to_have_count(0)
+    expect(presented_panel(page)).to_have_count(0)
     person.prompt.blur()
     page.keyboard.press("p")
-    expect(presented(page)).to_have_id("attention-row")
+    expect(presented_panel(page)).to_have_id("attention-row")
     heading, at = page.locator("#stage h2"), page.locator("#stage .at")
     expect(heading).to_have_text("The chosen query’s weights")
-    nothing_wrong(page, "#stage")
+    assert_accessible(page, "#stage")
     expect(page.locator("#views [role=tab]").first).to_be_hidden()
-    legible(page)
+    assert_legible(page)
     page.keyboard.press("ArrowLeft")
-    expect(presented(page)).to_have_id("attention-pattern")
+    expect(presented_panel(page)).to_have_id("attention-pattern")
     expect(at).to_have_text(re.compile(r"^2 / \d"))
-    legible(page)
+    assert_legible(page)
     page.mouse.click(*page.locator("#attention-pattern .plot").evaluate(ENLARGED_CELL, [0, 2]))
     person.expect_selected(query=2, key=0)
     page.keyboard.press("PageUp")  # as a presenter's remote does
-    expect(presented(page)).to_have_id("attention-heads")
-    legible(page)
+    expect(presented_panel(page)).to_have_id("attention-heads")
+    assert_legible(page)
     page.mouse.move(300, 300)
     expect(page.locator("#stage .pointer")).to_be_visible()
     page.keyboard.press("b")
     expect(page.locator("#stage .blackout")).to_be_visible()
     page.keyboard.press("ArrowRight")  # the screen comes back, and nothing else happens behind it
     expect(page.locator("#stage .blackout")).to_be_hidden()
-    expect(presented(page)).to_have_id("attention-heads")
+    expect(presented_panel(page)).to_have_id("attention-heads")
     page.keyboard.press("Escape")
-    expect(presented(page)).to_have_count(0)
+    expect(presented_panel(page)).to_have_count(0)
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
@@ -92,7 +92,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     menu.get_by_role("button", name="move place 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
     expect(menu.get_by_role("button", name="move place 1 down")).to_be_focused()
-    nothing_wrong(page, "#present")
+    assert_accessible(page, "#present")
     link = page.evaluate(COPIED)
     page.keyboard.press("Escape")
     page.reload()
@@ -100,8 +100,8 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     page.keyboard.press("p")
     heading = page.locator("#stage h2")
     expect(heading).to_have_text("How it grows")
-    expect(presented(page)).to_have_id("residual-lengths")
-    legible(page)
+    expect(presented_panel(page)).to_have_id("residual-lengths")
+    assert_legible(page)
     with page.context.expect_page() as opened:
         page.keyboard.press("n")
     notes = opened.value
@@ -109,29 +109,29 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     expect(notes.locator(".next")).to_contain_text(HOSTILE)
     notes.keyboard.press("ArrowRight")  # the second window has the same keys
     expect(heading).to_have_text(HOSTILE)
-    expect(presented(page)).to_have_id(re.compile("^attention-"))
+    expect(presented_panel(page)).to_have_id(re.compile("^attention-"))
     expect(notes.locator("h1")).to_have_text(HOSTILE)
     page.keyboard.press("Escape")
-    expect(presented(page)).to_have_count(0)
+    expect(presented_panel(page)).to_have_count(0)
 
     other = newcomer()  # in another's browser the link brings them along
     other.page.goto("about:blank")
     person.page.evaluate("localStorage.clear()")
     other.page.goto(link)
-    theirs = other.page.locator("#present .list")
-    expect(theirs.locator(".caption").nth(1)).to_have_value(HOSTILE)
-    expect(theirs.locator("img")).to_have_count(0)
-    theirs.get_by_role("button", name="remove place 2").click()
-    expect(theirs.locator(".caption")).to_have_count(1)
+    other_list = other.page.locator("#present .list")
+    expect(other_list.locator(".caption").nth(1)).to_have_value(HOSTILE)
+    expect(other_list.locator("img")).to_have_count(0)
+    other_list.get_by_role("button", name="remove place 2").click()
+    expect(other_list.locator(".caption")).to_have_count(1)
 
 
 def test_a_place_whose_model_is_not_here_is_said(newcomer):
     person = newcomer().open()
-    kept = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'
-    person.page.evaluate("(kept) => localStorage.setItem('explorer:places', kept)", kept)
+    saved_views = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'
+    person.page.evaluate("(kept) => localStorage.setItem('explorer:places', kept)", saved_views)
     before = person.state["checkpoint"]
     person.page.keyboard.press("p")
     expect(person.page.locator("#stage .problem")).to_contain_text("it asks for gone")
-    expect(presented(person.page)).to_have_count(0)
+    expect(presented_panel(person.page)).to_have_count(0)
     person.page.keyboard.press("Escape")
     assert person.state["checkpoint"] == before

@@ -1,4 +1,4 @@
-"""What the page asks while the stream that its answers come by is being closed."""
+"""Requests of the page while the stream of its answers is being closed."""
 
 from playwright.sync_api import expect
 

@@ -1,9 +1,9 @@
-"""What one presses stays in reach, and nothing covers it."""
+"""Controls stay within reach, and nothing covers them."""
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 TELEPHONE = {"width": 390, "height": 844}
 PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
@@ -30,8 +30,8 @@ BAR_AND_ITS_ROOM = """[
 @pytest.mark.exhaustive
 def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(visitor, size):
     person = visitor(viewport=size)
-    for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
-        person.page.evaluate(f"scrollTo(0, {place})")
+    for scroll_top in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
+        person.page.evaluate(f"scrollTo(0, {scroll_top})")
         for name in ("Step", "Generate", "Stop"):
             expect(person.page.get_by_role("button", name=name, exact=True)).to_be_in_viewport(ratio=1)
 
@@ -42,8 +42,8 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
     brief = person.page.locator("#brief .brief")
     expect(brief).to_be_in_viewport(ratio=1)
     assert person.page.evaluate(BAR_AND_ITS_ROOM) == [101, "101px"]
-    drawn = person.prediction.locator("tr", has=person.page.locator(".tag", has_text="u")).locator(".text").first
-    expect(brief.locator(".next")).to_have_text(drawn.text_content())
+    drawn_token = person.prediction.locator("tr", has=person.page.locator(".tag", has_text="u")).locator(".text").first
+    expect(brief.locator(".next")).to_have_text(drawn_token.text_content())
     person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     brief.click()
     expect(person.prompt).to_be_focused()
@@ -51,7 +51,7 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("size", first_of([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
+@pytest.mark.parametrize("size", first_in_core([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
 def test_what_is_told_covers_nothing_that_is_pressed(visitor, size):
     person = visitor(viewport=size)
     person.prompt.fill("")
@@ -63,20 +63,20 @@ def test_what_is_told_covers_nothing_that_is_pressed(visitor, size):
 @pytest.mark.exhaustive
 def test_a_picture_wider_than_its_place_says_so(visitor):
     person = visitor("prediction", viewport=TELEPHONE)
-    assert_said(person, person.page.locator("#prediction-lens .html-container"))
+    assert_scroll_hint(person, person.page.locator("#prediction-lens .html-container"))
 
 
-def assert_said(person, place):
+def assert_scroll_hint(person, box):
     person.page.set_viewport_size(TELEPHONE)
-    title = place.locator("xpath=ancestor-or-self::*[contains(@class, 'html-container')]//h2")
-    says = "(title) => getComputedStyle(title, '::after').content.includes('scrolls sideways')"
-    expect(place).to_have_attribute("data-more", "right")
-    place.evaluate("place => { place.scrollLeft = place.scrollWidth; }")
-    expect(place).to_have_attribute("data-more", "left")
-    assert title.evaluate(says)
+    title = box.locator("xpath=ancestor-or-self::*[contains(@class, 'html-container')]//h2")
+    has_hint = "(title) => getComputedStyle(title, '::after').content.includes('scrolls sideways')"
+    expect(box).to_have_attribute("data-more", "right")
+    box.evaluate("place => { place.scrollLeft = place.scrollWidth; }")
+    expect(box).to_have_attribute("data-more", "left")
+    assert title.evaluate(has_hint)
     person.page.set_viewport_size({"width": 1440, "height": 900})
-    expect(place).to_have_attribute("data-more", "")
-    assert not title.evaluate(says)
+    expect(box).to_have_attribute("data-more", "")
+    assert not title.evaluate(has_hint)
 
 
 SMALL = """() => [...document.querySelectorAll("button, select, summary, input, .chip")].filter((target) => {
@@ -86,7 +86,7 @@ SMALL = """() => [...document.querySelectorAll("button, select, summary, input, 
 }).map((target) => target.outerHTML.slice(0, 160))"""
 
 
-@pytest.mark.parametrize("view", first_of(["attention", "", "experiments"]))
+@pytest.mark.parametrize("view", first_in_core(["attention", "", "experiments"]))
 @pytest.mark.exhaustive
 def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)

@@ -1,4 +1,4 @@
-"""One selection, changed from anywhere and followed everywhere."""
+"""One selection, which can be changed from anywhere and is followed everywhere."""
 
 import re
 
@@ -117,12 +117,12 @@ def test_tabs_draw_the_same_selection(person):
 
 
 def test_a_tab_that_gradio_names_late_does_not_come_back(person):
-    """It tells of the tab that a page opened with when another may be open already."""
-    tells = person.page.evaluate(SELECTED)
-    assert all(any(f"'{view.name}'" in tell for tell in tells) for view in VIEWS)
+    """Gradio may report the tab that a page opened with when another is open already."""
+    handlers = person.page.evaluate(SELECTED)
+    assert all(any(f"'{view.name}'" in handler for handler in handlers) for view in VIEWS)
     person.tab("Residual stream")
-    for tell in tells:
-        person.page.evaluate(f"({tell})()")
+    for handler in handlers:
+        person.page.evaluate(f"({handler})()")
     assert person.at_rest().state["view"] == "residual"
     expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
 

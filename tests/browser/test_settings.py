@@ -1,20 +1,20 @@
-"""How the next token is drawn: settings change the table and the pick, and resample nothing."""
+"""Sampling settings: they change the table and the pick, and resample nothing."""
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.web.widgets.distribution import ROWS
+from explorer.web.widgets.distribution import NUM_ROWS
 
-from .person import Person, draws
+from .person import Person, count_draws
 
 
 @pytest.fixture
 def undrawn(person):
-    """Fails where the strip or the story was drawn anew, or has other text."""
+    """Fail if the strip or the story was redrawn, or has another text."""
     drawings = (person.strip, person.story)
-    before = [(draws(drawing), drawing.text_content()) for drawing in drawings]
+    before = [(count_draws(drawing), drawing.text_content()) for drawing in drawings]
     yield
-    assert [(draws(drawing), drawing.text_content()) for drawing in drawings] == before
+    assert [(count_draws(drawing), drawing.text_content()) for drawing in drawings] == before
 
 
 def rows(person: Person) -> Locator:
@@ -46,14 +46,14 @@ def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
 @pytest.mark.exhaustive
 def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn):
     person.slider("temperature").press("Home")
-    expect(column(person, "argmax")).to_have_text(["✓"] + ["cut"] * (ROWS - 1))
-    expect(column(person, "probability")).to_have_text(["1.00"] + ["0"] * (ROWS - 1))
+    expect(column(person, "argmax")).to_have_text(["✓"] + ["cut"] * (NUM_ROWS - 1))
+    expect(column(person, "probability")).to_have_text(["1.00"] + ["0"] * (NUM_ROWS - 1))
     expect(words(person)).to_contain_text("1 of 300")
 
 
 def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     person.set("top-k", 3)
-    expect(column(person, "top_k")).to_have_text(["✓"] * 3 + ["cut"] * (ROWS - 3))
+    expect(column(person, "top_k")).to_have_text(["✓"] * 3 + ["cut"] * (NUM_ROWS - 3))
     assert sum(map(float, column(person, "probability").all_text_contents())) == pytest.approx(1, abs=0.002)
     rows(person).nth(3).locator(".top_k").hover()
     expect(person.prediction.locator(".note")).to_have_text("rank 4 > top-k 3: cut")
@@ -111,44 +111,44 @@ def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
 
 def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(person, undrawn):
     marker, falls = person.prediction.locator(".luck"), person.prediction.locator(".falls")
-    place, drawn = marker.get_attribute("style"), person.prediction.locator(".stretch.drawn")
-    told = set()
+    marker_style, drawn_stretch = marker.get_attribute("style"), person.prediction.locator(".stretch.drawn")
+    tokens = set()
     for temperature in (2, 0):
         with person.redrawn(person.prediction):
             person.set("temperature", temperature)
         person.at_rest()  # what was drawn may be the change before
-        expect(drawn).to_have_count(1)
-        told.add(falls.text_content().split("“")[1])
-        assert marker.get_attribute("style") == place
-    assert len(told) == 2
+        expect(drawn_stretch).to_have_count(1)
+        tokens.add(falls.text_content().split("“")[1])
+        assert marker.get_attribute("style") == marker_style
+    assert len(tokens) == 2
     expect(falls).to_contain_text("Before the change it was")
     with person.redrawn(person.prediction):
         person.set("top-k", 7)  # at temperature 0 this changes nothing
     expect(falls).not_to_contain_text("Before the change")
     with person.redrawn(person.prediction):
         person.set_number("seed", 1)
-    expect(marker).not_to_have_attribute("style", place)
+    expect(marker).not_to_have_attribute("style", marker_style)
 
 
 def test_any_token_can_be_looked_for(person, undrawn):
     search = person.prediction.get_by_role("searchbox")
     with person.redrawn(person.prediction):
         search.press_sequentially("2")
-    found = person.prediction.locator("tr.found")
-    assert found.count() > 0 and rows(person).count() > ROWS
-    assert "2" in found.evaluate_all("rows => rows.map((row) => row.dataset.token)")
+    matches = person.prediction.locator("tr.found")
+    assert matches.count() > 0 and rows(person).count() > NUM_ROWS
+    assert "2" in matches.evaluate_all("rows => rows.map((row) => row.dataset.token)")
     person.expect_selected(find="2")
 
 
 @pytest.mark.exhaustive
 def test_a_search_outlives_a_reload(newcomer):
     person = newcomer().open(find="2")
-    found = person.prediction.locator("tr.found")
+    matches = person.prediction.locator("tr.found")
     person.page.reload()
     expect(person.prediction.get_by_role("searchbox")).to_have_value("2")
-    expect(found.first).to_be_visible()
+    expect(matches.first).to_be_visible()
     person.prediction.get_by_role("searchbox").fill("")
-    expect(rows(person)).to_have_count(ROWS)
+    expect(rows(person)).to_have_count(NUM_ROWS)
 
 
 @pytest.mark.exhaustive

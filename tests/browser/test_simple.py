@@ -1,4 +1,4 @@
-"""The simple page: what a newcomer finds, does first, and how they leave it."""
+"""Simple page: its first state, first steps, and leaving it."""
 
 import re
 
@@ -6,14 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.views import SIMPLE
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 
 def card(person):
     return person.page.locator("#guess .guess")
 
 
-def pressed(person) -> str:
+def pressed_mode(person) -> str:
     return person.page.locator("#mode [aria-pressed=true]").text_content()
 
 
@@ -42,21 +42,24 @@ def test_a_newcomer_guesses_first_and_then_sees(newcomer):
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
-    said, bars = card(person).locator("output"), card(person).get_by_role("listitem")
+    output, bars = card(person).locator("output"), card(person).get_by_role("listitem")
     expect(card(person)).to_contain_text("temperature 0.8, top-k 40")
     drawn_from = person.prediction.locator("tbody .probability .number").all_text_contents()  # of the full page
-    shown = bars.locator(".percent").all_text_contents()
-    assert [float(share.rstrip("%")) for share in shown] == pytest.approx(
-        [100 * float(share) for share in drawn_from[: len(shown)]], rel=0.05
+    percentages = bars.locator(".percent").all_text_contents()
+    assert [float(share.rstrip("%")) for share in percentages] == pytest.approx(
+        [100 * float(share) for share in drawn_from[: len(percentages)]], rel=0.05
     )
-    before, shares = person.chips.count(), dict(zip(bars.locator(".token").all_text_contents(), shown, strict=True))
+    before, shares = (
+        person.chips.count(),
+        dict(zip(bars.locator(".token").all_text_contents(), percentages, strict=True)),
+    )
     card(person).get_by_role("button", name="Next word").click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
-    expect(said).to_contain_text("fell on “" + token.replace(" ", "·"))
-    expect(said).to_contain_text(f"its chance was {shares.get(token, '')}")
+    expect(output).to_contain_text("fell on “" + token.replace(" ", "·"))
+    expect(output).to_contain_text(f"its chance was {shares.get(token, '')}")
     person.run("the fox")
-    expect(said).to_be_empty()
+    expect(output).to_be_empty()
 
 
 @pytest.mark.exhaustive
@@ -71,10 +74,10 @@ def test_a_guess_is_quoted_as_it_was_typed(newcomer):
 @pytest.mark.exhaustive
 def test_a_guess_is_about_its_place_alone(newcomer):
     person = newcomer().open(view="")
-    guess, said = card(person).get_by_role("textbox"), card(person).locator("output")
+    guess, output = card(person).get_by_role("textbox"), card(person).locator("output")
     guess.fill("the")
     guess.press("Enter")
-    expect(said).to_contain_text("Your guess")
+    expect(output).to_contain_text("Your guess")
     card(person).evaluate(
         """(card) => new MutationObserver(() => {
           const after = card.querySelector(".heading").textContent, said = card.querySelector("output").textContent;
@@ -83,9 +86,9 @@ def test_a_guess_is_about_its_place_alone(newcomer):
     )
     before = card(person).locator(".heading").text_content()
     card(person).get_by_role("button", name="Next word").click()
-    expect(said).to_contain_text("random number")
-    seen = person.page.evaluate("window.seen")
-    assert seen and not [text for text in seen if "Your guess" in text and not text.startswith(before)]
+    expect(output).to_contain_text("random number")
+    observed = person.page.evaluate("window.seen")
+    assert observed and not [text for text in observed if "Your guess" in text and not text.startswith(before)]
     assert "guess" not in person.at_rest().state or not person.state["guess"]
 
 
@@ -155,13 +158,13 @@ def test_full_is_one_press_away_and_remembered(newcomer):
     person.expect_selected(view="overview")
     person.page.goto(person.address)
     expect(person.page.locator("#overview-map .map")).to_be_visible()
-    assert pressed(person) == "Full"
+    assert pressed_mode(person) == "Full"
     person.page.get_by_role("button", name="Simple", exact=True).click()
     expect(card(person)).to_be_visible()
     person.expect_selected(view="pieces")
     person.page.go_back()
     expect(person.page.locator("#overview-map .map")).to_be_visible()
-    assert pressed(person) == "Full"
+    assert pressed_mode(person) == "Full"
 
 
 @pytest.mark.exhaustive
@@ -220,13 +223,13 @@ def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
     card(person).locator(".see").click()
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
-    for part in (".next", ".first"):
-        expect(card(person).locator(part)).to_be_in_viewport()
+    for selector in (".next", ".first"):
+        expect(card(person).locator(selector)).to_be_in_viewport()
     assert card(person).locator(".next").bounding_box()["height"] >= 44
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("size", first_of([(390, 844), (1024, 768)]), ids=str)
+@pytest.mark.parametrize("size", first_in_core([(390, 844), (1024, 768)]), ids=str)
 def test_the_steps_begin_in_sight_after_the_guess(newcomer, size):
     width, height = size
     person = newcomer(viewport={"width": width, "height": height}).open(view="")

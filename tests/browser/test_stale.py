@@ -1,5 +1,4 @@
-"""Whatever was done on a page, it says what a page says that is opened at its address: no sentence, bar or badge of the
-state before stays."""
+"""After any action a page shows the same as one opened at its URL: nothing of an earlier state stays."""
 
 import os
 import random
@@ -7,10 +6,10 @@ import time
 
 import pytest
 
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import TABS
-from explorer.state.settings import GenerationSettings
 
-from .stale import Walk, apart, prepare, read_at_rest, rest
+from .stale import Walk, diff_lines, prepare_page, read_settled_texts, wait_until_quiet
 
 STARTS = {
     "one run": {},
@@ -22,66 +21,69 @@ STARTS = {
     "changed": {"edits": "blocks.0.attn.z.1*zero", "why": "open", "stand_ins": "open"},
     "a step of a training": {"checkpoint": "fables/step-000004", "text": "The cat sat. The cat"},
 }
-SECONDS = float(os.environ.get("WALK_SECONDS", 120))  # of each walk
-BEFORE_COMPARED = 3  # what stays of one of them is seen after the last, too
+MAX_SECONDS = float(os.environ.get("WALK_SECONDS", 120))  # of each walk
+STEPS_PER_COMPARISON = 3  # what stays of one of them is seen after the last, too
 
 
 @pytest.fixture
 def walk(newcomer, opening):
     def walk(view: str, start: str, chance: random.Random) -> Walk:
         people = [newcomer().open(view, max_new_tokens=4, **STARTS[start]) for _ in range(3)]
-        return Walk(*people, restored, chance)
+        return Walk(*people, parse_query, chance)
 
-    def restored(query: dict[str, str]) -> dict:
-        return opening.restored({"checkpoint": "tiny"} | query).as_dict() | GenerationSettings.parse(query).as_dict()
+    def parse_query(query: dict[str, str]) -> dict:
+        return (
+            opening.state_from_query({"checkpoint": "tiny"} | query).as_dict()
+            | GenerationSettings.parse(query).as_dict()
+        )
 
     return walk
 
 
 def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
-    """Text, model's change, setting, place, what is told of a token, what was written: each after others."""
+    """Text, intervention, setting, selection, definition and continuation, each after others."""
     person, fresh = newcomer().open(why="open", max_new_tokens=3), newcomer()
-    prepare(person.page)
+    prepare_page(person.page)
     person.page.get_by_role("button", name="copy a name", exact=True).click()
-    rest(person.page)
+    wait_until_quiet(person.page)
     person.page.locator("#attention-what-ifs input[type=range]").first.fill("0.5")
     person.set("temperature", 0.3)
     person.grid.locator("[data-layer='0'][data-head='0']").click()
     person.page.locator("#generate").click()
-    rest(person.page)
+    wait_until_quiet(person.page)
     person.chips.nth(3).click()
-    rest(person.page)
+    wait_until_quiet(person.page)
     person.page.locator("#changes button").first.click()
-    rest(person.page)
+    wait_until_quiet(person.page)
     person.page.evaluate("window.modules.history.writeAddress()")
     fresh.page.goto(person.page.url)
-    prepare(fresh.page)
-    assert apart(read_at_rest(person.page), read_at_rest(fresh.page)) == ([], [])
+    prepare_page(fresh.page)
+    assert diff_lines(read_settled_texts(person.page), read_settled_texts(fresh.page)) == ([], [])
 
 
 @pytest.mark.by_hand
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("view", TABS)
 def test_after_any_control_the_page_says_what_it_does_when_opened_so(walk, view, start):
-    """Every control in sight, in turn, in an order that chance says."""
+    """Use every control in sight, in random order."""
     chance = random.Random(f"{view} {start} {os.environ.get('WALK_SEED', 0)}")
-    walking, used, found, end = walk(view, start, chance), set(), [], time.monotonic() + SECONDS
+    walking, used, differences, end = walk(view, start, chance), set(), [], time.monotonic() + MAX_SECONDS
     while time.monotonic() < end:
         page = walking.here.page
         if walking.here.state["view"] != view:
             page.evaluate("view => document.querySelector(`[data-tab-id=${view}]`).click()", view)
             walking.steps.append(f"tab {view}")
-            rest(page)
+            wait_until_quiet(page)
         left = [control for control in walking.controls() if control not in used]
         used = used if left else set()
-        for control in chance.sample(left, min(BEFORE_COMPARED, len(left))):
+        for control in chance.sample(left, min(STEPS_PER_COMPARISON, len(left))):
             used.add(control)
             walking.use(control)
-            rest(page)
+            wait_until_quiet(page)
         if different := walking.compare():
-            found.append(different)
+            differences.append(different)
             print(different, flush=True)
     print(
         f"{view}, {start}: {len(used)} controls, {len(walking.pairs)} pairs, {walking.compared} comparisons", flush=True
     )
-    assert found == [], "\n".join(map(str, found))
+    assert differences == [], "\n".join(map(str, differences))

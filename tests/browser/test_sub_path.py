@@ -13,8 +13,8 @@ from explorer.web.page import Page
 
 
 @pytest.fixture
-def mounted(checkpoints):
-    """Address of the app under /sub."""
+def app_url(checkpoints):
+    """URL of the app under /sub."""
     app = FastAPI()
     app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers ask for it, at the root
     app = Page(Library("cpu"), "tiny").mount(app, "/sub")
@@ -29,8 +29,8 @@ def mounted(checkpoints):
 
 
 @pytest.mark.exhaustive
-def test_the_app_works_below_a_path(mounted, newcomer):  # in this order: the page is left before its server ends
-    person = newcomer(mounted).open()
+def test_the_app_works_below_a_path(app_url, newcomer):  # in this order: the page is left before its server ends
+    person = newcomer(app_url).open()
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")
     with person.redrawn(person.pattern):

@@ -1,24 +1,26 @@
-"""Terms of art are explained where they stand: on hover, on focus and by a tap, with this run's own numbers."""
+"""Glossary definitions on hover, focus and tap, with this run's own numbers."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from explorer.lessons.glossary import ENTRY_NAMED, Look
+from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 
 GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
 
 
-def told(person, name: str) -> str:
-    """What the page is to say of a term."""
-    runs, asked = Runs(Library("cpu")), PageState.parse(person.state)
-    _lm, trace = runs.held(asked.run)
-    return ENTRY_NAMED[name].told(Look(trace, asked.selection.within(trace), GenerationSettings.parse(person.state)))
+def expected_definition(person, name: str) -> str:
+    """Return the definition of a term that the page is to show."""
+    runs, page_state = RunService(Library("cpu")), PageState.parse(person.state)
+    _lm, trace = runs.model_and_trace(page_state.run)
+    return ENTRY_BY_NAME[name].define(
+        GlossaryContext(trace, page_state.selection.clamp_to_trace(trace), GenerationSettings.parse(person.state))
+    )
 
 
 def definition(person):
@@ -35,7 +37,7 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
         term = terms.nth(i)
         name = term.get_attribute("data-term")
         getattr(term, act)()
-        expect(definition(person)).to_have_text(told(person, name))
+        expect(definition(person)).to_have_text(expected_definition(person, name))
         expect(term).to_have_attribute("aria-describedby", "definition")
         person.page.keyboard.press("Escape")
         expect(definition(person)).to_be_hidden()
@@ -44,20 +46,20 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
     person.at_rest()
     query = person.page.locator(".term[data-term=query]:visible, .term[data-term=head]:visible").first
     query.hover()
-    expect(definition(person)).to_have_text(told(person, query.get_attribute("data-term")))
+    expect(definition(person)).to_have_text(expected_definition(person, query.get_attribute("data-term")))
 
 
 def test_what_is_told_stays_as_long_as_the_pointer_is_on_its_term_or_on_it(person):
-    """What WCAG 2.2 (1.4.13) asks: who magnifies the screen moves there to read it."""
+    """WCAG 2.2 (1.4.13) requires this: users who magnify the screen move there to read it."""
     person.at_rest()
     person.all_marked()
     term = person.page.locator("[role=tabpanel]:visible .term").first
     term.hover()
     expect(definition(person)).to_be_visible()
-    words, box = definition(person).text_content(), definition(person).bounding_box()
+    definition_text, box = definition(person).text_content(), definition(person).bounding_box()
     person.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
     person.page.wait_for_timeout(2 * GRACE)
-    expect(definition(person)).to_contain_text(words[:40])
+    expect(definition(person)).to_contain_text(definition_text[:40])
     expect(definition(person)).to_be_visible()
     person.page.mouse.move(0, 0)
     expect(definition(person)).to_be_hidden()
@@ -80,7 +82,7 @@ def test_a_meaning_is_told_where_nobody_answers(newcomer):
     term = person.page.locator("[role=tabpanel]:visible .term").first
     expect(term).to_be_visible()
     person.page.route("**/component_server/", lambda _route: None)
-    meaning = ENTRY_NAMED[term.get_attribute("data-term")].meaning
+    meaning = ENTRY_BY_NAME[term.get_attribute("data-term")].meaning
     term.hover()
     expect(definition(person)).to_have_text(meaning)
 
@@ -99,8 +101,8 @@ def test_parts_of_a_character_are_told_where_there_are_any(visitor):
 def test_all_words_are_listed(newcomer):
     person = newcomer().open(view="")
     person.page.get_by_text("What do the words mean?").click()
-    words = person.page.locator("#glossary dt")
-    expect(words).to_have_count(len(ENTRY_NAMED))
+    entries = person.page.locator("#glossary dt")
+    expect(entries).to_have_count(len(ENTRY_BY_NAME))
     expect(person.page.locator("#glossary dd").first).to_have_text(re.compile(r"\w"))
 
 
@@ -109,11 +111,16 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
     person = visitor("attention", text="The owl asked the moon", layer=1, head=1)
     person.all_marked()
     terms = person.page.locator("#attention-words .term")
-    here = {name: told(person, name) for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")}
+    definitions = {
+        name: expected_definition(person, name)
+        for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")
+    }
     choose = "choosing.pick({ query: given, key: 0, layer: 0 })"
     person.evaluate(choose, 2)
-    name = next(name for name, words in here.items() if told(person, name) != words)  # which is about the place
+    name = next(
+        name for name, definition_text in definitions.items() if expected_definition(person, name) != definition_text
+    )  # which is about the place
     person.page.locator(f"#attention-words .term[data-term='{name}']").focus()
-    expect(definition(person)).to_have_text(told(person, name))
+    expect(definition(person)).to_have_text(expected_definition(person, name))
     person.evaluate(choose, 1)
-    expect(definition(person)).to_have_text(told(person, name))
+    expect(definition(person)).to_have_text(expected_definition(person, name))

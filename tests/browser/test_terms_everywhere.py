@@ -1,15 +1,14 @@
-"""Every term of art that is seen in a tab can be explained in it, by the pointer and by the keyboard: in sentences, on
-labels, in the headings of tables, on buttons, and in what is drawn."""
+"""Every term in a tab can be explained there, by pointer and keyboard: in sentences, labels, tables and figures."""
 
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
-from explorer.lessons.glossary import ENTRY_NAMED, forms
+from explorer.lessons.glossary import ENTRY_BY_NAME, entry_names_by_form
 from explorer.views import FULL, SIMPLE
 
-# What nobody explains: tokens and what was written, names of tabs, the list of all words, and what is told of something
-# else that is pointed at.
+# Elements without terms: tokens and generated text, names of tabs, the glossary, and hover texts of
+# other elements.
 NO_TERMS = (
     "[role=tablist], .tab-wrapper, .tab-container, #title, #examples, #prompt, textarea, input, option,"
     "#strip .strip, #story, #branches .tree, tbody, .chip, .token, .first, .was, .stretches, .brief, .mark, #playback,"
@@ -49,7 +48,7 @@ SEEN = """async ({ forms, noTerms }) => {
   }
   return seen.map(({ element, box, ...word }, at) => ({ ...word, at }));
 }"""
-# Of each term the keyboard comes to, in the tab or outside of it: what is told of it.
+# Definitions shown for the terms that the keyboard reaches, in the tab or outside of it: name -> text.
 BY_KEYBOARD = """(inTab) => Object.fromEntries(
   [...document.querySelectorAll(".term[tabindex='0'], th[tabindex] .term")]
     .filter((term) => term.checkVisibility() && term.offsetWidth && Boolean(term.closest("[role=tabpanel]")) === inTab)
@@ -78,46 +77,53 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
     if views is FULL:
         person.page.locator("#more-settings button").first.click()
         person.page.locator("#why-token .asked").click()
-    found, pointed_at = set(), {False: set(), True: set()}
+    explained_names, pointed_at = set(), {False: set(), True: set()}
     for view in views:
         person.visit(view.name, view.title)
         person.all_marked()
         prose = person.page.locator("[role=tabpanel]:visible .prose").first
         expect(prose.locator(".term").first).to_be_visible()
-        assert prose.text_content() == view.words  # as they are without the marks
+        assert prose.text_content() == view.description  # as they are without the marks
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
-            words = [word for word in seen(person) if word["inTab"] is in_tab]
-            told = person.page.evaluate(BY_KEYBOARD, in_tab)
-            meant = {name: told.get(name, "").startswith(ENTRY_NAMED[name].meaning) for name in names(words)}
-            assert all(meant.values()), (
+            terms = [word for word in visible_terms(person) if word["inTab"] is in_tab]
+            definitions = person.page.evaluate(BY_KEYBOARD, in_tab)
+            has_definition = {
+                name: definitions.get(name, "").startswith(ENTRY_BY_NAME[name].meaning) for name in names(terms)
+            }
+            assert all(has_definition.values()), (
                 view.name,
                 "by keyboard",
-                [(w["form"], w["place"], w["text"]) for w in words if not meant[w["name"]]],
+                [(w["form"], w["place"], w["text"]) for w in terms if not has_definition[w["name"]]],
             )
             for is_drawn in (False, True):  # by the pointer each once
-                alike = [word for word in words if word["isDrawn"] is is_drawn]
-                for name in sorted(names(alike) - pointed_at[is_drawn]):
-                    places = [word for word in alike if word["name"] == name]
-                    assert any(explained(person, word) for word in places), (view.name, "by pointer", name, places)
+                same_medium = [word for word in terms if word["isDrawn"] is is_drawn]
+                for name in sorted(names(same_medium) - pointed_at[is_drawn]):
+                    occurrences = [word for word in same_medium if word["name"] == name]
+                    assert any(is_explained(person, word) for word in occurrences), (
+                        view.name,
+                        "by pointer",
+                        name,
+                        occurrences,
+                    )
                     pointed_at[is_drawn].add(name)
-            found |= names(words)
-    assert {"token", "attention", "probability"} <= found
+            explained_names |= names(terms)
+    assert {"token", "attention", "probability"} <= explained_names
 
 
-def seen(person) -> list[dict]:
-    return person.page.evaluate(SEEN, {"forms": forms(), "noTerms": NO_TERMS})
+def visible_terms(person) -> list[dict]:
+    return person.page.evaluate(SEEN, {"forms": entry_names_by_form(), "noTerms": NO_TERMS})
 
 
-def names(words) -> set[str]:
-    return {word["name"] for word in words}
+def names(terms) -> set[str]:
+    return {word["name"] for word in terms}
 
 
-def explained(person, word: dict) -> bool:
-    """Whether what the word means is told where it is pointed at, once nothing told before covers it."""
+def is_explained(person, word: dict) -> bool:
+    """Return whether pointing at a word shows its definition, with nothing shown before covering it."""
     person.page.keyboard.press("Escape")
     person.page.mouse.move(*person.page.evaluate(AT, word["at"]))
     try:
-        person.page.wait_for_function(IS_TOLD, arg=ENTRY_NAMED[word["name"]].meaning, timeout=1000)
+        person.page.wait_for_function(IS_TOLD, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=1000)
     except PlaywrightTimeout:
         return False
     return True

@@ -1,4 +1,4 @@
-"""The tab on tokens."""
+"""Tokens tab."""
 
 import re
 

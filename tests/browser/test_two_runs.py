@@ -1,4 +1,4 @@
-"""A second run beside the first, as a person compares them."""
+"""Comparing a second run with the first."""
 
 import re
 
@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from explorer.views.style import LIGHT
 from explorer.web.events.run_events import FIRST_PROMPT
 
-from .painted import on_scale, pixels
-from .two_runs import OTHER, chips_of_b, compare, expect_painted, shown, switch
+from .painted import pixels, scale_colours
+from .two_runs import OTHER, chips_of_b, compare, expect_painted, show_run, switch
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     compare(person)
     for name in ("A − B", "A", "B"):
         if name != "A − B":
-            shown(person, name)
+            show_run(person, name)
         expect_painted(person)
 
 
 def test_pictures_are_never_those_of_what_was_asked_before(person):
-    """Whatever is changed between two presses of the switch, and however soon."""
+    """Covers every kind of change between two presses of the switch, however quick."""
     compare(person)
     changes = {
         "head": lambda: person.evaluate("choosing.pick({ layer: 1, head: 0 })"),
@@ -66,9 +66,9 @@ def test_pictures_are_never_those_of_what_was_asked_before(person):
         "change of B": lambda: person.evaluate("choosing.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
         "prompt": lambda: person.run("Once upon a time there was a red hen who wanted the moon."),
     }
-    others = {"B": ("A", "A − B"), "A − B": ("A", "B"), "A": ("A − B", "B")}
+    other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B"), "A": ("A − B", "B")}
     for change, last in zip(changes.values(), ("A", "B", "A − B", "A"), strict=True):
-        for name in others[last]:
+        for name in other_choices[last]:
             switch(person, name).click()
         change()
         with person.redrawn(person.pattern):
@@ -79,7 +79,7 @@ def test_pictures_are_never_those_of_what_was_asked_before(person):
 
 @pytest.mark.exhaustive
 def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
-    """The small pictures of heads are those of the large one's run, whichever is shown, and so is their mark."""
+    """Thumbnails of heads and their badge are those of the run that the large figure shows."""
     compare(person)
     mark = person.page.locator("#attention-heads .evidence-mark")
     expect(mark).to_have_text(re.compile("A: .*; B: "))
@@ -90,14 +90,16 @@ def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
         person.at_rest()
         image = pixels(person.grid.locator(".head img").first)
         assert len(image) == tokens[name]
-        assert (image[0, 0] == on_scale(LIGHT.sequential, np.array(1.0))).all()  # the first token sees itself alone
+        assert (
+            image[0, 0] == scale_colours(LIGHT.sequential, np.array(1.0))
+        ).all()  # the first token sees itself alone
         expect(mark).to_have_text(re.compile("^recomputed"))
 
 
 @pytest.mark.exhaustive
 def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):
     compare(person)
-    shown(person, "B")
+    show_run(person, "B")
     row = chips_of_b(person).count() - 1
     person.click_cell(person.pattern, row - 2, row)
     last = person.chips.count() - 1
@@ -148,7 +150,7 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
 @pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.exhaustive
 def test_two_runs_fit_the_screen(visitor, width):
-    """And so do their next tokens with the settings that the page opens with, but where the panel is narrowest."""
+    """Their next tokens with the default settings fit, too, unless the panel is at its narrowest."""
     person = visitor(viewport={"width": width, "height": 844}, **{"b.text": OTHER})
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     person.at_rest()
@@ -160,13 +162,13 @@ def test_two_runs_fit_the_screen(visitor, width):
 
 @pytest.mark.exhaustive
 def test_what_b_is_changed_by_is_taken_back_where_it_is_told(visitor):
-    change, own = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
-    person = visitor(edits=own, **{"b.text": OTHER, "b.edits": change})
-    told = person.page.locator("#changes")
-    expect(told).to_contain_text("B is changed")
-    told.get_by_role("button", name="take back: head 1 of layer 0").click()
-    expect(told).not_to_contain_text("B is changed")
+    intervention_b, intervention_a = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
+    person = visitor(edits=intervention_a, **{"b.text": OTHER, "b.edits": intervention_b})
+    interventions_text = person.page.locator("#changes")
+    expect(interventions_text).to_contain_text("B is changed")
+    interventions_text.get_by_role("button", name="take back: head 1 of layer 0").click()
+    expect(interventions_text).not_to_contain_text("B is changed")
     person.at_rest()
-    assert (person.state["edits"], person.state["b.edits"]) == (own, "")
-    told.get_by_role("button", name="take back: head 0 of layer 1").click()
-    expect(told).to_be_hidden()
+    assert (person.state["edits"], person.state["b.edits"]) == (intervention_a, "")
+    interventions_text.get_by_role("button", name="take back: head 0 of layer 1").click()
+    expect(interventions_text).to_be_hidden()

@@ -1,4 +1,4 @@
-"""Two runs in addresses and links, and what has no second run."""
+"""Two runs in URLs and links, and controls that have no second run."""
 
 import re
 
@@ -31,7 +31,7 @@ def test_the_address_restores_both_runs(person, newcomer):
 def test_what_cannot_be_compared_is_told(person):
     compare(person, "???")
     expect(person.page.locator("#runs .aligned")).to_contain_text("only side by side")
-    expect(person.page.locator("#attention-pattern .instead")).to_contain_text("put two tokens together")
+    expect(person.page.locator("#attention-pattern .instead")).to_contain_text("align two tokens")
     expect(person.page.locator("#attention-pattern .evidence-mark")).to_be_hidden()
 
 

@@ -1,4 +1,4 @@
-"""The address of the page says all that is seen on it."""
+"""URL of the page, which has the page's whole visible state."""
 
 import pytest
 from playwright.sync_api import expect

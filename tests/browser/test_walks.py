@@ -1,4 +1,4 @@
-"""A computation is gone through bit by bit, with the numbers of the run."""
+"""Walkthroughs of computations, with the numbers of the run."""
 
 import re
 
@@ -6,34 +6,34 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.analysis.attention import stages
-from explorer.analysis.lens import readings
+from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.residual import residual_norms
 from explorer.analysis.rope import rotated_pairs
-from explorer.explain.notation import number, visible
+from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection
 
-from .legible import BEAMER, legible, nothing_wrong
+from .legible import BEAMER, assert_accessible, assert_legible
 
 TELEPHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture
 def trace_of(opening):
-    """The run that an address names, worked out here."""
+    """Function that returns the model, run and selection of a URL's query, computed here."""
 
     def trace(**query):
-        asked = opening.restored({"checkpoint": "tiny", **query})
-        lm, found = opening.runs.held(asked.run)
-        return lm, found, asked.selection
+        page_state = opening.state_from_query({"checkpoint": "tiny", **query})
+        lm, captured = opening.runs.model_and_trace(page_state.run)
+        return lm, captured, page_state.selection
 
     return trace
 
 
 def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, trace_of):
-    place = {"text": "the cat sat on the mat", "layer": 1, "head": 1, "query": 3, "key": 1}
-    _lm, trace, s = trace_of(**place)
-    s = Selection(layer=1, head=1, query=3, key=1).within(trace)
-    person = newcomer(viewport=BEAMER, reduced_motion="reduce").open("attention", **place)
+    fields = {"text": "the cat sat on the mat", "layer": 1, "head": 1, "query": 3, "key": 1}
+    _lm, trace, selection = trace_of(**fields)
+    selection = Selection(layer=1, head=1, query=3, key=1).clamp_to_trace(trace)
+    person = newcomer(viewport=BEAMER, reduced_motion="reduce").open("attention", **fields)
     page, drawing = person.page, person.page.locator("#walk .drawing")
 
     def begin(view: str):
@@ -53,22 +53,22 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, tra
     word.focus()
     expect(page.locator("#definition")).to_contain_text("the token that looks")
     page.locator("#walk .next").focus()
-    steps = stages(trace, s.layer, s.head, s.query)
-    shown = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
-    masked = [number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
-    columns = [[number(value) for value in steps.dots], [number(value) for value in steps.scores], masked]
-    columns.append([number(value) for value in steps.weights])
+    steps = stages(trace, selection.layer, selection.head, selection.query)
+    visible_keys = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
+    masked = [format_number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
+    columns = [[format_number(value) for value in steps.dots], [format_number(value) for value in steps.scores], masked]
+    columns.append([format_number(value) for value in steps.weights])
     for count in range(1, 5):
-        expect(drawing.locator("tbody tr")).to_have_count(len(shown))
-        for row, key in enumerate(shown):
+        expect(drawing.locator("tbody tr")).to_have_count(len(visible_keys))
+        for row, key in enumerate(visible_keys):
             cells = drawing.locator("tbody tr").nth(row)
-            expect(cells.locator("th")).to_have_text(visible(trace.tokens[key]))
+            expect(cells.locator("th")).to_have_text(escape_token(trace.tokens[key]))
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
-        legible(page)
+        assert_legible(page)
         fits_a_telephone()
         page.keyboard.press(" ")
-    fetched = trace[f"blocks.{s.layer}.attn.z"][s.head, s.query]
-    expect(drawing.locator(".first.is-sum")).to_have_text(f"{number(fetched[0])} …")
+    fetched = trace[f"blocks.{selection.layer}.attn.z"][selection.head, selection.query]
+    expect(drawing.locator(".first.is-sum")).to_have_text(f"{format_number(fetched[0])} …")
     fits_a_telephone()
     page.keyboard.press("Escape")
     expect(page.locator("#walk .walk")).to_be_hidden()
@@ -77,29 +77,29 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, tra
     person.visit("positions", "Positions")
     begin("positions")
     page.keyboard.press(" ")
-    after = rotated_pairs(trace, "q", s.layer, s.head, s.query)
-    drawn = drawing.locator(".pair").first.inner_text()
-    assert drawn in {f"({number(a)}, {number(b)})" for a, b in after.after}
+    after = rotated_pairs(trace, "q", selection.layer, selection.head, selection.query)
+    pair_text = drawing.locator(".pair").first.inner_text()
+    assert pair_text in {f"({format_number(a)}, {format_number(b)})" for a, b in after.after}
     tip = drawing.locator(".tip")
     x, y = float(tip.get_attribute("cx")), -float(tip.get_attribute("cy"))
-    a, b = next(pair for pair in after.after if f"({number(pair[0])}, {number(pair[1])})" == drawn)
+    a, b = next(pair for pair in after.after if f"({format_number(pair[0])}, {format_number(pair[1])})" == pair_text)
     assert abs(x * b - y * a) < 1e-3 * abs(x * a + y * b) and x * a + y * b > 0  # the same way
     fits_a_telephone()
     page.keyboard.press("Escape")
 
     person.visit("residual", "Residual stream")
     begin("residual")
-    nothing_wrong(page, "#walk")
+    assert_accessible(page, "#walk")
     fits_a_telephone()
-    norms, guesses = residual_norms(trace), readings(trace, range(s.query, s.query + 1))
+    norms, guesses = residual_norms(trace), lens_summaries(trace, range(selection.query, selection.query + 1))
     for stop in range(len(norms.stages)):
         newest = drawing.locator(".floor").last
-        expect(newest.locator(".number")).to_have_text(number(norms.stream[stop, s.query]))
+        expect(newest.locator(".number")).to_have_text(format_number(norms.stream[stop, selection.query]))
         likeliest = drawing.locator(".guess").first
-        expect(likeliest.locator(".label")).to_have_text(visible(trace.vocabulary[guesses.top[stop, 0, 0]]))
-        expect(likeliest.locator(".number")).to_have_text(number(guesses.probabilities[stop, 0, 0]))
+        expect(likeliest.locator(".label")).to_have_text(escape_token(trace.vocabulary[guesses.top[stop, 0, 0]]))
+        expect(likeliest.locator(".number")).to_have_text(format_number(guesses.probabilities[stop, 0, 0]))
         page.keyboard.press(" ")
-    legible(page)
+    assert_legible(page)
 
 
 def test_motion_comes_bit_by_bit_and_space_ends_it(newcomer):

@@ -1,4 +1,4 @@
-"""What-if controls change the run at what is chosen, everywhere or at the chosen token alone."""
+"""Controls for what-ifs intervene on the selected component, at all positions or at the selected one alone."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -11,8 +11,8 @@ from .person import CELL, Person
 LOOK = {"text": "Once upon a time", "layer": 1, "head": 1, "query": 3, "key": 1, "neuron": 2}
 
 
-def control(person: Person, words: str) -> Locator:
-    return person.page.locator(".what-ifs label:visible", has_text=words).locator("input")
+def control(person: Person, label: str) -> Locator:
+    return person.page.locator(".what-ifs label:visible", has_text=label).locator("input")
 
 
 def expect_changes(person: Person, *texts: str):

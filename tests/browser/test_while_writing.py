@@ -1,4 +1,4 @@
-"""What is pressed while text is being written."""
+"""Controls that are pressed while text is being generated."""
 
 import re
 import time
@@ -18,10 +18,10 @@ def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(visitor):
     person = visitor(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 5")
-    with person.rebranched():
-        seen = person.evaluate("document.querySelector('#undo').click(), page.state.generated.length")
-    person.wait_until("page.state.generated.length === given - 1", seen)
-    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(seen - 1)
+    with person.wait_for_new_tree():
+        num_visible = person.evaluate("document.querySelector('#undo').click(), page.state.generated.length")
+    person.wait_until("page.state.generated.length === given - 1", num_visible)
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(num_visible - 1)
 
 
 @pytest.mark.exhaustive
@@ -55,55 +55,55 @@ def test_what_waits_until_it_is_written_says_of_which_position_it_is(visitor):
 @pytest.mark.exhaustive
 def test_a_move_ends_what_is_being_written(visitor):
     person = visitor(**LONG)
-    written = person.chips.and_(person.page.locator(".generated"))
+    generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    expect(written.nth(2)).to_be_attached()
+    expect(generated.nth(2)).to_be_attached()
     # before another token comes
     person.evaluate("choosing.pick({ query: 0 }), moves.makeMove({ kind: 'take', token: 70 })")
-    expect(written).to_have_count(1)
+    expect(generated).to_have_count(1)
     person.strip.evaluate(WATCH)
     for tokens in (2, 3):
         person.page.get_by_role("button", name="Step", exact=True).click()
-        expect(written).to_have_count(tokens)
+        expect(generated).to_have_count(tokens)
     assert set(person.page.evaluate("window.seen")) <= {1, 2, 3}
 
 
 @pytest.mark.exhaustive
 def test_one_thing_is_written_at_a_time(visitor):
     person = visitor(max_new_tokens=512)
-    written = person.chips.and_(person.page.locator(".generated"))
+    generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    expect(written.nth(2)).to_be_attached()
+    expect(generated.nth(2)).to_be_attached()
     person.set_number("new tokens", 6)
-    with person.rebranched():
+    with person.wait_for_new_tree():
         person.page.get_by_role("button", name="Regenerate").click()
-    expect(written).to_have_count(6)
+    expect(generated).to_have_count(6)
     assert person.state["seed"] == 1
 
 
 @pytest.mark.exhaustive
 def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
-    drawn = []
+    steps = []
 
-    def counted(*args, **kwargs):
-        for step in real(*args, **kwargs):
+    def slow_generate(*args, **kwargs):
+        for step in original(*args, **kwargs):
             time.sleep(0.05)  # a model that takes its time
-            drawn.append(step)
+            steps.append(step)
             yield step
 
-    real = explorer.web.events.generation_events.generate
-    monkeypatch.setattr("explorer.web.events.generation_events.generate", counted)
+    original = explorer.web.events.generation_events.generate
+    monkeypatch.setattr("explorer.web.events.generation_events.generate", slow_generate)
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
     person.page.close()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        before = len(drawn)
+        before = len(steps)
         time.sleep(1.5)  # at 20 tokens a second
-        if len(drawn) == before:
+        if len(steps) == before:
             break
-    assert len(drawn) == before < LONG["max_new_tokens"]
+    assert len(steps) == before < LONG["max_new_tokens"]
 
 
 @pytest.mark.exhaustive
@@ -111,14 +111,14 @@ def test_a_reload_keeps_all_that_was_written_until_then(newcomer):
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 15")
-    written = person.evaluate("location.reload(), page.state.generated")
+    generated = person.evaluate("location.reload(), page.state.generated")
     person.wait_until("page.state.generated")
     expect(person.at_rest().chips.and_(person.page.locator(".generated")).nth(0)).to_be_attached()
-    assert person.state["generated"][: len(written)] == written
+    assert person.state["generated"][: len(generated)] == generated
 
 
 def test_a_reload_keeps_what_is_chosen_until_its_page_comes(newcomer):
-    """It goes to the address as it was when it began, which has taken up more by then."""
+    """A reload goes to the URL as it was when it began; the URL has changed by the time the page arrives."""
     person = newcomer().open().at_rest()
     person.page.route(re.compile(r"/\?"), lambda route: (time.sleep(1.5), route.continue_()))
     with person.page.expect_navigation():

@@ -1,38 +1,38 @@
-"""Why a token was predicted: told where somebody asks, and each clause leads to its picture."""
+"""Explanation of a prediction: shown on request, and each clause leads to its figure."""
 
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
-from explorer.analysis.why import why
-from explorer.lessons.why import told
+from explorer.analysis.prediction_reasons import prediction_reasons
+from explorer.lessons.prediction_text import explain_prediction
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 
 
-def clauses(state: dict) -> list:
-    """What the page's state must be told."""
-    runs, asked = Runs(Library("cpu")), PageState.parse(state)
-    _lm, trace = runs.held(asked.run)
-    found = why(trace, asked.selection.query, asked.selection.target)
-    return list(told(trace, asked.selection.query, found))
+def expected_clauses(state: dict) -> list:
+    """Return the clauses that the page is to show for its state."""
+    runs, page_state = RunService(Library("cpu")), PageState.parse(state)
+    _lm, trace = runs.model_and_trace(page_state.run)
+    reasons = prediction_reasons(trace, page_state.selection.query, page_state.selection.target)
+    return list(explain_prediction(trace, page_state.selection.query, reasons))
 
 
 @pytest.mark.exhaustive
 def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
     panel = person.page.locator("#why-token")
-    asked, sentences = panel.get_by_role("button", name="Why this token?"), panel.locator(".clauses a")
-    expect(asked).to_have_attribute("aria-expanded", "false")
+    button, sentences = panel.get_by_role("button", name="Why this token?"), panel.locator(".clauses a")
+    expect(button).to_have_attribute("aria-expanded", "false")
     expect(sentences).to_have_count(0)
     person.page.wait_for_function("!document.querySelector('#why-token').dataset.oldSince")  # or else it would be dim
-    asked.click()
-    expect(asked).to_have_attribute("aria-expanded", "true")
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "true")
     for position in (2, 5):
         with person.redrawn(panel.locator(".clauses")):
             person.chips.nth(position).click()
-        expected = clauses(person.state)
+        expected = expected_clauses(person.state)
         expect(sentences).to_have_text([clause.words for clause in expected])
     for i, clause in enumerate(expected):
         address = parse_qs(urlsplit(sentences.nth(i).get_attribute("href")).query)
@@ -47,13 +47,13 @@ def test_an_address_that_asks_is_answered(newcomer):
     person = newcomer().open(text="The fox", why="open", target=2)
     sentences = person.page.locator("#why-token .clauses a")
     expect(sentences.first).to_be_visible()
-    assert sentences.all_text_contents() == [clause.words for clause in clauses(person.state)]
+    assert sentences.all_text_contents() == [clause.text for clause in expected_clauses(person.state)]
     person.page.get_by_role("button", name="Why this token?").click()
     expect(sentences.first).to_be_hidden()
 
 
-def asks(request) -> bool:
-    """Whether something is asked for but how many people wait."""
+def is_server_call(request) -> bool:
+    """Return whether a request calls a server function other than the one that counts who waits."""
     return "component_server" in request.url and "people_before" not in request.post_data
 
 
@@ -61,12 +61,12 @@ def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(new
     person = newcomer().open(text="The fox", why="open", view="prediction", target=2)
     link, held = person.page.locator("#why-token .clauses a").first, []
     expect(link).to_be_visible()
-    picture = clauses(person.state)[0].picture
+    picture = expected_clauses(person.state)[0].figure_id
     person.at_rest().page.route(
         "**/component_server/**",
-        lambda route: route.continue_() if held or not asks(route.request) else held.append(route),
+        lambda route: route.continue_() if held or not is_server_call(route.request) else held.append(route),
     )
-    with person.page.expect_request(asks):
+    with person.page.expect_request(is_server_call):
         link.click()
     person.page.locator(f"#{picture}").evaluate(
         "({ parentElement }) => { parentElement.style.paddingTop = '3000px'; }",

@@ -1,17 +1,17 @@
-"""A click on what is no cell tells its working, too."""
+"""Derivations of clicked numbers that are not cells."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 # Bars and boxes as they are drawn
 MARKS = {"map": ".part .shape", "sum": ".barlayer .point path"}
 
 
-@pytest.mark.parametrize("panel", first_of(list(MARKS)))
+@pytest.mark.parametrize("panel", first_in_core(list(MARKS)))
 @pytest.mark.exhaustive
 def test_a_click_with_shift_on_the_overview_stays_and_tells(visitor, panel):
     person = visitor(view="overview")

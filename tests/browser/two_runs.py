@@ -1,20 +1,20 @@
-"""How a person compares two runs, and what is to be painted then."""
+"""Comparing two runs on the page, and the expected pixels of the pattern."""
 
 import numpy as np
 from playwright.sync_api import expect
 
-from explorer.state.alignment import aligned
-from explorer.state.interventions import parse_edits
+from explorer.state.alignment import align_tokens
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 
-from .painted import cell_colours, model, on_scale
+from .painted import cell_colours, model, scale_colours
 
 OTHER = "Once upon a time there was an old owl who wanted the sun."
 
 
 def compare(person, text: str = OTHER):
-    """With another prompt; the difference is shown then."""
+    """Compare with another prompt, and wait until the difference is drawn."""
     person.page.locator("#runs").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill(text)
     with person.redrawn(person.pattern):
@@ -27,7 +27,7 @@ def switch(person, name: str):
     return person.page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
 
 
-def shown(person, name: str):
+def show_run(person, name: str):
     with person.redrawn(person.pattern):
         switch(person, name).click()
     person.at_rest()
@@ -38,29 +38,31 @@ def chips_of_b(person):
 
 
 def expect_painted(person):
-    """Of the large pattern what the switch says, worked out from two runs of the models, in its colours: a difference
-    at tokens that stand beside each other, and on either side of zero."""
+    """Expect the large pattern's pixels to be those of A, B or A − B, computed from two runs of the models.
+
+    A difference is taken at aligned tokens and must have values on either side of zero.
+    """
     state = person.state
-    mine, theirs = (
-        capture(lm, state[f"{of}prompt"], parse_edits(state[f"{of}edits"]), tokenizer=tokenizer)
-        for of in ("", "b.")
-        for lm, tokenizer in (model(state[f"{of}checkpoint"]),)
+    run_a, run_b = (
+        capture(lm, state[f"{prefix}prompt"], parse_interventions(state[f"{prefix}edits"]), tokenizer=tokenizer)
+        for prefix in ("", "b.")
+        for lm, tokenizer in (model(state[f"{prefix}checkpoint"]),)
     )
-    partners = aligned(mine.tokens, theirs.tokens).partners
-    first, second = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (mine, theirs))
+    partners = align_tokens(run_a.tokens, run_b.tokens).partners
+    first, second = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (run_a, run_b))
     if state["shown"] != "difference":
-        shown = first if state["shown"] == "a" else second
-        painted = cell_colours(person.pattern, shown.shape)
-        assert np.abs(painted - on_scale(LIGHT.sequential, shown))[np.tri(len(shown), dtype=bool)].max() <= 2
+        values = first if state["shown"] == "a" else second
+        painted = cell_colours(person.pattern, values.shape)
+        assert np.abs(painted - scale_colours(LIGHT.sequential, values))[np.tri(len(values), dtype=bool)].max() <= 2
         return
-    less = np.full_like(first, np.nan)
-    for query, there in enumerate(partners):
-        for key, beside in enumerate(partners[: query + 1]):
-            if None not in (there, beside):
-                less[query, key] = first[query, key] - second[there, beside]
-    seen = ~np.isnan(less)
-    largest = np.abs(less[seen]).max()
-    assert largest > 0.01 and seen.sum() > len(less)
-    painted = cell_colours(person.pattern, less.shape)
-    expected = on_scale(LIGHT.diverging, (np.nan_to_num(less) / largest + 1) / 2)
-    assert np.abs(painted - expected)[seen].max() <= 2
+    difference = np.full_like(first, np.nan)
+    for query, query_b in enumerate(partners):
+        for key, key_b in enumerate(partners[: query + 1]):
+            if None not in (query_b, key_b):
+                difference[query, key] = first[query, key] - second[query_b, key_b]
+    has_value = ~np.isnan(difference)
+    largest = np.abs(difference[has_value]).max()
+    assert largest > 0.01 and has_value.sum() > len(difference)
+    painted = cell_colours(person.pattern, difference.shape)
+    expected = scale_colours(LIGHT.diverging, (np.nan_to_num(difference) / largest + 1) / 2)
+    assert np.abs(painted - expected)[has_value].max() <= 2

@@ -1,4 +1,4 @@
-"""One small model of each kind that the explorer shows, and their captured runs."""
+"""Small models of each kind that the explorer supports, and their captured runs."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -19,30 +19,35 @@ from tests.specimens import CORE, ROTATING, STYLES
 
 
 def in_turn(styles: Iterable[str]) -> list:
-    """Parameters of a fixture: the styles of the bundled checkpoints are in the core suite, others exhaustive."""
+    """Return a fixture's parameters: styles of bundled checkpoints are in the core suite, others exhaustive."""
     return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]):
-    """Where a test runs over other things besides the bundled styles, these take turns in the core suite, as the axes
-    of `exhaustive.in_turn` do: the first thing with the first style, the next with the next."""
-    tests = defaultdict(lambda: defaultdict(list))  # the items of a test by what they are about besides the style
+    """Reduce the core suite's tests that run over other parameters besides the bundled styles.
+
+    The styles take turns, as the axes of `exhaustive.in_turn` do: the first value with the first style, the next
+    with the next.
+    """
+    tests = defaultdict(lambda: defaultdict(list))  # items of a test by their parameters other than the style
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if "style" in parameters and not item.get_closest_marker("exhaustive"):
-            about = tuple(id(value) for name, value in parameters.items() if name != "style")
-            tests[item.nodeid.partition("[")[0]][about].append(item)
+            key = tuple(id(value) for name, value in parameters.items() if name != "style")
+            tests[item.nodeid.partition("[")[0]][key].append(item)
     for test in tests.values():
-        for place, of_each_style in enumerate(test.values() if len(test) > 1 else ()):
-            of_each_style.pop(place % len(of_each_style))
-            for item in of_each_style:
+        for index, items_by_style in enumerate(test.values() if len(test) > 1 else ()):
+            items_by_style.pop(index % len(items_by_style))
+            for item in items_by_style:
                 item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def without_template() -> Iterator[None]:
-    """Plotly checks the template of each figure anew, which takes longer than all else of it. Ours is one for all, and
-    `test_style` has it checked."""
+    """Draw figures without a Plotly template, which Plotly would validate for each figure.
+
+    That takes longer than all else of it. `test_style` has our template validated.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("explorer.views.style.template", lambda theme: {})
         yield
@@ -50,35 +55,35 @@ def without_template() -> Iterator[None]:
 
 @pytest.fixture
 def with_template(without_template, monkeypatch):
-    """Figures have their template, as everywhere but in tests."""
+    """Draw figures with their template, as outside of tests."""
     monkeypatch.setattr("explorer.views.style.template", template)
 
 
 @pytest.fixture(params=in_turn(STYLES))
 def style(request) -> str:
-    """Each kind of model in turn. In a wider scope it would have pytest set up anew for each what modules share."""
+    """Each kind of model in turn; function-scoped, as a wider scope would set up again for each what modules share."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def lms() -> dict[str, TransformerLM]:
-    """A model of each style, shared by all tests: not to be changed."""
+    """Models of each style, shared by all tests: not to be changed."""
     return specimens.models()
 
 
 @pytest.fixture(scope="session")
 def trace_of() -> Callable[..., Trace]:
-    return specimens.trace_of
+    return specimens.capture_style
 
 
 @pytest.fixture(scope="session")
 def edited_trace_of() -> Callable[..., Trace]:
-    return specimens.edited_trace_of
+    return specimens.capture_edited_style
 
 
 @pytest.fixture
 def trace(trace_of, style) -> Trace:
-    """12 tokens through each kind of model."""
+    """Run of 12 tokens through each kind of model."""
     return trace_of(style)
 
 
@@ -89,7 +94,7 @@ def rope_trace(trace_of) -> Trace:
 
 @pytest.fixture(params=in_turn(ROTATING))
 def rotating_trace(trace_of, request) -> Trace:
-    """12 tokens through each kind of model that has rotary positions."""
+    """Run of 12 tokens through each kind of model with rotary positions."""
     return trace_of(request.param)
 
 
@@ -100,7 +105,7 @@ def nasty_prompt(request) -> str:
 
 @pytest.fixture(scope="session")
 def checkpoint_of_each_style(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Path:
-    """A folder of one checkpoint a style, named after it; their weights are exactly those of `lms`."""
+    """Folder of one checkpoint per style, named after it; its weights are exactly those of `lms`."""
     folder = tmp_path_factory.mktemp("checkpoints")
     for style, lm in lms.items():
         save_checkpoint(lm, tiny_tokenizer, folder / style, dtype=torch.float32)
@@ -109,7 +114,7 @@ def checkpoint_of_each_style(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -
 
 @pytest.fixture(scope="module")
 def style_checkpoints(checkpoint_of_each_style) -> Iterator[Path]:
-    """That folder in the place of `checkpoints/`."""
+    """Folder of `checkpoint_of_each_style`, in place of `checkpoints/`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
         yield checkpoint_of_each_style

@@ -1,4 +1,4 @@
-"""Looking inside a model without the explorer."""
+"""Fixtures for tests of the model without the explorer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,20 +14,23 @@ from model.transformer_lm import TransformerLM
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """The same random numbers in every run. (torch.manual_seed takes longer than many a test: it notes for a GPU that
-    may come where it was called from.)"""
+    """Seed the random numbers of every test.
+
+    torch.manual_seed takes longer than many a test: it records its call stack for a GPU that may be initialised
+    later.
+    """
     torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture
 def token_ids(tiny_config) -> Tensor:
-    """(2, 20) random ids: two different sequences."""
+    """Random ids (2, 20), two different sequences."""
     return torch.randint(tiny_config.vocab_size, (2, 20), generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture
 def make_lm(tiny_config) -> Callable[..., TransformerLM]:
-    """`make_lm(**changes)`: a model with unequal gains and biases and patterns far from uniform, so that slips show."""
+    """`make_lm(**changes)`: a model with unequal gains and biases and patterns far from uniform, so that bugs show."""
 
     def make_lm(**changes) -> TransformerLM:
         torch.default_generator.manual_seed(0)
@@ -44,10 +47,10 @@ def make_lm(tiny_config) -> Callable[..., TransformerLM]:
 
 @pytest.fixture
 def hooked() -> Callable:
-    """`with hooked(lm, {name: hook}): ...` puts forward hooks on modules by their names and takes them off again."""
+    """Context manager that attaches forward hooks to modules by name, from (lm, {name: hook})."""
 
     @contextmanager
-    def hooked(lm: TransformerLM, hooks: dict[str, Callable]) -> Iterator[None]:
+    def attach_hooks(lm: TransformerLM, hooks: dict[str, Callable]) -> Iterator[None]:
         handles = [lm.get_submodule(name).register_forward_hook(hook) for name, hook in hooks.items()]
         try:
             yield
@@ -55,12 +58,12 @@ def hooked() -> Callable:
             for handle in handles:
                 handle.remove()
 
-    return hooked
+    return attach_hooks
 
 
 @pytest.fixture
 def record(hooked) -> Callable:
-    """`record(lm, ids, names)` is the dictionary of what the named modules put out in one forward pass."""
+    """`record(lm, ids, names)` returns the outputs of the named modules in one forward pass."""
 
     def record(lm: TransformerLM, ids: Tensor, names, cache: KVCache | None = None) -> dict[str, Tensor]:
         values: dict[str, Tensor] = {}

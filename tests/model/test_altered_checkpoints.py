@@ -1,4 +1,4 @@
-"""Whatever is done to the files of a checkpoint: a CheckpointError with a sentence, in little time and memory."""
+"""Altered checkpoint files: a CheckpointError with one sentence, in little time and memory."""
 
 import json
 import os
@@ -42,10 +42,10 @@ FITTING = [{"context_length": 20_001}]  # no weight depends on how many angles t
 
 
 @pytest.fixture
-def refused():
-    """`refused(name)`: the sentence with which the checkpoint is refused, in less than 10 s and 64 MB."""
+def refusal_message():
+    """`refused(name)` returns the message with which a checkpoint is refused, in less than 10 s and 64 MB."""
 
-    def refused(name: str | Path) -> str:
+    def refusal(name: str | Path) -> str:
         before, started = peak_bytes(reset=True), time.monotonic()
         with pytest.raises(CheckpointError) as caught:
             load_checkpoint(name)
@@ -56,11 +56,11 @@ def refused():
         assert len(sentence) < 1000 and "\n" not in sentence and "Errno" not in sentence
         return sentence
 
-    return refused
+    return refusal
 
 
 def peak_bytes(reset: bool = False) -> float:
-    """The most memory this process has held since the last reset; NaN where the system does not tell."""
+    """Return the peak memory of this process since the last reset; NaN if the system does not report it."""
     try:
         if reset:
             Path("/proc/self/clear_refs").write_text("5")
@@ -70,16 +70,16 @@ def peak_bytes(reset: bool = False) -> float:
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
-def test_altered_settings(tiny_checkpoint, refused, changes):
+def test_altered_settings(tiny_checkpoint, refusal_message, changes):
     path = tiny_checkpoint / "config.json"
     intact = json.loads(path.read_text())
     for change in changes:
         if change not in FITTING:
             path.write_text(json.dumps(intact | change))
-            refused("tiny")
+            refusal_message("tiny")
 
 
-def with_tensor(value):
+def set_tensor(value):
     return lambda weights: weights.update({"blocks.1.ffn.up_proj.weight": value})
 
 
@@ -87,14 +87,14 @@ WEIGHTS = {
     "NaN": lambda weights: weights["blocks.1.attn.q_proj.weight"].view(-1)[5:6].fill_(float("nan")),
     "infinite": lambda weights: weights["final_norm.weight"][3:4].fill_(float("inf")),
     "minus infinite": lambda weights: weights["token_embedding.weight"].view(-1)[-1:].fill_(float("-inf")),
-    "too large for 32 bits": with_tensor(torch.full((40, 24), 1e300, dtype=torch.float64)),
-    "whole numbers": with_tensor(torch.zeros(40, 24, dtype=torch.int64)),
-    "booleans": with_tensor(torch.zeros(40, 24, dtype=torch.bool)),
-    "complex": with_tensor(torch.zeros(40, 24, dtype=torch.complex64)),
-    "transposed": with_tensor(torch.zeros(24, 40)),
-    "flat": with_tensor(torch.zeros(960)),
-    "empty": with_tensor(torch.zeros(0)),
-    "no axis": with_tensor(torch.zeros(())),
+    "too large for 32 bits": set_tensor(torch.full((40, 24), 1e300, dtype=torch.float64)),
+    "whole numbers": set_tensor(torch.zeros(40, 24, dtype=torch.int64)),
+    "booleans": set_tensor(torch.zeros(40, 24, dtype=torch.bool)),
+    "complex": set_tensor(torch.zeros(40, 24, dtype=torch.complex64)),
+    "transposed": set_tensor(torch.zeros(24, 40)),
+    "flat": set_tensor(torch.zeros(960)),
+    "empty": set_tensor(torch.zeros(0)),
+    "no axis": set_tensor(torch.zeros(())),
     "another name": lambda weights: weights.update(x=weights.pop("lm_head.weight")),
     "one more": lambda weights: weights.update(x=torch.zeros(3)),
     "one less": lambda weights: weights.pop("blocks.0.attn.o_proj.weight"),
@@ -103,39 +103,39 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("alter", WEIGHTS.values(), ids=WEIGHTS.keys())
-def test_altered_weights(tiny_checkpoint, refused, alter):
+def test_altered_weights(tiny_checkpoint, refusal_message, alter):
     weights = load_file(tiny_checkpoint / "model.safetensors")
     alter(weights)
     save_file(weights, tiny_checkpoint / "model.safetensors")
-    refused("tiny")
+    refusal_message("tiny")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_not_finite_is_named_before_anybody_meets_it(tiny_checkpoint, refused, value, dtype):
+def test_what_is_not_finite_is_named_before_anybody_meets_it(tiny_checkpoint, refusal_message, value, dtype):
     weights = {name: w.to(dtype) for name, w in load_file(tiny_checkpoint / "model.safetensors").items()}
     weights["blocks.0.attn_norm.weight"][7] = value
     save_file(weights, tiny_checkpoint / "model.safetensors")
-    assert "blocks.0.attn_norm.weight holds numbers that are not finite" in refused("tiny")
+    assert "blocks.0.attn_norm.weight holds numbers that are not finite" in refusal_message("tiny")
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, (1 << 27), (1 << 40), (1 << 63), (1 << 64) - 1])
-def test_a_header_that_claims_another_length(tiny_checkpoint, refused, length):
+def test_a_header_that_claims_another_length(tiny_checkpoint, refusal_message, length):
     path = tiny_checkpoint / "model.safetensors"
     path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
-    refused("tiny")
+    refusal_message("tiny")
 
 
 @pytest.mark.parametrize("flips", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
 @pytest.mark.exhaustive
 def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name, flips):
-    """Where a flip leaves a file that fits, as in the last bit of a weight, it loads."""
+    """A file that still fits after the flip, as in the last bit of a weight, loads."""
     path, rng, refusals = tiny_checkpoint / name, np.random.default_rng(0), 0
     intact = path.read_bytes()
-    for place in rng.integers(min(len(intact), 2500), size=flips):
+    for index in rng.integers(min(len(intact), 2500), size=flips):
         flipped = bytearray(intact)
-        flipped[place] ^= 1 << rng.integers(8)
+        flipped[index] ^= 1 << rng.integers(8)
         path.write_bytes(flipped)
         try:
             load_checkpoint("tiny")
@@ -148,21 +148,21 @@ def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name, flips):
 @pytest.mark.parametrize(
     ("put", "why"), [(Path.mkdir, "it is a folder"), (os.mkfifo, "it is no file")], ids=["folder", "pipe"]
 )
-def test_what_is_no_file_is_called_what_it_is(tiny_checkpoint, refused, name, put, why):
+def test_what_is_no_file_is_called_what_it_is(tiny_checkpoint, refusal_message, name, put, why):
     (tiny_checkpoint / name).unlink()
     put(tiny_checkpoint / name)
-    assert refused("tiny").endswith(f"its {name} cannot be read: {why}")
+    assert refusal_message("tiny").endswith(f"its {name} cannot be read: {why}")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.tiktoken"])
-def test_what_is_missing_is_called_missing(tiny_checkpoint, refused, name):
+def test_what_is_missing_is_called_missing(tiny_checkpoint, refusal_message, name):
     (tiny_checkpoint / name).unlink()
-    assert refused("tiny").endswith(f"its {name} cannot be read: No such file or directory")
+    assert refusal_message("tiny").endswith(f"its {name} cannot be read: No such file or directory")
 
 
 @pytest.fixture
 def checkpoint_of_another(tiny_lm, tiny_tokenizer):
-    """The folder of a checkpoint while this process has nobody's rights, for whom even root's may not be read."""
+    """Folder of a checkpoint for tests that drop root's rights, which are restored afterwards."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     save_checkpoint(tiny_lm, tiny_tokenizer, folder / "tiny")
@@ -178,18 +178,18 @@ def checkpoint_of_another(tiny_lm, tiny_tokenizer):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
-def test_what_may_not_be_read_is_not_called_missing(checkpoint_of_another, refused, name):
+def test_what_may_not_be_read_is_not_called_missing(checkpoint_of_another, refusal_message, name):
     (checkpoint_of_another / name).chmod(0)
-    as_nobody()
-    assert refused(checkpoint_of_another).endswith(f"its {name} cannot be read: Permission denied")
+    drop_root_rights()
+    assert refusal_message(checkpoint_of_another).endswith(f"its {name} cannot be read: Permission denied")
 
 
-def test_a_folder_that_may_not_be_entered_is_not_called_missing(checkpoint_of_another, refused):
+def test_a_folder_that_may_not_be_entered_is_not_called_missing(checkpoint_of_another, refusal_message):
     checkpoint_of_another.chmod(0)
-    as_nobody()
-    assert refused(checkpoint_of_another).endswith("its config.json cannot be read: Permission denied")
+    drop_root_rights()
+    assert refusal_message(checkpoint_of_another).endswith("its config.json cannot be read: Permission denied")
 
 
-def as_nobody():
+def drop_root_rights():
     if os.geteuid() == 0:
         os.seteuid(65534)

@@ -152,7 +152,7 @@ def test_nothing_is_drawn_at_random_on_the_way(
 
 @pytest.mark.exhaustive
 def test_loading_imports_no_compiler():
-    """PyTorch imports hundreds of modules, SymPy among them, where some operations meet the meta device first."""
+    """PyTorch imports hundreds of modules, SymPy among them, when some operations first run on the meta device."""
     script = (
         "import sys; from model import load_checkpoint as load; load('llama-fables'); sys.exit('sympy' in sys.modules)"
     )
@@ -160,7 +160,7 @@ def test_loading_imports_no_compiler():
 
 
 class Bomb:
-    """Unpickling it makes a folder."""
+    """Object that makes a folder when it is unpickled."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -55,14 +55,14 @@ def test_gpt_style_is_what_it_says():
 
 @pytest.mark.parametrize("style", [ModelConfig.llama_style, ModelConfig.gpt_style])
 def test_a_style_leaves_what_is_given_as_it_is(style):
-    given = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
-    given |= {"d_ff": 100, "position": "learned", "ffn": "gelu", "norm": "rmsnorm", "bias": False, "dropout": 0.3}
-    config = style(**given)
-    assert {name: getattr(config, name) for name in given} == given
+    settings = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
+    settings |= {"d_ff": 100, "position": "learned", "ffn": "gelu", "norm": "rmsnorm", "bias": False, "dropout": 0.3}
+    config = style(**settings)
+    assert {name: getattr(config, name) for name in settings} == settings
 
 
 def test_every_setting_survives_the_way_through_a_file(tiny_config):
-    """None of them at its default."""
+    """No field has its default."""
     config = replace(
         tiny_config,
         num_kv_heads=1,

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from model.config import ModelConfig
-from model.counting import flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
 from model.kv_cache import KVCache
+from model.parameter_counts import flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
 from model.transformer_lm import TransformerLM
 
 MODELS = [
@@ -23,8 +23,8 @@ MODELS = [
 ]
 
 
-def component(name: str) -> str:
-    """The row of the table that a parameter belongs to."""
+def count_row(name: str) -> str:
+    """Return the row of the table that a parameter is counted in."""
     if "norm" in name:
         return "query and key norms" if ".q_norm" in name or ".k_norm" in name else "norms"
     if "embedding" in name:
@@ -40,7 +40,7 @@ def test_every_row_counts_what_the_model_has(tiny_config, choices):
     config = replace(tiny_config, **choices)
     counted = Counter()
     for name, parameter in TransformerLM(config).named_parameters():
-        counted[component(name)] += parameter.numel()
+        counted[count_row(name)] += parameter.numel()
     assert {row.component: row.count for row in parameter_table(config) if row.count} == counted
     assert num_parameters(config) == counted.total()
 
@@ -52,11 +52,11 @@ def test_every_formula_gives_its_count(tiny_config, choices):
     letters |= {"H": config.num_heads, "G": config.kv_heads, "d": config.d_head, "F": config.d_ff, "K": 7}
     for row in parameter_table(config) + flops_table(config, 7):
         if row.count:
-            assert evaluated(row.formula, letters) == row.count, row
+            assert evaluate_formula(row.formula, letters) == row.count, row
 
 
-def evaluated(formula: str, letters: dict[str, int]) -> int:
-    """`2 L (D² + D)` with numbers for the letters; a space or a dot between factors is a product."""
+def evaluate_formula(formula: str, letters: dict[str, int]) -> int:
+    """Evaluate a formula such as `2 L (D² + D)`; a space or a dot between factors is a product."""
     tokens = formula.replace("²", " **2").replace("·", " ").replace("(", " ( ").replace(")", " ) ").split()
     expression, after_value = "", False
     for token in tokens:

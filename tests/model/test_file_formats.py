@@ -1,4 +1,4 @@
-"""Files and folders that are no model which can be opened are named by what they are, with a way out."""
+"""Files and folders that are no openable model: errors name their kind and a way out."""
 
 import io
 import os
@@ -24,7 +24,7 @@ def write_to_bytes(write) -> bytes:
     return content.getvalue()
 
 
-def zip_with(name: str):
+def make_zip(name: str):
     def write(content):
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr(name, "{}")
@@ -63,7 +63,7 @@ FILES = [
     ("adapter_model.safetensors", SAFETENSORS, r"it is an adapter \(LoRA\), .*merge_and_unload\(\)"),
     ("tf_model.h5", HDF5, "file of TensorFlow or Keras, .*safetensors"),
     ("flax_model.msgpack", b"\x81\xa1a", "weights of Flax, .*safetensors"),
-    ("x.zip", zip_with("config.json"), "is an archive: unpack it"),
+    ("x.zip", make_zip("config.json"), "is an archive: unpack it"),
     ("x.tar", TAR, "is an archive: unpack it"),
     ("tokenizer.model", b"\x0a\x0e\x0a\x05<unk>", "is the vocabulary of a tokenizer, without a model: open the folder"),
     ("tokenizer.json", b'{"model": {}}', "tokenizer.json alone is no model"),
@@ -141,8 +141,8 @@ def test_what_stands_in_for_a_file_is_told(tiny_checkpoint, name, content, told)
 def test_weights_that_are_cut_off_or_of_another_format_are_told_apart(tiny_checkpoint):
     path = tiny_checkpoint / "model.safetensors"
     intact = path.read_bytes()
-    for kept in (5, 300, len(intact) - 100):
-        path.write_bytes(intact[:kept])
+    for num_bytes in (5, 300, len(intact) - 100):
+        path.write_bytes(intact[:num_bytes])
         with pytest.raises(CheckpointError, match="its model.safetensors is cut off or damaged, so download or"):
             load_checkpoint("tiny")
     path.write_bytes(PICKLES[0])
@@ -171,7 +171,9 @@ def test_a_bare_name_may_be_a_file_or_folder_here_and_begin_at_home(tiny_checkpo
     assert load_checkpoint("mine")[0].config == load_checkpoint("~/mine")[0].config
     with pytest.raises(CheckpointError, match="x.gguf is a GGUF"):
         load_checkpoint("x.gguf")
-    with pytest.raises(CheckpointError, match="a model is opened by a path, or by its name on the Hugging Face Hub"):
+    with pytest.raises(
+        CheckpointError, match="a model cannot be opened by a URL: use a path, or its name on the Hugging Face Hub"
+    ):
         load_checkpoint("https://huggingface.co/owner/name")
 
 

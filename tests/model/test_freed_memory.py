@@ -3,14 +3,14 @@ import sys
 
 import pytest
 
-from model import freed_memory
-from model.freed_memory import give_back, share_heaps
+from model import malloc
+from model.malloc import limit_malloc_arenas, trim_heap
 
 # Sixteen threads hold memory at once, that of each from the heap that it is given; then glibc lists its heaps.
 HOLDING = """
 import ctypes, runpy, sys, threading
 if "share" in sys.argv:
-    runpy.run_path(sys.argv[2])["share_heaps"]()  # not of the package, which imports torch
+    runpy.run_path(sys.argv[2])["limit_malloc_arenas"]()  # not of the package, which imports torch
 libc, together, kept = ctypes.CDLL(None), threading.Barrier(16), []
 def hold():
     kept.append(bytearray(10_000))
@@ -25,23 +25,23 @@ libc.fclose(ctypes.c_void_p(told))
 """
 
 
-def heaps(path, *how: str) -> int:
-    subprocess.run([sys.executable, "-c", HOLDING, str(path), freed_memory.__file__, *how], check=True)
+def count_heaps(path, *how: str) -> int:
+    subprocess.run([sys.executable, "-c", HOLDING, str(path), malloc.__file__, *how], check=True)
     return path.read_text().count("<heap nr=")
 
 
-@pytest.mark.skipif(not hasattr(freed_memory.ctypes.CDLL(None), "malloc_info"), reason="only glibc has several heaps")
+@pytest.mark.skipif(not hasattr(malloc.ctypes.CDLL(None), "malloc_info"), reason="only glibc has several heaps")
 def test_threads_share_two_heaps(tmp_path):
-    assert heaps(tmp_path / "heaps.xml") > 2
-    assert heaps(tmp_path / "heaps.xml", "share") == 2
+    assert count_heaps(tmp_path / "heaps.xml") > 2
+    assert count_heaps(tmp_path / "heaps.xml", "share") == 2
 
 
 def test_other_systems_are_left_alone(monkeypatch):
     def none(name):
         raise OSError
 
-    freed_memory._of_libc.cache_clear()
-    monkeypatch.setattr(freed_memory.ctypes, "CDLL", none)
-    give_back()
-    share_heaps()
-    freed_memory._of_libc.cache_clear()
+    malloc._libc_function.cache_clear()
+    monkeypatch.setattr(malloc.ctypes, "CDLL", none)
+    trim_heap()
+    limit_malloc_arenas()
+    malloc._libc_function.cache_clear()

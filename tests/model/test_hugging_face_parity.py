@@ -1,4 +1,4 @@
-"""The whole model against independent implementations, Hugging Face's, with the same random weights."""
+"""Parity of the whole model with Hugging Face's implementations, with the same random weights."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ REFERENCES = {
 
 
 def random_lm(config: ModelConfig) -> TransformerLM:
-    """With unequal gains and biases and patterns far from uniform, so that a wrong rotation shows."""
+    """Return a model with unequal gains and biases and patterns far from uniform, so that a wrong rotation shows."""
     torch.manual_seed(0)
     lm = TransformerLM(config).eval()
     for name, parameter in lm.named_parameters():
@@ -50,13 +50,13 @@ def random_lm(config: ModelConfig) -> TransformerLM:
 
 @pytest.fixture(scope="module", params=REFERENCES.values(), ids=REFERENCES.keys())
 def pair(request):
-    """Our model, the other one and the slip."""
+    """Our model, the reference and a bug: a config change that the comparison must notice."""
     pytest.importorskip("transformers")
     from tests import hugging_face  # takes seconds, which a process that runs none of these tests is spared
 
-    other, config, slip = request.param
+    other, config, bug = request.param
     ours = random_lm(config)
-    return ours, getattr(hugging_face, other)(ours, attn_implementation="eager"), slip
+    return ours, getattr(hugging_face, other)(ours, attn_implementation="eager"), bug
 
 
 @pytest.fixture
@@ -67,24 +67,24 @@ def ids():
 @torch.no_grad()
 def test_logits_hidden_states_and_patterns_agree(pair, ids, record):
     ours, reference, _ = pair
-    theirs = reference(ids, output_hidden_states=True, output_attentions=True)
+    hf_output = reference(ids, output_hidden_states=True, output_attentions=True)
     values = record(ours, ids, ours.taps)
     blocks = range(ours.config.num_layers)
     streams = [values["embed"], *(values[f"blocks.{i}.resid_post"] for i in blocks[:-1]), values["final_norm"]]
-    for mine, their in zip(streams, theirs.hidden_states, strict=True):
-        torch.testing.assert_close(mine, their, atol=1e-4, rtol=1e-4)
-    for i, their in zip(blocks, theirs.attentions, strict=True):
-        torch.testing.assert_close(values[f"blocks.{i}.attn.pattern"], their, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(values["logits"], theirs.logits, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(ours(ids), theirs.logits, atol=1e-4, rtol=1e-4)  # the fused path
+    for ours_stream, expected in zip(streams, hf_output.hidden_states, strict=True):
+        torch.testing.assert_close(ours_stream, expected, atol=1e-4, rtol=1e-4)
+    for i, expected in zip(blocks, hf_output.attentions, strict=True):
+        torch.testing.assert_close(values[f"blocks.{i}.attn.pattern"], expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(values["logits"], hf_output.logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(ours(ids), hf_output.logits, atol=1e-4, rtol=1e-4)  # the fused path
 
 
 @torch.no_grad()
 def test_the_comparison_can_fail(pair, ids):
-    """One setting of ours put wrong, logits differ by more than twice the tolerance."""
-    ours, reference, slip = pair
-    mistaken = TransformerLM(replace(ours.config, **slip)).eval()
+    """With one wrong setting, logits differ by more than twice the tolerance."""
+    ours, reference, bug = pair
+    mistaken = TransformerLM(replace(ours.config, **bug)).eval()
     mistaken.load_state_dict(ours.state_dict())
-    theirs = reference(ids).logits
-    excess = (mistaken(ids) - theirs).abs() / (1e-4 + 1e-4 * theirs.abs())
+    hf_logits = reference(ids).logits
+    excess = (mistaken(ids) - hf_logits).abs() / (1e-4 + 1e-4 * hf_logits.abs())
     assert excess.max() > 2

@@ -48,8 +48,8 @@ def test_gpt_2_writes_less_to_the_stream_the_deeper_it_is(tiny_config):
 
 
 def test_a_new_model_is_as_initialised_by_the_default_rule(tiny_config):
-    fresh, drawn = TransformerLM(tiny_config), initialise(TransformerLM(tiny_config), "truncated_normal")
-    for (name, one), other in zip(fresh.named_parameters(), drawn.parameters(), strict=True):
+    fresh, reinitialised = TransformerLM(tiny_config), initialise(TransformerLM(tiny_config), "truncated_normal")
+    for (name, one), other in zip(fresh.named_parameters(), reinitialised.parameters(), strict=True):
         if one.ndim == 2:
             assert one.std().item() == pytest.approx(other.std().item(), rel=0.1), name
 

@@ -19,7 +19,7 @@ EVERY_CHOICE += [
 
 @pytest.fixture
 def cache(tiny_config):
-    """For two sequences, filled with NaN: an entry read before it was written would show."""
+    """A cache for two sequences, filled with NaN: an entry read before it was written shows."""
     cache = KVCache(tiny_config, batch_size=2)
     cache.entries.fill_(torch.nan)
     return cache

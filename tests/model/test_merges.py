@@ -2,8 +2,8 @@ from itertools import pairwise
 
 import pytest
 
+from model.bpe_merges import MergeRules, merge_steps
 from model.checkpoint import load_checkpoint
-from model.merges import MergeRules, merge_steps
 from model.tokenizer import Tokenizer
 from tests.byte_pairs import merge
 
@@ -26,12 +26,12 @@ def rules(tokenizer) -> MergeRules:
     return tokenizer.merge_rules
 
 
-def learnt(*made: bytes) -> MergeRules:
+def merge_rules(*made: bytes) -> MergeRules:
     return MergeRules({token: token_id for token_id, token in enumerate([*BYTES, *made])})
 
 
-def in_order_of_learning(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
-    """The same by another way: every merge there is, in the order they were learned, wherever it applies."""
+def merge_in_learned_order(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
+    """Encode by another algorithm: apply every merge, in the order they were learned, wherever it occurs."""
     word = [bytes([byte]) for byte in text]
     for token in tokens[256:]:
         for pair in set(pairwise(word)):
@@ -55,10 +55,10 @@ def test_every_merge_is_that_of_the_lowest_rank(tokens, rules):
         for step in merge_steps(token, rules):
             joined = [b"".join(pair) for pair in pairwise(before)]
             assert step.token_id == min(rules.ids[piece] for piece in joined if piece in rules.ids)
-            assert step.pair == before[step.place : step.place + 2]
-            assert step.pieces[step.place] == b"".join(step.pair)
-            assert rules.ids[step.pieces[step.place]] == step.token_id
-            assert (*step.pieces[: step.place], *step.pair, *step.pieces[step.place + 1 :]) == before
+            assert step.pair == before[step.index : step.index + 2]
+            assert step.pieces[step.index] == b"".join(step.pair)
+            assert rules.ids[step.pieces[step.index]] == step.token_id
+            assert (*step.pieces[: step.index], *step.pair, *step.pieces[step.index + 1 :]) == before
             before = step.pieces
 
 
@@ -75,23 +75,23 @@ def test_it_is_what_the_merges_make_in_the_order_they_were_learned(tokens, rules
     text = word.encode()
     steps = merge_steps(text, rules)
     pieces = steps[-1].pieces if steps else [bytes([byte]) for byte in text]
-    assert list(pieces) == in_order_of_learning(text, tokens)
+    assert list(pieces) == merge_in_learned_order(text, tokens)
 
 
 def test_steps_of_a_word_by_hand():
-    rules = learnt(b"he", b" t", b" the", b"er")
+    rules = merge_rules(b"he", b" t", b" the", b"er")
     steps = merge_steps(b" ther", rules)
     assert [step.pieces for step in steps] == [
         (b" ", b"t", b"he", b"r"),  # "he" was learned before " t" and before "er"
         (b" t", b"he", b"r"),
         (b" the", b"r"),
     ]
-    assert [(step.token_id, step.place) for step in steps] == [(256, 2), (257, 0), (258, 0)]
+    assert [(step.token_id, step.index) for step in steps] == [(256, 2), (257, 0), (258, 0)]
     assert [step.pair for step in steps] == [(b"h", b"e"), (b" ", b"t"), (b" t", b"he")]
 
 
 def test_of_equals_the_leftmost_is_merged_first():
-    assert [step.pieces for step in merge_steps(b"aaaaa", learnt(b"aa"))] == [
+    assert [step.pieces for step in merge_steps(b"aaaaa", merge_rules(b"aa"))] == [
         (b"aa", b"a", b"a", b"a"),
         (b"aa", b"aa", b"a"),
     ]
@@ -99,7 +99,7 @@ def test_of_equals_the_leftmost_is_merged_first():
 
 @pytest.mark.parametrize("text", [b"", b"x", b"\xff\xfe", b"xyz"])
 def test_what_no_merge_applies_to_has_no_steps(text):
-    assert merge_steps(text, learnt()) == []
+    assert merge_steps(text, merge_rules()) == []
 
 
 def test_pairs_with_ranks_of_their_own_come_in_that_order_whatever_their_ids():
@@ -112,7 +112,7 @@ def test_pairs_with_ranks_of_their_own_come_in_that_order_whatever_their_ids():
 
 def test_merges_of_characters_begin_with_characters():
     ids = {piece.encode(): token_id for token_id, piece in enumerate([" ", "é", "t", " é", " ét"])}
-    rules = MergeRules(ids, {(b" ", "é".encode()): 0, (" é".encode(), b"t"): 1}, of_characters=True)
-    assert rules.begun(" ét".encode()) == (b" ", "é".encode(), b"t")
+    rules = MergeRules(ids, {(b" ", "é".encode()): 0, (" é".encode(), b"t"): 1}, is_character_level=True)
+    assert rules.initial_pieces(" ét".encode()) == (b" ", "é".encode(), b"t")
     assert [step.pieces for step in merge_steps(" ét".encode(), rules)] == [(" é".encode(), b"t"), (" ét".encode(),)]
-    assert rules.begun(b"\xc3") == (b"\xc3",)  # part of a character
+    assert rules.initial_pieces(b"\xc3") == (b"\xc3",)  # part of a character

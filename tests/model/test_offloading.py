@@ -1,4 +1,4 @@
-"""A model that is larger than the memory it may take computes what it computes elsewhere."""
+"""A model larger than its memory limit has the same logits as one in memory."""
 
 import gc
 import math
@@ -10,21 +10,21 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from explorer.analysis.rounding import tolerance
+from explorer.analysis.tolerance import tolerance
 from explorer.explain.captured import check
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
-from explorer.tracing.gradients import token_contributions
-from explorer.tracing.jobs import finished
-from explorer.tracing.library import Library, bytes_of
+from explorer.tracing.jobs import run_to_completion
+from explorer.tracing.library import Library, model_num_bytes
 from explorer.tracing.patching.activation_patching import activation_patching
 from explorer.tracing.patching.path_patching import path_patching
+from explorer.tracing.token_attribution import token_contributions
 from model import offloading
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.generation.autoregressive import CachedLogits, generate
-from model.offloading import bytes_in, device_of, weight_of
+from model.offloading import parse_bytes, parse_device, read_weight
 from tests.panels import PANELS, subject
 from tests.specimens import models
 
@@ -34,7 +34,7 @@ IDS = [3, 7, 1, 4, 2, 9, 6]
 
 @pytest.fixture(params=["rope", "gpt", "learned", "post", "sandwich"])
 def both(request, checkpoints_folder, tiny_tokenizer):
-    """A model as it is, and the same where four fifths of its weights are on a disk."""
+    """A model in memory, and the same with four fifths of its weights on a disk."""
     lm = models()[request.param]
     save_checkpoint(lm, tiny_tokenizer, "some", dtype=torch.float32)
     size = sum(weight.nbytes for weight in lm.parameters())
@@ -42,16 +42,19 @@ def both(request, checkpoints_folder, tiny_tokenizer):
     return lm, spread
 
 
-def on_disk(lm) -> float:
-    """The share of its weights that is there."""
+def disk_share(lm) -> float:
+    """Return the share of the model's weights that is on a disk."""
     sizes = {name: weight.nbytes for name, weight in lm.named_parameters()}
     return sum(sizes[name] for name in lm.offloaded.readers if name in sizes) / sum(sizes.values())
 
 
 def test_less_is_in_memory_than_may_be(both):
     lm, spread = both
-    assert on_disk(spread) > 0.4
-    assert bytes_of(spread) <= bytes_of(lm) - on_disk(spread) * sum(weight.nbytes for weight in lm.parameters()) + 1
+    assert disk_share(spread) > 0.4
+    assert (
+        model_num_bytes(spread)
+        <= model_num_bytes(lm) - disk_share(spread) * sum(weight.nbytes for weight in lm.parameters()) + 1
+    )
     assert spread.device == torch.device("cpu") and spread.dtype == torch.float32
 
 
@@ -62,9 +65,9 @@ def test_logits_and_traces_are_the_same(both):
     one, other = capture(lm, IDS), capture(spread, IDS)
     assert list(one.values) == list(other.values)
     assert all(np.array_equal(one[name], other[name]) for name in one.values)
-    assert all(check(other, name).passed for name in other.values)
-    some = capture(spread, IDS, most_bytes=0)
-    assert some.is_on_demand and all(np.abs(one[name] - some[name]).max() < 1e-4 for name in one.values)
+    assert all(check(other, name).is_within_tolerance for name in other.values)
+    some = capture(spread, IDS, max_bytes=0)
+    assert some.is_lazy and all(np.abs(one[name] - some[name]).max() < 1e-4 for name in one.values)
 
 
 def test_weights_are_read_where_they_are(both):
@@ -73,18 +76,18 @@ def test_weights_are_read_where_they_are(both):
     assert one.weights.keys() == other.weights.keys()
     for name in one.weights:
         assert np.array_equal(one.weights[name], other.weights[name]), name
-        assert weight_of(spread, name).device.type == "cpu"
+        assert read_weight(spread, name).device.type == "cpu"
 
 
 @pytest.mark.exhaustive
 def test_every_picture_of_it_is_drawn_and_vouched_for(both):
     spread = both[1]
     trace = capture(spread, IDS)
-    selection = Selection(layer=1, head=1, query=4, key=2).within(trace)
+    selection = Selection(layer=1, head=1, query=4, key=2).clamp_to_trace(trace)
     for name, (view, panel) in PANELS.items():
-        if view.applies_to(trace) and panel.applies_to(trace) and not panel.compares:
+        if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run:
             assert panel.draw(subject(panel, trace), selection) is not None
-            assert not panel.mark or panel.mark(subject(panel, trace), selection).state != "off", name
+            assert not panel.verify or panel.verify(subject(panel, trace), selection).state != "off", name
 
 
 EDITS = (
@@ -102,7 +105,7 @@ EDITS = (
 @pytest.mark.exhaustive
 def test_interventions_do_the_same(both, text):
     lm, spread = both
-    edits = parse_edits(text.format(other={"rmsnorm": "layernorm", "layernorm": "rmsnorm"}[lm.config.norm]))
+    edits = parse_interventions(text.format(other={"rmsnorm": "layernorm", "layernorm": "rmsnorm"}[lm.config.norm]))
     one, other = capture(lm, IDS, edits), capture(spread, IDS, edits)
     assert not np.array_equal(one["logits"], capture(lm, IDS)["logits"])
     np.testing.assert_allclose(other["logits"], one["logits"], atol=1e-5)
@@ -110,7 +113,7 @@ def test_interventions_do_the_same(both, text):
 
 def test_it_writes_the_same(both):
     lm, spread = both
-    texts = [[step.token_id for step in generate(each, IDS, max_new_tokens=10, seed=3)] for each in both]
+    texts = [[step.token_id for step in generate(model, IDS, max_new_tokens=10, seed=3)] for model in both]
     assert texts[0] == texts[1]
     assert CachedLogits(lm).can_decode and not CachedLogits(spread).can_decode
 
@@ -119,9 +122,9 @@ def test_it_writes_the_same(both):
 def test_gradients_ablations_and_patches_are_the_same(both):
     other = [*IDS[:3], 5, *IDS[4:]]
     for ask in (
-        lambda lm: finished(ablate(lm, IDS, (), 5, 3)),
-        lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["mean_slope"],
-        lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["baseline"],
+        lambda lm: run_to_completion(ablate(lm, IDS, (), 5, 3)),
+        lambda lm: run_to_completion(token_contributions(lm, IDS, (), 5, 3))["mean_slope"],
+        lambda lm: run_to_completion(token_contributions(lm, IDS, (), 5, 3))["baseline"],
         lambda lm: activation_patching(lm, IDS, other, 3, 8, part="attn.z"),
         lambda lm: path_patching(lm, IDS, other, 3, 8, receiver="logits"),
     ):
@@ -133,11 +136,11 @@ def test_gradients_ablations_and_patches_are_the_same(both):
 @pytest.mark.exhaustive
 def test_threads_wait_for_each_other(both):
     lm, spread = both
-    wanted = lm(torch.tensor([IDS]))
+    expected = lm(torch.tensor([IDS]))
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: spread(torch.tensor([IDS])), range(24)))
-    for logits in found:
-        assert_close(logits, wanted, rtol=0, atol=1e-5)
+        outputs = list(pool.map(lambda _: spread(torch.tensor([IDS])), range(24)))
+    for logits in outputs:
+        assert_close(logits, expected, rtol=0, atol=1e-5)
 
 
 def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tiny_tokenizer):
@@ -161,7 +164,7 @@ def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
     assert lm.dtype == torch.bfloat16
     assert {reader().dtype for reader in lm.offloaded.readers.values()} == {torch.bfloat16}
     trace = capture(lm, IDS)
-    assert trace.dtype == "bfloat16" and all(check(trace, name).passed for name in trace.values)
+    assert trace.dtype == "bfloat16" and all(check(trace, name).is_within_tolerance for name in trace.values)
     assert np.abs(trace["logits"] - capture(models()["rope"], IDS)["logits"]).max() < 8 * tolerance("bfloat16")
 
 
@@ -215,12 +218,12 @@ def test_without_accelerate_it_says_what_to_install(checkpoints_folder, tiny_tok
 
 
 def test_sizes_and_devices():
-    assert [bytes_in(size) for size in (7, "7", "2KiB", "1.5GiB", "3 MB", "5B", "1TB")] == [
+    assert [parse_bytes(size) for size in (7, "7", "2KiB", "1.5GiB", "3 MB", "5B", "1TB")] == [
         *(7, 7, 2048, 3 << 29, 3_000_000, 5, 10**12)
     ]
-    assert [device_of(key) for key in ("cuda", "cuda:0", "cuda:3", 2, "2", "cpu", "mps", "disk")] == [
+    assert [parse_device(key) for key in ("cuda", "cuda:0", "cuda:3", 2, "2", "cpu", "mps", "disk")] == [
         *(0, 0, 3, 2, 2, "cpu", "mps", "disk")
     ]
     for size in ("", "GiB", "2XB", "-", "nan", math.inf):
         with pytest.raises(ValueError, match="a size is"):
-            bytes_in(size)
+            parse_bytes(size)

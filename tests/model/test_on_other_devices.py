@@ -1,4 +1,4 @@
-"""A model is loaded onto other devices, writes there as on the CPU, and is saved from there."""
+"""Loading, generation and saving on other devices, compared with the CPU."""
 
 from copy import deepcopy
 
@@ -8,7 +8,7 @@ import torch
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
-from model.pretrained.saving import save_hugging_face
+from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.self_check import self_check
 from tests.devices import on_each_device
 
@@ -27,23 +27,23 @@ def test_it_writes_the_same(tiny_lm, use_cache, device):
 
 @on_each_device
 def test_a_search_finds_the_same(tiny_lm, device):
-    on_cpu, there = (
+    on_cpu, on_device = (
         beam_search(lm, PROMPT, num_beams=4, max_new_tokens=8) for lm in (tiny_lm, deepcopy(tiny_lm).to(device))
     )
-    assert [found.token_ids for found in there] == [found.token_ids for found in on_cpu]
-    for one, other in zip(there, on_cpu, strict=True):
+    assert [hypothesis.token_ids for hypothesis in on_device] == [hypothesis.token_ids for hypothesis in on_cpu]
+    for one, other in zip(on_device, on_cpu, strict=True):
         assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-3)
 
 
 @on_each_device
 def test_it_is_saved_and_loaded_again_as_it_is(checkpoints_folder, tiny_lm, tiny_tokenizer, tmp_path, device):
-    there = deepcopy(tiny_lm).to(device)
-    save_checkpoint(there, tiny_tokenizer, "tiny", dtype=torch.float32)
-    save_hugging_face(there, tiny_tokenizer, tmp_path / "theirs", dtype=torch.float32)
-    for place in ("tiny", tmp_path / "theirs"):
-        lm, _tokenizer = load_checkpoint(place, device)
+    on_device = deepcopy(tiny_lm).to(device)
+    save_checkpoint(on_device, tiny_tokenizer, "tiny", dtype=torch.float32)
+    save_hugging_face(on_device, tiny_tokenizer, tmp_path / "theirs", dtype=torch.float32)
+    for name_or_path in ("tiny", tmp_path / "theirs"):
+        lm, _tokenizer = load_checkpoint(name_or_path, device)
         assert lm.device.type == torch.device(device).type
         with torch.inference_mode():
-            found, expected = (model(torch.tensor([PROMPT], device=model.device)).cpu() for model in (lm, tiny_lm))
-        torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
+            logits, expected = (model(torch.tensor([PROMPT], device=model.device)).cpu() for model in (lm, tiny_lm))
+        torch.testing.assert_close(logits, expected, atol=1e-3, rtol=0)
     assert self_check(tmp_path / "theirs", lm, tiny_tokenizer).holds

@@ -1,4 +1,4 @@
-"""Numbers that overflow in 16 bits are told, with the way out, and are nobody's probabilities."""
+"""Overflow in 16 bits raises an error with a remedy, and never reaches probabilities."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ TOLD = r"overflow in float16, which ends at 65,504: open it in float32 \(python 
 
 @pytest.fixture
 def overflowing(make_lm):
-    """Weights that are finite in float16, and activations that are not."""
+    """A model with weights that are finite in float16, and activations that are not."""
     lm = make_lm()
     lm.blocks[0].ffn.down_proj.weight.data.mul_(30_000)
     lm.blocks[0].ffn.up_proj.weight.data.mul_(30)

@@ -1,4 +1,4 @@
-"""Sequences of unequal length in one batch read as they do alone."""
+"""Sequences of unequal length in one batch have the same logits as alone."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ POSITIONS = [{"position": position} for position in CHOICES["position"]]
 POSITIONS.append({"rope_layout": "half_split", "num_kv_heads": 1, "qk_norm": True})
 
 
-def left_padded(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Both sequences, of the second only the first `length` tokens, ending together: ids, padding and positions."""
+def left_pad(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return ids, padding and positions of both sequences, the second cut to its first `length` tokens, left-padded."""
     width = token_ids.shape[1]
     ids = torch.stack((token_ids[0], token_ids[1].roll(width - length)))
     padding = padding_mask(torch.tensor([width, length]), width).flip(1)
@@ -28,7 +28,7 @@ def test_padded_sequences_read_as_they_do_alone(make_lm, token_ids, hooked, choi
     whole, short = lm(token_ids[:1]), lm(token_ids[1:, :8])
     with hooked(lm, dict.fromkeys(watched, lambda module, inputs, output: None)):
         right = lm(token_ids, padding=padding_mask(torch.tensor([20, 8]), 20))
-        ids, padding, positions = left_padded(token_ids, 8)
+        ids, padding, positions = left_pad(token_ids, 8)
         left = lm(ids, token_positions=positions, padding=padding)
     for both, tokens in ((right, slice(0, 8)), (left, slice(12, 20))):
         torch.testing.assert_close(both[:1], whole, atol=1e-4, rtol=1e-4)
@@ -39,9 +39,9 @@ def test_padded_sequences_read_as_they_do_alone(make_lm, token_ids, hooked, choi
 @torch.no_grad()
 @pytest.mark.parametrize("choices", POSITIONS, ids=str)
 def test_a_left_padded_batch_is_continued_in_the_cache(make_lm, token_ids, choices):
-    """Prompts of 16 and 4 tokens, and then four more for each."""
+    """Prompts of 16 and 4 tokens, then four more each."""
     lm = make_lm(**choices)
-    ids, padding, positions = left_padded(token_ids, 8)
+    ids, padding, positions = left_pad(token_ids, 8)
     cache, parts = KVCache(lm.config, batch_size=2), []
     for part in ([*range(16)], [16], [17], [18, 19]):
         end = part[-1] + 1
@@ -53,14 +53,14 @@ def test_a_left_padded_batch_is_continued_in_the_cache(make_lm, token_ids, choic
 
 def test_left_padding_without_a_mask_or_without_positions_is_noticed(make_lm, token_ids):
     lm = make_lm(position="learned")
-    ids, padding, positions = left_padded(token_ids, 8)
+    ids, padding, positions = left_pad(token_ids, 8)
     short = lm(token_ids[1:, :8])
     for half in ({"token_positions": positions}, {"padding": padding}):
         assert (lm(ids, **half)[1:, 12:] - short).abs().max() > 0.1
 
 
 def test_training_on_a_padded_batch_gives_gradients_that_are_numbers(make_lm, token_ids):
-    ids, padding, positions = left_padded(token_ids, 8)
+    ids, padding, positions = left_pad(token_ids, 8)
     for watched in (False, True):
         lm = make_lm()
         if watched:

@@ -1,4 +1,4 @@
-"""The model with its norms where Vaswani et al. put them, against PyTorch's encoder under a causal mask."""
+"""Parity of the post-norm model (Vaswani et al.) with PyTorch's encoder under a causal mask."""
 
 import math
 
@@ -24,7 +24,7 @@ def ours(make_lm):
 
 
 def encoder_layer(lm, block) -> nn.TransformerEncoderLayer:
-    """PyTorch's layer with the weights of our block."""
+    """Return PyTorch's layer with the weights of our block."""
     c, attn = lm.config, block.attn
     layer = nn.TransformerEncoderLayer(
         c.d_model, c.num_heads, c.d_ff, dropout=0.0, layer_norm_eps=c.norm_eps, batch_first=True, norm_first=False

@@ -1,4 +1,4 @@
-"""What is no checkpoint, or is damaged, is refused in a sentence that says what is wrong."""
+"""Missing and damaged checkpoints: refused with a sentence that says what is wrong."""
 
 import json
 import shutil

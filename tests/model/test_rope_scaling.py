@@ -1,4 +1,4 @@
-"""How rotary positions are slowed, as a file says it."""
+"""Configs of RoPE scaling."""
 
 from dataclasses import asdict
 

@@ -13,8 +13,8 @@ def test_is_the_identity_with_no_weights():
 
 def test_knows_whether_a_hook_sits_on_it():
     tap = Tap()
-    assert not tap.is_watched
+    assert not tap.has_hooks
     handle = tap.register_forward_hook(lambda tap, inputs, output: None)
-    assert tap.is_watched
+    assert tap.has_hooks
     handle.remove()
-    assert not tap.is_watched
+    assert not tap.has_hooks

@@ -1,4 +1,4 @@
-"""The names and shapes of all values that can be looked at in a model: a contract."""
+"""Names and shapes of all taps: a contract."""
 
 import pytest
 import torch
@@ -71,7 +71,7 @@ MODELS = {
 
 @pytest.fixture(params=MODELS.values(), ids=MODELS.keys())
 def lm_and_expected(request, make_lm):
-    """A model, and for every value of it the axes."""
+    """A model, and the axes of every tap."""
     changes, values, block_values = request.param
     lm = make_lm(**changes)
     blocks = {f"blocks.{i}.{name}": axes for i in range(lm.config.num_layers) for name, axes in block_values.items()}

@@ -61,25 +61,25 @@ def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
 
 
 def test_a_stream_needs_no_more_memory_the_longer_it_is(tiny_tokenizer):
-    """And gives ids before its end."""
+    """Ids are yielded before the stream ends."""
 
-    def most_bytes(lines: int) -> int:
+    def peak_bytes(lines: int) -> int:
         tracemalloc.start()
-        taken = sum(1 for _ in tiny_tokenizer.encode_iterable("the owl asked the moon\n" for _ in range(lines)))
-        most = tracemalloc.get_traced_memory()[1]
+        num_tokens = sum(1 for _ in tiny_tokenizer.encode_iterable("the owl asked the moon\n" for _ in range(lines)))
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert taken > lines
-        return most
+        assert num_tokens > lines
+        return peak
 
-    most_bytes(10)
-    assert most_bytes(5_000) < most_bytes(200) + 10_000
+    peak_bytes(10)
+    assert peak_bytes(5_000) < peak_bytes(200) + 10_000
     endless = tiny_tokenizer.encode_iterable(itertools.repeat("and the fox "))
     assert len(list(itertools.islice(endless, 1000))) == 1000
 
 
 @pytest.fixture
 def chatty(tiny_tokenizer):
-    """With three special tokens."""
+    """A tokenizer with three special tokens."""
     ranks = {token: rank for rank, token in enumerate(tiny_tokenizer.bytes_of_ids[:-1])}
     return Tokenizer(ranks, ["<|user|>", END_OF_TEXT, "<|user|><|long|>"])
 
@@ -141,7 +141,7 @@ def test_lone_surrogates_are_replaced_and_pairs_joined(tiny_tokenizer, text, rea
 
 
 def test_white_space_in_a_row_is_cut_as_gpt_2_cuts_it(tiny_tokenizer, monkeypatch):
-    """However long it is: `tiktoken` panics at a million."""
+    """`tiktoken` panics at a million spaces in a row; any length must work."""
     texts = ["a      the", "      the", "a      ", "a\n\n\n\n\n\nthe the", "a\u3000\x85 \t \r\nb", "a    \x1c     the"]
     expected = [tiny_tokenizer.encode(text) for text in texts]
     monkeypatch.setattr("model.tokenizer.LONG_SPACE", re.compile(LONG_SPACE.pattern.replace("100000", "3")))

@@ -52,7 +52,7 @@ def test_sequences_of_a_batch_do_not_see_each_other(tiny_lm, token_ids):
 
 @pytest.mark.parametrize(("position", "sees_order"), [("rope", True), ("none", False)])
 def test_rope_tells_the_order_of_the_earlier_tokens(tiny_config, token_ids, position, sees_order):
-    """Without positions one layer's last query sees a set; with RoPE, swapping two earlier tokens changes its sum."""
+    """Without positions the last query of one layer sees a set; with RoPE, swapping two earlier tokens matters."""
     lm = TransformerLM(replace(tiny_config, num_layers=1, position=position)).eval()
     swapped = token_ids.clone()
     swapped[:, [2, 9]] = token_ids[:, [9, 2]]
@@ -71,10 +71,13 @@ def test_every_position_of_the_context_can_be_used(tiny_lm, tiny_config):
 )
 @torch.no_grad()
 def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built_there, hooked):
-    """On the meta device tensors have shapes and nothing else."""
+    """Tensors on the meta device have shapes but no values."""
     with torch.device("meta" if built_there else "cpu"):
         lm = TransformerLM(replace(tiny_config, position=position)).to("meta")
-    ids, cache = torch.zeros(2, 5, dtype=torch.long, device="meta"), KVCache(tiny_config, 2, device="meta")
+    ids, cache = (
+        torch.zeros(2, 5, dtype=torch.long, device="meta"),
+        KVCache(tiny_config, 2, device="meta"),
+    )
     with hooked(lm, {"blocks.0.attn.pattern": lambda *_: None} if watched else {}):
         assert lm(ids).shape == (2, 5, tiny_config.vocab_size)
         assert lm(ids, cache).shape == lm(ids, cache).shape
@@ -147,7 +150,7 @@ def test_looking_at_the_attention_does_not_change_the_logits(tiny_lm, token_ids,
 
 
 def test_a_head_is_ablated_by_zeroing_its_z(tiny_lm, token_ids, hooked):
-    """The same as a model whose `o_proj` does not read that head."""
+    """The result is that of a model whose `o_proj` does not read that head."""
 
     def zero_head_1(tap, inputs, z):
         return z * torch.tensor([1.0, 0.0, 1.0])[:, None, None]

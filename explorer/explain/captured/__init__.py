@@ -1,97 +1,105 @@
-"""Captured values: how each comes from those before it, and whether it is what they give."""
+"""Derivations and checks of captured values."""
 
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.interventions import puts_in
-from explorer.analysis.rounding import Check
-from explorer.explain.captured.edits import edited, shared
-from explorer.explain.captured.taps import formula_of
+from explorer.analysis.interventions import adds_constant
+from explorer.analysis.tolerance import Check
+from explorer.explain.calculation import ALL, Calculation, Index, format_index
+from explorer.explain.captured.interventions import apply_linear_part, calculate_with_interventions
+from explorer.explain.captured.taps import get_formula
 from explorer.explain.derivation import Derivation
-from explorer.explain.place import place
+from explorer.explain.labels import describe_element
 from explorer.explain.point import check_element
-from explorer.explain.working import ALL, Index, Working, subscript
 from explorer.tracing.trace import Trace
 
 
-def derivation_of(trace: Trace, name: str, index: tuple[int, ...]) -> Derivation:
-    """How one element of a captured value comes about.
+def derive(trace: Trace, name: str, index: tuple[int, ...]) -> Derivation:
+    """Derive one element of a captured value.
 
     Raises:
-        NoSuchPoint: it has no such element.
-        KeyError: nothing was captured under that name, or no formula is known for it.
+        PointNotFoundError: it has no such element.
+        KeyError: there is no captured value or no formula of that name.
     """
     check_element(trace.shape(name), *index)
-    value = float(trace.part(name, *index))
-    source = formula_of(trace.config, name).source
-    working = working_of(trace, name, index)
-    return Derivation(f"{name}{subscript(index)}", place(trace, name, index), value, working, source, "captured")
+    value = float(trace.get_slice(name, *index))
+    source = get_formula(trace.config, name).source
+    working = recompute(trace, name, index)
+    return Derivation(
+        f"{name}{format_index(index)}", describe_element(trace, name, index), value, working, source, "captured"
+    )
 
 
-def working_of(trace: Trace, name: str, at: Index = ()) -> Working:
-    """Part of a captured value, or all of it, worked out again from what went into it and, of a changed run, the edits.
+def recompute(trace: Trace, name: str, index: Index = ()) -> Calculation:
+    """Recompute part of a captured value, or all of it, from its inputs and the run's interventions.
 
-    KeyError where no formula is known by that name.
+    Raises KeyError if there is no formula of that name.
     """
-    at = at or (ALL,) * len(trace.shape(name))
-    return edited(trace, name, at, formula_of(trace.config, name))
+    index = index or (ALL,) * len(trace.shape(name))
+    return calculate_with_interventions(trace, name, index, get_formula(trace.config, name))
 
 
-def put_in(trace: Trace, name: str, position: int) -> np.ndarray:
-    """What edits of a value (T, N) at a position put into it, given what it is worked out from: all but what the value
-    before them has a share in."""
+def added_constant(trace: Trace, name: str, position: int) -> np.ndarray:
+    """Return the constant that interventions added to a value (T, N) at a position.
+
+    It is the value minus the linear part of the interventions on the recomputed value.
+    """
     value = trace[name][position].astype(np.float64)
-    if not puts_in(trace, name):
+    if not adds_constant(trace, name):
         return np.zeros_like(value)
-    before = formula_of(trace.config, name).working(trace, (ALL, ALL)).value[position]
-    return value - shared(trace, name, before, position)
+    before = get_formula(trace.config, name).calculate(trace, (ALL, ALL)).value[position]
+    return value - apply_linear_part(trace, name, before, position)
 
 
 def check(trace: Trace, name: str) -> Check:
-    """A whole captured value held against its working, once a run."""
-    return _checked(trace, name)[0]
+    """Check a whole captured value against its recomputation, cached per run."""
+    return _check_with_inputs(trace, name)[0]
 
 
-def inputs_of(trace: Trace, name: str) -> tuple[str, ...]:
-    """Names of the captured values and weights that a captured value is worked out from."""
-    return _checked(trace, name)[1]
+def input_names(trace: Trace, name: str) -> tuple[str, ...]:
+    """Return the names of the captured values and weights that a captured value is computed from."""
+    return _check_with_inputs(trace, name)[1]
 
 
-def _checked(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
-    known = _CHECKED.setdefault(trace, {})
-    if name not in known:
+def _check_with_inputs(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
+    checks = _CHECKED.setdefault(trace, {})
+    if name not in checks:
         with np.errstate(all="ignore"):
-            known[name] = _logits_checked(trace) if name == "logits" else _whole_checked(trace, name)
-    return known[name]
+            checks[name] = _check_logits(trace) if name == "logits" else _check_whole(trace, name)
+    return checks[name]
 
 
-def _whole_checked(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
-    working = working_of(trace, name)
+def _check_whole(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
+    working = recompute(trace, name)
     inputs, sizes = tuple(read.name for read in working.inputs), working.sizes
-    if trace.is_on_demand and not _are_of_one_pass(trace, name, *inputs):
+    if trace.is_lazy and not _is_from_one_pass(trace, name, *inputs):
         # another kernel may have computed attention there, and what that rounds W_O spreads over the whole vector
         sizes = np.broadcast_to(sizes, trace.shape(name)).max(-1, keepdims=True)
-    return Check.of(trace.dtype, trace[name], working.value, sizes), inputs
+    return Check.from_arrays(trace.dtype, trace[name], working.value, sizes), inputs
 
 
-def _are_of_one_pass(trace: Trace, *names: str) -> bool:
-    """Whether values were all kept, or all computed anew; what enters a block is the same for both."""
-    return len({name in trace.values.kept for name in names if name in trace and not name.endswith(".resid_pre")}) <= 1
+def _is_from_one_pass(trace: Trace, *names: str) -> bool:
+    """Return whether all values were stored, or all recomputed; the input of a block is the same for both."""
+    return (
+        len({name in trace.values.stored for name in names if name in trace and not name.endswith(".resid_pre")}) <= 1
+    )
 
 
-def _logits_checked(trace: Trace) -> tuple[Check, tuple[str, ...]]:
-    """A part at a time: all in float64 would be several times what a run keeps."""
-    if any(edit.reaches("logits") for edit in trace.edits):  # what an edit makes of one may depend on others
-        return _whole_checked(trace, "logits")
-    found = []
-    for places, logits in trace.logits.chunks():
-        for start in range(0, trace.config.vocab_size, MOST_TOKENS):
-            tokens = slice(start, start + MOST_TOKENS)
-            working = working_of(trace, "logits", (places, tokens))
-            found.append(Check.of(trace.dtype, logits[:, tokens], working.value, working.sizes))
-    return Check.worst(found), tuple(read.name for read in working.inputs)
+def _check_logits(trace: Trace) -> tuple[Check, tuple[str, ...]]:
+    """Check the logits in blocks: all of them in float64 would take several times the memory of a run."""
+    if any(
+        intervention.affects("logits") for intervention in trace.edits
+    ):  # what an edit makes of one may depend on others
+        return _check_whole(trace, "logits")
+    checks = []
+    for positions, logits in trace.logits.chunks():
+        for start in range(0, trace.config.vocab_size, TOKENS_PER_CHECK):
+            tokens = slice(start, start + TOKENS_PER_CHECK)
+            working = recompute(trace, "logits", (positions, tokens))
+            checks.append(Check.from_arrays(trace.dtype, logits[:, tokens], working.value, working.sizes))
+    return Check.worst(checks), tuple(read.name for read in working.inputs)
 
 
-MOST_TOKENS = 8192  # of the vocabulary, checked at a time
+TOKENS_PER_CHECK = 8192  # of the vocabulary, checked at a time
 _CHECKED: WeakKeyDictionary[Trace, dict[str, tuple[Check, tuple[str, ...]]]] = WeakKeyDictionary()

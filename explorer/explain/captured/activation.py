@@ -5,29 +5,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.feed_forward import ACTIVATIONS
-from explorer.explain.captured.linear import short
-from explorer.explain.notation import number
-from explorer.explain.source import Source
-from explorer.explain.working import Index, Working, take
+from explorer.explain.calculation import Calculation, Index, read_input
+from explorer.explain.captured.linear import short_tap_name
+from explorer.explain.notation import format_number
+from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
-class Activation:
-    """f(x) of every element, f one of `ACTIVATIONS`."""
+class ActivationFormula:
+    """Activation f(x) of every element, f one of `ACTIVATIONS`."""
 
     symbol: str
     x: str
     kind: str
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
         name, function = ACTIVATIONS[self.kind]
-        x, read = take(trace, self.x, *at)
+        x, read = read_input(trace, self.x, *index)
         value = function(x)
-        return Working(
-            f"{self.symbol} = {name}({short(self.x)}), {WRITTEN[self.kind]}",
-            lambda: f"{self.symbol} = {name}({number(x)}) = {number(value)}",
+        return Calculation(
+            f"{self.symbol} = {name}({short_tap_name(self.x)}), {ACTIVATION_FORMULAS[self.kind]}",
+            lambda: f"{self.symbol} = {name}({format_number(x)}) = {format_number(value)}",
             value,
             (read,),
             SIZES.get(self.kind, np.abs)(x),
@@ -36,7 +36,7 @@ class Activation:
 
 SIZES = {"relu2": np.square}  # of what rounding takes a share of, where it is not x
 GELU_TANH = "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"
-WRITTEN = {
+ACTIVATION_FORMULAS = {
     "swiglu": "SiLU(x) = x / (1 + e^−x)",
     "geglu": GELU_TANH,
     "relu": "ReLU(x) = max(x, 0)",

@@ -1,22 +1,22 @@
-"""Where vectors begin: token embeddings, positions, and the angles of rotary positions."""
+"""Formulas of token embeddings, position embeddings and rotary angles."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import embedding
-from explorer.explain.captured.edits import first_position, theta
-from explorer.explain.notation import factor, number
-from explorer.explain.source import Source
-from explorer.explain.working import Index, Working, take
-from explorer.language import N_, _, look_up
+from explorer.architecture import embedding_scale
+from explorer.explain.calculation import Calculation, Index, read_input
+from explorer.explain.captured.interventions import first_position, theta
+from explorer.explain.notation import format_factor, format_number
+from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 
 TABLE, EMBED = "token_embedding.weight", "embed"
 # whether positions are added, and whether the row is scaled -> the formula
-EMBEDDED = {
+EMBEDDING_FORMULAS = {
     (False, False): N_("{symbol} = row of the token’s id"),
     (False, True): N_("{symbol} = row of the token’s id · {factor}"),
     (True, False): N_("{symbol} = row of the token’s id + position_embed"),
@@ -25,44 +25,46 @@ EMBEDDED = {
 
 
 @dataclass(frozen=True)
-class Embedded:
-    """The token's row of the embedding table, times a number where the model scales it, plus its position's vector."""
+class EmbeddingFormula:
+    """The token's row of the embedding table, times the embedding scale, plus the position embedding."""
 
     positions: bool
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        token, dim = at
-        times, scaled = embedding.factor_in_numbers(trace.config), trace.config.embedding_scale != 1
-        row, read = take(trace, TABLE, np.array(trace.token_ids)[token], dim)
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        token, dim = index
+        factor_text, scaled = embedding_scale.factor_in_numbers(trace.config), trace.config.embedding_scale != 1
+        row, read = read_input(trace, TABLE, np.array(trace.token_ids)[token], dim)
         value, inputs = row * trace.config.embedding_scale, (read,)
         sizes, position = np.abs(value), None
         if self.positions:
-            position, from_positions = take(trace, "position_embed", token, dim)
+            position, from_positions = read_input(trace, "position_embed", token, dim)
             value, inputs = value + position, (read, from_positions)
             sizes = sizes + np.abs(position)
 
         def numbers() -> str:
-            terms = f"{factor(row)} · {times}" if scaled else number(row)
-            terms += "" if position is None else f" + {factor(position)}"
-            return f"{EMBED} = {terms}{f' = {number(value)}' * (scaled or self.positions)}"
+            terms = f"{format_factor(row)} · {factor_text}" if scaled else format_number(row)
+            terms += "" if position is None else f" + {format_factor(position)}"
+            return f"{EMBED} = {terms}{f' = {format_number(value)}' * (scaled or self.positions)}"
 
-        symbols = look_up(EMBEDDED[self.positions, scaled], symbol=EMBED, factor=embedding.factor(trace.config))
-        return Working(symbols, numbers, value, inputs, sizes)
+        symbols = translate(
+            EMBEDDING_FORMULAS[self.positions, scaled], symbol=EMBED, factor=embedding_scale.factor(trace.config)
+        )
+        return Calculation(symbols, numbers, value, inputs, sizes)
 
 
 @dataclass(frozen=True)
-class Learned:
-    """The position's row of a table."""
+class LearnedPositionFormula:
+    """Learned position embeddings: the position's row of a table."""
 
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        token, dim = at
-        value, read = take(trace, "position_embedding.weight", standing(trace)[token], dim)
-        return Working(
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        token, dim = index
+        value, read = read_input(trace, "position_embedding.weight", token_positions(trace)[token], dim)
+        return Calculation(
             _("position_embed = row of the position"),
-            lambda: f"position_embed = {number(value)}",
+            lambda: f"position_embed = {format_number(value)}",
             value,
             (read,),
             np.abs(value),
@@ -70,45 +72,46 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Waves:
+class SinusoidalPositionFormula:
     """Sinusoidal positions: dimension 2i of position m is sin(m / 10000^(2i/D)), dimension 2i + 1 its cosine."""
 
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        token, dim = at
-        d, position = trace.config.d_model, standing(trace)[token]
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        token, dim = index
+        d, position = trace.config.d_model, token_positions(trace)[token]
         dims = np.arange(d)[dim]
         angles = np.divide.outer(position, 10000.0 ** (dims // 2 * 2 / d))
         value = np.where(dims % 2, np.cos(angles), np.sin(angles))
 
         def numbers() -> str:
-            return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {number(value)}"
+            return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {format_number(value)}"
 
         wave = "cos" if np.all(dims % 2) else "sin"
         symbols = _("position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {i}", wave=wave, i=dims // 2)
-        return Working(symbols, numbers, value, (), np.ones_like(value))  # shifted, made of a sine and a cosine
+        return Calculation(symbols, numbers, value, (), np.ones_like(value))  # shifted, made of a sine and a cosine
 
 
 @dataclass(frozen=True)
-class Angles:
-    """Rotary positions: pair i of position m turns by m ω, ω = θ^(−2i/d), slowed where the config says so; of models
-    that turn r dimensions of a head alone, ω = θ^(−2i/r), and the pairs after those stand still.
+class AngleFormula:
+    """Rotary angles: pair i of position m is rotated by m ω, ω = θ^(−2i/d), scaled as in the config.
+
+    In models that rotate only r dimensions of a head, ω = θ^(−2i/r), and later pairs are not rotated.
 
     Attributes:
-        local: whether they are those of layers in which a query sees a window, with a θ of their own.
+        local: whether these are the angles of sliding-window layers, which have their own θ.
     """
 
-    source: Source
+    source: SourceLine
     local: bool = False
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        token, pair = at
-        config, position = trace.config, standing(trace)[token]
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        token, pair = index
+        config, position = trace.config, token_positions(trace)[token]
         base, scaling = (config.local_rope_theta, None) if self.local else (theta(trace), config.rope_scaling)
-        omega = np.array([speed(config, base, i, not self.local) for i in range(config.d_head // 2)])[pair]
+        omega = np.array([angular_frequency(config, base, i, not self.local) for i in range(config.d_head // 2)])[pair]
         value = np.multiply.outer(position, omega)
-        r = config.turned_dims
+        r = config.num_rotary_dims
         symbols = _("angle = m · ω in radians, m the position, ω = θ^(−2·pair/d)")
         if r < config.d_head:
             symbols = _(
@@ -123,22 +126,22 @@ class Angles:
             if pair >= r // 2:
                 return _("angle = {position} · 0 = 0: this pair stands still", position=position)
             plain = f"{position} · {base:g}^(−{2 * pair}/{r})"
-            result = f"{position} · {number(omega)} = {number(value)}"
+            result = f"{position} · {format_number(omega)} = {format_number(value)}"
             if scaling:
                 return _("angle = {plain}, slowed ({kind}) = {result}", plain=plain, kind=scaling.kind, result=result)
             return _("angle = {plain} = {result}", plain=plain, result=result)
 
-        return Working(symbols, numbers, value, (), np.abs(value))
+        return Calculation(symbols, numbers, value, (), np.abs(value))
 
 
-def standing(trace: Trace) -> np.ndarray:
-    """(T,) where each token counts as standing."""
+def token_positions(trace: Trace) -> np.ndarray:
+    """Return the position of each token, (T,)."""
     return first_position(trace) + np.arange(len(trace))
 
 
-def speed(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> float:
-    """ω of a pair, radians a position, slowed if the config says so and `slows`."""
-    d, scaling = config.turned_dims, config.rope_scaling if slows else None
+def angular_frequency(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> float:
+    """Return ω of a pair in radians per position, scaled as in the config if `slows`."""
+    d, scaling = config.num_rotary_dims, config.rope_scaling if slows else None
     if pair >= d // 2:
         return 0.0
     if scaling is None:
@@ -151,15 +154,15 @@ def speed(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> f
     if scaling.kind == "longrope":
         return plain / scaling.pair_factors[pair]
     if scaling.kind == "yarn":
-        ends = [
-            d / 2 * math.log(scaling.original_context_length / (2 * math.pi * turns), theta)
-            for turns in (scaling.high_frequency_factor, scaling.low_frequency_factor)
+        ramp_ends = [
+            d / 2 * math.log(scaling.original_context_length / (2 * math.pi * rotations), theta)
+            for rotations in (scaling.high_frequency_factor, scaling.low_frequency_factor)
         ]
-        first, last = (math.floor(ends[0]), math.ceil(ends[1])) if scaling.rounds_ramp else ends
+        first, last = (math.floor(ramp_ends[0]), math.ceil(ramp_ends[1])) if scaling.rounds_ramp else ramp_ends
         first, last = max(0, first), min(d - 1, last)
         slow = float(pair > first) if first == last else min(1.0, max(0.0, (pair - first) / (last - first)))
         return plain * (1 - slow) + plain / scaling.factor * slow
-    turns = scaling.original_context_length * plain / (2 * math.pi)
+    rotations = scaling.original_context_length * plain / (2 * math.pi)
     low, high = scaling.low_frequency_factor, scaling.high_frequency_factor
-    fast = min(1.0, max(0.0, (turns - low) / (high - low)))
+    fast = min(1.0, max(0.0, (rotations - low) / (high - low)))
     return plain * fast + plain / scaling.factor * (1 - fast)

@@ -1,23 +1,23 @@
-"""What every formula of a captured value can be asked."""
+"""The protocol of formulas of captured values."""
 
 from typing import Protocol
 
-from explorer.explain.source import Source
-from explorer.explain.working import Index, Working
+from explorer.explain.calculation import Calculation, Index
+from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 
 
 class Formula(Protocol):
-    """How a captured value comes from earlier ones.
+    """The formula of a captured value.
 
     Attributes:
         source: the line of the model that computes it.
     """
 
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        """Part of the value: the element at an index of one number an axis, or all of it where each is a whole slice.
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        """Calculate the element at an index, or the whole value if all indices are full slices.
 
-        What is all of one axis, such as the logits after one token, takes a slice there alone.
+        Where a value needs all of one axis, such as the logits after one token, only that axis has a slice.
         """

@@ -1,92 +1,100 @@
-"""RMSNorm and LayerNorm."""
+"""Formulas of RMSNorm and LayerNorm."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.analysis.norms import kinds
-from explorer.explain.captured.linear import Copy, Linear
-from explorer.explain.notation import factor, number
-from explorer.explain.source import Source
-from explorer.explain.working import ALL, Index, Working, take
-from explorer.language import N_, look_up
+from explorer.analysis.norms import norm_kinds
+from explorer.explain.calculation import ALL, Calculation, Index, read_input
+from explorer.explain.captured.linear import CopyFormula, LinearFormula
+from explorer.explain.notation import format_factor, format_number
+from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, translate
 
 NORM_LINES = {
-    "rmsnorm": Source("model/layers/rmsnorm.py", "return ((x32 * inverse_rms)"),
-    "layernorm": Source("model/layers/layernorm.py", "return F.layer_norm("),
+    "rmsnorm": SourceLine("model/layers/rmsnorm.py", "return ((x32 * inverse_rms)"),
+    "layernorm": SourceLine("model/layers/layernorm.py", "return F.layer_norm("),
 }
 
 
 @dataclass(frozen=True)
-class Norm:
-    """x / √(mean x² + ε) · g, or of LayerNorm (x − mean x) / √(var x + ε) · γ + β; or as the run has another there.
+class NormFormula:
+    """RMSNorm x / √(mean x² + ε) · g, or LayerNorm (x − mean x) / √(var x + ε) · γ + β.
+
+    Interventions may replace the kind of norm.
 
     Attributes:
-        x: what is normalised; a linear map's result where that was not captured itself.
-        norm: its name, whose weight and bias are used.
+        x: the input; the result of a linear map if it was not captured itself.
+        norm: name of the norm, whose weight and bias are used.
     """
 
     symbol: str
-    x: Copy | Linear
+    x: CopyFormula | LinearFormula
     norm: str
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        *place, dim = at
-        where = np.arange(len(trace))[place[-1]]
-        whole, of = self.x.working(trace, (*place, ALL)), kinds(trace, self.norm, where)
-        x, sizes, kind = whole.value, whole.sizes, str(of.flat[0])  # the words are of one number
-        gain, from_gain = take(trace, f"{self.norm}.weight", dim)
-        inputs, shift = (*whole.inputs, from_gain), 0.0
-        if (centres := (of == "layernorm")[..., None]).any():
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        *leading, dim = index
+        positions = np.arange(len(trace))[leading[-1]]
+        source, kinds_by_position = self.x.calculate(trace, (*leading, ALL)), norm_kinds(trace, self.norm, positions)
+        x, sizes, kind = (
+            source.value,
+            source.sizes,
+            str(kinds_by_position.flat[0]),
+        )  # only the texts use it, for a single position
+        gain, from_gain = read_input(trace, f"{self.norm}.weight", dim)
+        inputs, bias = (*source.inputs, from_gain), 0.0
+        if (is_layernorm := (kinds_by_position == "layernorm")[..., None]).any():
             mean = x.mean(-1, keepdims=True)
-            sizes = sizes + np.where(centres, np.abs(x).mean(-1, keepdims=True), 0.0)  # of the terms of the mean
-        if (shifts := has_shift(trace, self.norm, where)).any():
-            shift, from_shift = take(trace, f"{self.norm}.bias", dim)
-            shift = np.where(shifts[..., None] if isinstance(dim, slice) else shifts, shift, 0.0)
-            inputs = (*inputs, from_shift)
-        divisor = root(trace, x, of)[..., None]
-        value = (centred(x, of) / divisor)[..., dim] * gain + shift
+            sizes = sizes + np.where(is_layernorm, np.abs(x).mean(-1, keepdims=True), 0.0)  # of the terms of the mean
+        if (has_biases := has_bias(trace, self.norm, positions)).any():
+            bias, from_bias = read_input(trace, f"{self.norm}.bias", dim)
+            bias = np.where(has_biases[..., None] if isinstance(dim, slice) else has_biases, bias, 0.0)
+            inputs = (*inputs, from_bias)
+        divisor = norm_denominator(trace, x, kinds_by_position)[..., None]
+        value = (subtract_mean(x, kinds_by_position) / divisor)[..., dim] * gain + bias
 
         def numbers() -> str:
-            top, under, plus = number(x[dim]), "", ""
+            top, under, plus = format_number(x[dim]), "", ""
             if kind == "layernorm":
-                top = f"({top} − {factor(mean.item())})"
+                top = f"({top} − {format_factor(mean.item())})"
             if kind != "none":
-                under = f" / √({number(mean_square(x, of))} + {number(trace.config.norm_eps)})"
-            if shifts.any():
-                plus = f" + {factor(shift)}"
-            return f"{self.symbol} = {top}{under} · {factor(gain)}{plus} = {number(value)}"
+                under = (
+                    f" / √({format_number(mean_square(x, kinds_by_position))} + {format_number(trace.config.norm_eps)})"
+                )
+            if has_biases.any():
+                plus = f" + {format_factor(bias)}"
+            return f"{self.symbol} = {top}{under} · {format_factor(gain)}{plus} = {format_number(value)}"
 
-        symbols = look_up(WRITTEN[kind, bool(shifts.flat[0])], symbol=self.symbol)
-        sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift)
-        return Working(symbols, numbers, value, inputs, sizes)
+        symbols = translate(NORM_FORMULAS[kind, bool(has_biases.flat[0])], symbol=self.symbol)
+        sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(bias)
+        return Calculation(symbols, numbers, value, inputs, sizes)
 
 
 @dataclass(frozen=True)
-class OverHeads:
-    """A norm of the vectors of all heads together, (T, H d), split into heads after it."""
+class AllHeadsNormFormula:
+    """A norm over the concatenated vectors of all heads, (T, H d), split into heads afterwards."""
 
-    whole: Norm
+    norm_formula: NormFormula
     heads: int
-    source: Source
+    source: SourceLine
 
-    def working(self, trace: Trace, at: Index) -> Working:
-        head, token, dim = at
-        width = len(trace.weights[f"{self.whole.norm}.weight"]) // self.heads
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        head, token, dim = index
+        width = len(trace.weights[f"{self.norm_formula.norm}.weight"]) // self.heads
         if not isinstance(head, slice):
             first = head * width
             dim = slice(first, first + width) if isinstance(dim, slice) else first + dim
-        found = self.whole.working(trace, (token, dim))
+        calculation = self.norm_formula.calculate(trace, (token, dim))
         if not isinstance(head, slice):
-            return found
-        value, sizes = (x.reshape(*x.shape[:-1], self.heads, width) for x in (found.value, found.sizes))
-        return replace(found, value=np.moveaxis(value, -2, 0), sizes=np.moveaxis(sizes, -2, 0))
+            return calculation
+        value, sizes = (x.reshape(*x.shape[:-1], self.heads, width) for x in (calculation.value, calculation.sizes))
+        return replace(calculation, value=np.moveaxis(value, -2, 0), sizes=np.moveaxis(sizes, -2, 0))
 
 
 # Kind of norm, and whether a shift is added -> the formula
-WRITTEN = {
+NORM_FORMULAS = {
     ("rmsnorm", False): N_("{symbol} = x / √(mean x² + ε) · gain"),
     ("rmsnorm", True): N_("{symbol} = x / √(mean x² + ε) · γ + β"),
     ("layernorm", False): N_("{symbol} = (x − mean x) / √(var x + ε) · gain"),
@@ -95,29 +103,32 @@ WRITTEN = {
 }
 
 
-def has_shift(trace: Trace, name: str, position: int | np.ndarray) -> np.ndarray:
-    """Whether a norm of the run adds β, () booleans at a position, or (T,) at each of several."""
-    return np.asarray(kinds(trace, name, position) != "none") & (f"{name}.bias" in trace.weights)
+def has_bias(trace: Trace, name: str, position: int | np.ndarray) -> np.ndarray:
+    """Return whether a norm of the run adds β: () booleans at a position, (T,) at several."""
+    return np.asarray(norm_kinds(trace, name, position) != "none") & (f"{name}.bias" in trace.weights)
 
 
 def mean_square(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Over the last axis, mean x², or of LayerNorm var x."""
-    x = centred(x, kinds)
+    """Return the mean of x² over the last axis, or the variance for LayerNorm."""
+    x = subtract_mean(x, kinds)
     return (x * x).mean(-1)
 
 
-def root(trace: Trace, x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """What kinds of norms divide vectors by: (…, D) -> (…)."""
+def norm_denominator(trace: Trace, x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return the divisors of norms of the given kinds, (…, D) -> (…)."""
     return np.where(kinds == "none", 1.0, np.sqrt(mean_square(x, kinds) + trace.config.norm_eps))
 
 
-def centred(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Vectors as LayerNorm divides them, less their mean; as they are where the norm is another."""
-    where = (kinds == "layernorm")[..., None]
-    return np.where(where, x - x.mean(-1, keepdims=True), x) if where.any() else x
+def subtract_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return vectors minus their mean for LayerNorm, and unchanged for other norms."""
+    is_layernorm = (kinds == "layernorm")[..., None]
+    return np.where(is_layernorm, x - x.mean(-1, keepdims=True), x) if is_layernorm.any() else x
 
 
-def divided(trace: Trace, part: np.ndarray, x: np.ndarray, name: str, position: int) -> np.ndarray:
-    """A part of x (D,), or x itself, as a norm of the run, by its name, divides x at a position, before gains."""
-    of = kinds(trace, name, position)
-    return centred(part, of) / root(trace, x, of)[..., None]
+def divide_by_norm(trace: Trace, vector: np.ndarray, x: np.ndarray, name: str, position: int) -> np.ndarray:
+    """Normalise a vector (D,) as a norm of the run normalises x at a position, before the gain.
+
+    The vector is a term of x, or x itself; the divisor is that of x.
+    """
+    kind = norm_kinds(trace, name, position)
+    return subtract_mean(vector, kind) / norm_denominator(trace, x, kind)[..., None]

@@ -1,76 +1,89 @@
-"""Which formula each captured value follows, in every kind of model."""
+"""The formula of each tap, for all kinds of models."""
 
 import re
 from collections.abc import Callable
 from functools import partial
 
-from explorer.architecture.stream import added_at, before_value, block_output, has_final_norm, input_of
-from explorer.explain.captured.capped import Capped
-from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
+from explorer.architecture.residual_stream import (
+    added_taps,
+    block_output,
+    has_final_norm,
+    norm_input_tap,
+    previous_residual_tap,
+)
+from explorer.explain.captured.embedding import (
+    AngleFormula,
+    EmbeddingFormula,
+    LearnedPositionFormula,
+    SinusoidalPositionFormula,
+)
 from explorer.explain.captured.formula import Formula
-from explorer.explain.captured.linear import Copy, Linear, Sum
-from explorer.explain.captured.norms import NORM_LINES, Norm
+from explorer.explain.captured.linear import AdditionFormula, CopyFormula, LinearFormula
+from explorer.explain.captured.norms import NORM_LINES, NormFormula
+from explorer.explain.captured.softcap import SoftcapFormula
 from explorer.explain.captured.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
-from explorer.explain.source import Source
+from explorer.explain.source_line import SourceLine
 from model.config import ModelConfig
 
 LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/embedding.py"
 
 
-def formula_of(config: ModelConfig, name: str) -> Formula:
-    """The formula of a captured value of a kind of model; KeyError where none is known."""
+def get_formula(config: ModelConfig, name: str) -> Formula:
+    """Return the formula of a captured value; KeyError if there is none."""
     in_block = re.fullmatch(r"blocks\.(\d+)\.(.+)", name)
-    known = IN_BLOCKS if in_block else OUTSIDE
+    formulas = IN_BLOCKS if in_block else OUTSIDE
     tap = in_block[2] if in_block else name
-    if tap not in known:
+    if tap not in formulas:
         raise KeyError(f"no formula is known for {name!r}; it belongs in explorer/explain/captured/taps.py")
-    return known[tap](config, int(in_block[1])) if in_block else known[tap](config)
+    return formulas[tap](config, int(in_block[1])) if in_block else formulas[tap](config)
 
 
-def embedded(config: ModelConfig) -> Formula:
+def embedding(config: ModelConfig) -> Formula:
     positions = config.position in ("sinusoidal", "learned")
-    line = Source(TABLE, "return self.weight[token_ids]")
+    line = SourceLine(TABLE, "return self.weight[token_ids]")
     if config.embedding_scale != 1:
-        line = Source(LM, "x = x * self.config.embedding_scale")
+        line = SourceLine(LM, "x = x * self.config.embedding_scale")
     if positions:
-        line = Source(LM, "x = (x + self.position_embed(")
-    return Embedded(positions, line)
+        line = SourceLine(LM, "x = (x + self.position_embed(")
+    return EmbeddingFormula(positions, line)
 
 
-def position_embedded(config: ModelConfig) -> Formula:
+def position_embedding(config: ModelConfig) -> Formula:
     if config.position == "learned":
-        return Learned(Source(TABLE, "return self.weight[token_ids]"))
-    return Waves(Source("model/layers/sinusoidal.py", "return torch.stack((angles.sin(), angles.cos())"))
+        return LearnedPositionFormula(SourceLine(TABLE, "return self.weight[token_ids]"))
+    return SinusoidalPositionFormula(
+        SourceLine("model/layers/sinusoidal.py", "return torch.stack((angles.sin(), angles.cos())")
+    )
 
 
 def final_norm(config: ModelConfig) -> Formula:
     stream = block_output(config, config.num_layers - 1)
     if not has_final_norm(config):
-        return Copy("final_norm", stream, Source(LM, "self.final_norm(x)"))
-    return Norm("final_norm", Copy("x", stream, LOGITS), "final_norm", NORM_LINES[config.norm])
+        return CopyFormula("final_norm", stream, SourceLine(LM, "self.final_norm(x)"))
+    return NormFormula("final_norm", CopyFormula("x", stream, LOGITS), "final_norm", NORM_LINES[config.norm])
 
 
-LOGITS = Source(LM, "logits = softcap(self.lm_head(x)")
+LOGITS = SourceLine(LM, "logits = softcap(self.lm_head(x)")
 
 
 def logits(config: ModelConfig) -> Formula:
-    plain = Linear("logit", "final_norm", "lm_head", LOGITS)
-    return plain if config.logit_cap is None else Capped("logit", plain, config.logit_cap, LOGITS)
+    plain = LinearFormula("logit", "final_norm", "lm_head", LOGITS)
+    return plain if config.logit_cap is None else SoftcapFormula("logit", plain, config.logit_cap, LOGITS)
 
 
 def resid_pre(config: ModelConfig, layer: int) -> Formula:
     if layer == 0:
-        return Copy("resid_pre", "embed", Source(LM, "x = self.dropout(self.embed_tokens("))
-    return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, turns"))
+        return CopyFormula("resid_pre", "embed", SourceLine(LM, "x = self.dropout(self.embed_tokens("))
+    return CopyFormula("resid_pre", block_output(config, layer - 1), SourceLine(LM, "x = block(x, turns"))
 
 
 def stream_sum(name: str) -> Callable[[ModelConfig, int], Formula]:
-    """A value of the stream that is the one before and what sublayers write."""
+    """Return the formula of a stream value: the previous value plus the outputs of sublayers."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
         value = f"blocks.{layer}.{name}"
-        terms = before_value(config, value), *added_at(config, value)
-        return Sum(name, terms, Source(BLOCK, SUMS[config.norm_placement, name]))
+        terms = previous_residual_tap(config, value), *added_taps(config, value)
+        return AdditionFormula(name, terms, SourceLine(BLOCK, SUMS[config.norm_placement, name]))
 
     return formula
 
@@ -91,17 +104,17 @@ SUMS = {
 
 
 def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
-    """One of a block's norms: of what a sublayer reads or writes, or of the stream."""
+    """Return the formula of one of a block's norms: of the input or output of a sublayer, or of the stream."""
     norm, line = f"blocks.{layer}.{name}", NORM_LINES[config.norm]
-    return Norm(name, Copy("x", input_of(config, norm), line), norm, line)
+    return NormFormula(name, CopyFormula("x", norm_input_tap(config, norm), line), norm, line)
 
 
-ROPE = Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")
+ROPE = SourceLine("model/layers/rope.py", "return torch.outer(positions, frequencies)")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
-    "embed": embedded,
-    "position_embed": position_embedded,
-    "rope.angles": lambda config: Angles(ROPE),
-    "local_rope.angles": lambda config: Angles(ROPE, local=True),
+    "embed": embedding,
+    "position_embed": position_embedding,
+    "rope.angles": lambda config: AngleFormula(ROPE),
+    "local_rope.angles": lambda config: AngleFormula(ROPE, local=True),
     "final_norm": final_norm,
     "logits": logits,
 }

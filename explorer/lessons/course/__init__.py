@@ -1,1 +1,1 @@
-"""Lessons: files that a page goes through, and the questions in them (the format: explorer/lessons/README.md)."""
+"""Lessons as files, and their questions (the format: explorer/lessons/README.md)."""

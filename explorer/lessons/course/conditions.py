@@ -1,87 +1,92 @@
-"""What a lesson may ask to be true of a run: comparisons of quantities, and what a token or a head is."""
+"""Conditions on a run that a lesson can state: comparisons of quantities, the predicted token, and combinations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.lessons.course.blocks import Fields, Items, at, taken
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.measures import prediction
-from explorer.lessons.course.quantities import Quantity, two
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.measures import predict_next_token
+from explorer.lessons.course.quantities import Quantity, parse_quantity_list
+from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One of `CONDITIONS`, with what it was given."""
+    """One of `CONDITIONS`, with its arguments."""
 
     name: str
-    given: Any
+    arguments: Any
 
-    def holds(self, look: Look) -> bool:
-        return bool(CONDITIONS[self.name][1](look, self.given))
+    def holds(self, context: EvaluationContext) -> bool:
+        return bool(CONDITIONS[self.name][1](context, self.arguments))
 
 
-def condition(given: Any, line: int) -> Condition:
-    """What a lesson's file says, as in {more: [{of: tokens}, 4]}.
+def parse_condition(spec: Any, line: int) -> Condition:
+    """Parse a condition from a lesson's file, such as {more: [{of: tokens}, 4]}.
 
     Raises:
-        LessonError: there is no such condition, or it is given something else.
+        LessonError: there is no such condition, or its arguments are of another kind.
     """
-    with at(line):
-        if not isinstance(given, Fields) or len(given) != 1:
-            raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {given!r:.60}")
-        ((name, value),) = given.items()
+    with lesson_error_line(line):
+        if not isinstance(spec, Fields) or len(spec) != 1:
+            raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
+        ((name, value),) = spec.items()
         if name not in CONDITIONS:
             raise ValueError(f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
-    return Condition(name, CONDITIONS[name][0](value, given.lines[name]))
+    return Condition(name, CONDITIONS[name][0](value, spec.lines[name]))
 
 
 @dataclass(frozen=True)
-class About:
-    """Two quantities that are as good as equal."""
+class NearlyEqual:
+    """Two quantities that are equal within a tolerance."""
 
     a: Quantity
     b: Quantity
     within: Quantity
 
 
-def _about(given: Any, line: int) -> About:
-    return About(*two(given, line, 3))
+def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqual:
+    return NearlyEqual(*parse_quantity_list(spec, line, 3))
 
 
-def _each(given: Any, line: int) -> list[Condition]:
-    with at(line):
-        if not isinstance(given, Items):
-            raise ValueError(f"this is a list of conditions, got {given!r:.60}")
-    return [condition(one, place) for one, place in zip(given, given.lines, strict=True)]
+def _parse_conditions(specs: Any, line: int) -> list[Condition]:
+    with lesson_error_line(line):
+        if not isinstance(specs, Items):
+            raise ValueError(f"this is a list of conditions, got {specs!r:.60}")
+    return [parse_condition(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
-def _token(given: Any, line: int) -> tuple[str, int]:
-    """A token's text and its rank."""
-    with at(line):
-        if isinstance(given, str):
-            return given, 1
-        if not isinstance(given, Fields):
-            raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {given!r:.60}")
-    taken(given, {"is": str, "rank": int}, ("is", "rank"))
-    return given["is"], given["rank"]
+def _parse_token(spec: Any, line: int) -> tuple[str, int]:
+    """Parse a token's text and its rank."""
+    with lesson_error_line(line):
+        if isinstance(spec, str):
+            return spec, 1
+        if not isinstance(spec, Fields):
+            raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
+    validate_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
+    return spec["is"], spec["rank"]
 
 
-def _has_token(look: Look, token: tuple[str, int]) -> bool:
+def _has_token(context: EvaluationContext, token: tuple[str, int]) -> bool:
     text, rank = token
-    return look.trace.vocabulary[prediction(look).top(rank)[-1]] == text
+    return context.trace.vocabulary[predict_next_token(context).top(rank)[-1]] == text
 
 
-def _several(look: Look, given: tuple[Quantity, ...], compare: Callable[[float, float], bool]) -> bool:
-    return compare(given[0].at(look), given[1].at(look))
+def _compare(
+    context: EvaluationContext, quantities: tuple[Quantity, ...], compare: Callable[[float, float], bool]
+) -> bool:
+    return compare(quantities[0].evaluate(context), quantities[1].evaluate(context))
 
 
-CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[Look, Any], bool]]] = {
-    "more": (two, lambda look, q: _several(look, q, lambda a, b: a > b)),
-    "less": (two, lambda look, q: _several(look, q, lambda a, b: a < b)),
-    "about": (_about, lambda look, q: abs(q.a.at(look) - q.b.at(look)) <= q.within.at(look)),
-    "token": (_token, _has_token),
-    "all": (_each, lambda look, several: all(one.holds(look) for one in several)),
-    "any": (_each, lambda look, several: any(one.holds(look) for one in several)),
-    "not": (condition, lambda look, one: not one.holds(look)),
+CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[EvaluationContext, Any], bool]]] = {
+    "more": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a > b)),
+    "less": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a < b)),
+    "about": (
+        _parse_nearly_equal,
+        lambda look, q: abs(q.a.evaluate(look) - q.b.evaluate(look)) <= q.within.evaluate(look),
+    ),
+    "token": (_parse_token, _has_token),
+    "all": (_parse_conditions, lambda look, several: all(one.holds(look) for one in several)),
+    "any": (_parse_conditions, lambda look, several: any(one.holds(look) for one in several)),
+    "not": (parse_condition, lambda look, one: not one.holds(look)),
 }

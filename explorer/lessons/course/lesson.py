@@ -1,13 +1,13 @@
-"""What a lesson is."""
+"""Lessons and their steps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from explorer.lessons.course.markdown import Block
 from explorer.lessons.course.quantities import Quantity
-from explorer.lessons.course.questions.judged import Question
+from explorer.lessons.course.questions.question import Question
 from explorer.lessons.course.questions.tasks import Task
-from explorer.lessons.course.words import Block
 
 NEXT_TOKEN = "next-token"  # as a question names the panel beside the tabs
 
@@ -18,15 +18,15 @@ class Step:
 
     Attributes:
         title: in a line.
-        before: what is told first.
-        state: names of the page's address and what they are.
-        target: the picture that is pointed out, by its element's id; "" for none.
-        question: what is asked.
-        asks: the question in words.
-        hides: pictures that would tell the answer.
-        task: what is to be done, where nothing is asked.
-        after: what is told once there is a reply, or the task is done.
-        values: numbers that `after` tells.
+        before: the text before the question or task.
+        state: fields of the page's state and their values.
+        target: element id of the figure to highlight; "" for none.
+        question: the question, if any.
+        question_text: the question's text.
+        hidden_figures: element ids of figures that would give away the answer.
+        task: the task, if there is no question.
+        after: the text after a reply, or after the task is done.
+        values: quantities shown in `after`, by name.
         line: in the file.
     """
 
@@ -35,8 +35,8 @@ class Step:
     state: Mapping[str, Any]
     target: str = ""
     question: Question | None = None
-    asks: str = ""
-    hides: tuple[str, ...] = ()
+    question_text: str = ""
+    hidden_figures: tuple[str, ...] = ()
     task: Task | None = None
     after: list[Block] = field(default_factory=list)
     values: Mapping[str, Quantity] = field(default_factory=dict)
@@ -48,14 +48,14 @@ class Lesson:
     """A lesson.
 
     Attributes:
-        name: in the address.
-        title: what it is called.
-        audience: for whom it is.
-        minutes: that it takes.
-        model: that it is written for.
-        needs: names of lessons that come before.
-        against: the misconception that it is against.
-        steps: in their order.
+        name: in the URL.
+        title: its title.
+        audience: its intended students.
+        minutes: its duration.
+        model: the model that it is written for.
+        prerequisites: names of the lessons that come before.
+        misconception: the misconception that it addresses.
+        steps: in order.
     """
 
     name: str
@@ -63,14 +63,14 @@ class Lesson:
     audience: str
     minutes: int
     model: str
-    needs: tuple[str, ...]
-    against: str
+    prerequisites: tuple[str, ...]
+    misconception: str
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """By its number, from 1; the nearest where there is none."""
+        """Return the step with this number, from 1, or the nearest one."""
         return self.steps[min(max(number, 1), len(self.steps)) - 1]
 
     def state(self, number: int, model: str = "") -> dict[str, Any]:
-        """What the page is asked in a step, read by its model or by another."""
+        """Return the raw page state of a step, with the lesson's model or another."""
         return {"checkpoint": model or self.model, **self.step(number).state}

@@ -1,4 +1,4 @@
-"""The numbers themselves: each a function of a look, and of its own arguments."""
+"""Measures of a run that lessons can use: functions of an `EvaluationContext` and their own arguments."""
 
 import math
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.heads import SCORE_NAMES, head_scores
 from explorer.analysis.next_token import NextToken, next_token
-from explorer.analysis.training import loss_of_text
-from explorer.lessons.course.look import Look
-from model.counting import parameter_table
+from explorer.analysis.text_loss import mean_text_loss
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from model.parameter_counts import parameter_table
 
-PARTS = {  # of a model -> beginnings of the names of their rows in a table of parameters
+PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a table of parameters
     "all": ("",),
     "embedding": ("token embedding", "position embedding"),
     "attention": ("attention",),
@@ -23,158 +23,160 @@ PARTS = {  # of a model -> beginnings of the names of their rows in a table of p
 SIZES = ("vocab_size", "context_length", "d_model", "d_head", "d_ff", "num_layers", "num_heads")
 
 
-def token_id(look: Look, token: str = "", rank: int = 0) -> int:
-    """Of a token by its text, or by its rank after the chosen one.
+def find_token_id(context: EvaluationContext, token: str = "", rank: int = 0) -> int:
+    """Return the id of a token by its text, or by its rank after the selected token.
 
     Raises:
         ValueError: the model has no such token.
     """
     if rank:
-        return int(prediction(look).top(rank)[-1])
-    if token not in look.trace.vocabulary:
+        return int(predict_next_token(context).top(rank)[-1])
+    if token not in context.trace.vocabulary:
         raise ValueError(f"the model has no token {token!r:.60}")
-    return list(look.trace.vocabulary).index(token)
+    return list(context.trace.vocabulary).index(token)
 
 
-def prediction(look: Look) -> NextToken:
-    """After the chosen token, with the settings of the state."""
-    s, run = look.settings, look.run
-    start = run.dropped + len(run.token_ids) - len(look.trace)
-    limits = {"top_p": s.top_p, "min_p": s.min_p, "repetition_penalty": s.repetition_penalty}
-    place = {"seed": s.seed, "start": start}
-    return next_token(look.trace, look.selection.query, s.temperature, s.top_k, **limits, **place)
+def predict_next_token(context: EvaluationContext) -> NextToken:
+    """Predict the next token after the selected one, with the state's sampling settings."""
+    settings, run = context.settings, context.run
+    start = run.dropped + len(run.token_ids) - len(context.trace)
+    limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
+    draw_options = {"seed": settings.seed, "start": start}
+    return next_token(
+        context.trace, context.selection.query, settings.temperature, settings.top_k, **limits, **draw_options
+    )
 
 
-def _number(look: Look, value: float) -> float:
+def _number(context: EvaluationContext, value: float) -> float:
     return value
 
 
-def _probability(look: Look, token: str = "", rank: int = 0) -> float:
-    return prediction(look).plain[token_id(look, token, rank)]
+def _probability(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    return predict_next_token(context).plain[find_token_id(context, token, rank)]
 
 
-def _chance(look: Look, token: str = "", rank: int = 0) -> float:
-    return prediction(look).sampled[token_id(look, token, rank)]
+def _chance(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    return predict_next_token(context).sampled[find_token_id(context, token, rank)]
 
 
-def _logit(look: Look, token: str = "", rank: int = 0) -> float:
-    return look.trace["logits"][look.selection.query, token_id(look, token, rank)]
+def _logit(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    return context.trace["logits"][context.selection.query, find_token_id(context, token, rank)]
 
 
-def _surprisal(look: Look, token: str = "", rank: int = 0) -> float:
-    return -math.log2(_probability(look, token, rank))
+def _surprisal(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    return -math.log2(_probability(context, token, rank))
 
 
-def _rank(look: Look, token: str) -> float:
-    return prediction(look).rank(token_id(look, token))
+def _rank(context: EvaluationContext, token: str) -> float:
+    return predict_next_token(context).rank(find_token_id(context, token))
 
 
-def _entropy(look: Look) -> float:
-    return prediction(look).plain_entropy
+def _entropy(context: EvaluationContext) -> float:
+    return predict_next_token(context).plain_entropy
 
 
-def _candidates(look: Look) -> float:
-    return float((prediction(look).sampled > 0).sum())
+def _candidates(context: EvaluationContext) -> float:
+    return float((predict_next_token(context).sampled > 0).sum())
 
 
-def _of_cell(name: str) -> Callable[[Look], float]:
-    def cell(look: Look) -> float:
-        s = look.selection
-        return look.trace[f"blocks.{s.layer}.attn.{name}"][s.head, s.query, s.key]
+def _cell_measure(name: str) -> Callable[[EvaluationContext], float]:
+    def cell(context: EvaluationContext) -> float:
+        selection = context.selection
+        return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
 
     return cell
 
 
-def _head_score(look: Look, score: str) -> float:
-    s = look.selection
-    return _scores(look, score)[s.layer, s.head]
+def _head_score(context: EvaluationContext, score: str) -> float:
+    selection = context.selection
+    return _scores(context, score)[selection.layer, selection.head]
 
 
-def _most_head_score(look: Look, score: str) -> float:
-    return np.nanmax(_scores(look, score))
+def _max_head_score(context: EvaluationContext, score: str) -> float:
+    return np.nanmax(_scores(context, score))
 
 
-def _heads_above(look: Look, score: str, least: float) -> float:
-    return float((_scores(look, score) >= least).sum())
+def _heads_above(context: EvaluationContext, score: str, least: float) -> float:
+    return float((_scores(context, score) >= least).sum())
 
 
-def _scores(look: Look, score: str) -> np.ndarray:
-    known = vars(look).setdefault("head_scores", {})
-    if score not in known:
-        known[score] = np.nan_to_num(head_scores(look.trace, score))
-    return known[score]
+def _scores(context: EvaluationContext, score: str) -> np.ndarray:
+    cached = vars(context).setdefault("head_scores", {})
+    if score not in cached:
+        cached[score] = np.nan_to_num(head_scores(context.trace, score))
+    return cached[score]
 
 
-def _vector(look: Look) -> np.ndarray:
-    """At the chosen token, of the chosen head where the value has heads."""
-    s, value = look.selection, look.trace[look.selection.tap]
+def _vector(context: EvaluationContext) -> np.ndarray:
+    """Return the selected value's vector at the selected token, of the selected head if it has heads."""
+    selection, value = context.selection, context.trace[context.selection.tap]
     if value.ndim == 3:
-        value = look.trace.of_head(s.tap, s.head)
-    return value[s.query].astype(np.float64)
+        value = context.trace.head_value(selection.tap, selection.head)
+    return value[selection.query].astype(np.float64)
 
 
-def _norm(look: Look) -> float:
-    return float(np.linalg.norm(_vector(look)))
+def _norm(context: EvaluationContext) -> float:
+    return float(np.linalg.norm(_vector(context)))
 
 
-def _rms(look: Look) -> float:
-    return float(np.sqrt(np.mean(_vector(look) ** 2)))
+def _rms(context: EvaluationContext) -> float:
+    return float(np.sqrt(np.mean(_vector(context) ** 2)))
 
 
-def _element(look: Look) -> float:
-    return float(_vector(look)[look.selection.dim])
+def _element(context: EvaluationContext) -> float:
+    return float(_vector(context)[context.selection.dim])
 
 
-def _positive(look: Look) -> float:
-    return float((_vector(look) > 0).mean())
+def _positive(context: EvaluationContext) -> float:
+    return float((_vector(context) > 0).mean())
 
 
-def _cosine(look: Look, a: str, b: str) -> float:
-    table = look.trace.weights["token_embedding.weight"]
-    x, y = (table[token_id(look, token)].astype(np.float64) for token in (a, b))
+def _cosine(context: EvaluationContext, a: str, b: str) -> float:
+    table = context.trace.weights["token_embedding.weight"]
+    x, y = (table[find_token_id(context, token)].astype(np.float64) for token in (a, b))
     return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
 
 
-def _head_adds(look: Look, token: str = "", rank: int = 0) -> float:
-    s = look.selection
-    return _added(look, token, rank).heads[s.layer, s.head]
+def _head_adds(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    selection = context.selection
+    return _attribution(context, token, rank).heads[selection.layer, selection.head]
 
 
-def _feed_forward_adds(look: Look, token: str = "", rank: int = 0) -> float:
-    return _added(look, token, rank).feed_forward[look.selection.layer]
+def _feed_forward_adds(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+    return _attribution(context, token, rank).feed_forward[context.selection.layer]
 
 
-def _added(look: Look, token: str, rank: int) -> Attribution:
-    return attribution(look.trace, look.selection.query, token_id(look, token, rank))
+def _attribution(context: EvaluationContext, token: str, rank: int) -> Attribution:
+    return attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
 
 
-def _tokens(look: Look) -> float:
-    return len(look.trace)
+def _tokens(context: EvaluationContext) -> float:
+    return len(context.trace)
 
 
-def _loss(look: Look) -> float:
-    return loss_of_text(look.trace)
+def _loss(context: EvaluationContext) -> float:
+    return mean_text_loss(context.trace)
 
 
-def _position_share(look: Look) -> float:
-    found = embedding_parts(look.trace, look.selection.query)
-    if found.position is None:
+def _position_share(context: EvaluationContext) -> float:
+    parts = embedding_parts(context.trace, context.selection.query)
+    if parts.position is None:
         return 0.0
-    size, positions = (float(np.linalg.norm(part)) for part in (found.row * found.scale, found.position))
-    return positions / (size + positions)
+    token_norm, position_norm = (float(np.linalg.norm(part)) for part in (parts.row * parts.scale, parts.position))
+    return position_norm / (token_norm + position_norm)
 
 
-def _parameters(look: Look, part: str = "all") -> float:
-    rows = parameter_table(look.trace.config)
-    return float(sum(row.count for row in rows if row.component.startswith(PARTS[part])))
+def _parameters(context: EvaluationContext, part: str = "all") -> float:
+    rows = parameter_table(context.trace.config)
+    return float(sum(row.count for row in rows if row.component.startswith(PARAMETER_GROUPS[part])))
 
 
-def _size(look: Look, name: str) -> float:
-    return float(getattr(look.trace.config, name))
+def _size(context: EvaluationContext, name: str) -> float:
+    return float(getattr(context.trace.config, name))
 
 
-def _ln_vocabulary(look: Look) -> float:
-    return math.log(look.trace.config.vocab_size)
+def _ln_vocabulary(context: EvaluationContext) -> float:
+    return math.log(context.trace.config.vocab_size)
 
 
 MEASURES: dict[str, Callable[..., float]] = {
@@ -186,10 +188,10 @@ MEASURES: dict[str, Callable[..., float]] = {
     "rank": _rank,
     "entropy": _entropy,
     "candidates": _candidates,
-    "score": _of_cell("scores"),
-    "weight": _of_cell("pattern"),
+    "score": _cell_measure("scores"),
+    "weight": _cell_measure("pattern"),
     "head_score": _head_score,
-    "most_head_score": _most_head_score,
+    "most_head_score": _max_head_score,
     "heads_above": _heads_above,
     "norm": _norm,
     "rms": _rms,
@@ -205,5 +207,9 @@ MEASURES: dict[str, Callable[..., float]] = {
     "size": _size,
     "ln_vocabulary": _ln_vocabulary,
 }
-OF_A_TOKEN = ("probability", "chance", "logit", "surprisal", "head_adds", "feed_forward_adds")
-CHOICES = {"score": tuple(SCORE_NAMES), "part": tuple(PARTS), "name": SIZES}  # of arguments that are words
+TOKEN_MEASURES = ("probability", "chance", "logit", "surprisal", "head_adds", "feed_forward_adds")
+ARGUMENT_CHOICES = {
+    "score": tuple(SCORE_NAMES),
+    "part": tuple(PARAMETER_GROUPS),
+    "name": SIZES,
+}  # of arguments that are words

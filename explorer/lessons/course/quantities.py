@@ -1,7 +1,7 @@
-"""Numbers that a lesson may ask for by name, worked out from a run.
+"""Numbers that a lesson can use by name, computed from a run.
 
-A quantity is written as a number, or as a mapping: `of` its name, its own arguments, and names of the address whose
-values take the place of the step's, as in {of: probability, token: " moon", temperature: 0.5}.
+A quantity is written as a number, or as a mapping: `of` its name, its own arguments, and fields of the state whose
+values replace the step's, as in {of: probability, token: " moon", temperature: 0.5}.
 """
 
 import inspect
@@ -10,103 +10,110 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.lessons.course.blocks import Fields, Items, at, is_a, taken
-from explorer.lessons.course.look import NAMES, Look
-from explorer.lessons.course.measures import CHOICES, MEASURES, OF_A_TOKEN
+from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
+from explorer.lessons.course.measures import ARGUMENT_CHOICES, MEASURES, TOKEN_MEASURES
+from explorer.lessons.course.yaml_blocks import Fields, Items, has_kind, lesson_error_line, validate_fields
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a run.
+    """A number computed from a run.
 
     Attributes:
         name: in `QUANTITIES`.
-        own: its arguments.
-        change: of the state that it is worked out from.
+        arguments: its own arguments.
+        change: state fields to replace before it is computed.
     """
 
     name: str
-    own: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     change: dict[str, Any] = field(default_factory=dict)
 
-    def at(self, look: Look) -> float:
-        return float(QUANTITIES[self.name](look.but(self.change), **self.own))
+    def evaluate(self, context: EvaluationContext) -> float:
+        return float(QUANTITIES[self.name](context.replace(self.change), **self.arguments))
 
-    def but(self, name: str, value: Any) -> "Quantity":
-        """The same with another value of an argument, or of the state."""
-        if name in arguments_of(self.name):
-            return Quantity(self.name, {**self.own, name: value}, self.change)
-        return Quantity(self.name, self.own, {**self.change, name: value})
+    def replace(self, name: str, value: Any) -> "Quantity":
+        """Return the quantity with another value of an argument or of a state field."""
+        if name in argument_kinds(self.name):
+            return Quantity(self.name, {**self.arguments, name: value}, self.change)
+        return Quantity(self.name, self.arguments, {**self.change, name: value})
 
 
-def quantity(given: Any, line: int) -> Quantity:
-    """What a lesson's file says.
+def quantity(spec: Any, line: int) -> Quantity:
+    """Parse a quantity from a lesson's file.
 
     Raises:
         LessonError: there is no such quantity, or it has no such argument.
     """
-    with at(line):
-        if is_a(given, float):
-            return Quantity("number", {"value": float(given)})
-        if not isinstance(given, Fields):
-            raise ValueError(f"a quantity is a number or a mapping with “of”, got {given!r:.60}")
-        if given.get("of") not in list(QUANTITIES):
-            raise ValueError(f"“{given.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
-    name, given_lines = given["of"], given.lines
-    known = arguments_of(name)
-    taken(given, {"of": str, **{arg: kind for arg, (kind, _must) in known.items()}, **dict.fromkeys(NAMES, ANY)})
-    own, change = {}, {}
-    for arg, value in given.items():
-        if arg in known:
-            is_other = known[arg][0] is QUANTITY
-            own[arg] = quantity(value, given_lines[arg]) if is_other else value
+    with lesson_error_line(line):
+        if has_kind(spec, float):
+            return Quantity("number", {"value": float(spec)})
+        if not isinstance(spec, Fields):
+            raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
+        if spec.get("of") not in list(QUANTITIES):
+            raise ValueError(f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
+    name, lines = spec["of"], spec.lines
+    kinds = argument_kinds(name)
+    validate_fields(
+        spec,
+        {
+            "of": str,
+            **{arg: kind for arg, (kind, _must) in kinds.items()},
+            **dict.fromkeys(STATE_FIELDS, STATE_VALUE_KINDS),
+        },
+    )
+    arguments, change = {}, {}
+    for arg, value in spec.items():
+        if arg in kinds:
+            is_other = kinds[arg][0] is QUANTITY_KINDS
+            arguments[arg] = quantity(value, lines[arg]) if is_other else value
         elif arg != "of":
             change[arg] = value
-    with at(given.line):
-        if missing := [arg for arg, (_kind, must) in known.items() if must and arg not in own]:
+    with lesson_error_line(spec.line):
+        if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
             raise ValueError(f"“{name}” needs “{missing[0]}”")
-        _check(name, own)
-    return Quantity(name, own, change)
+        _check_arguments(name, arguments)
+    return Quantity(name, arguments, change)
 
 
-ANY = (str, int, float, bool)
-QUANTITY = (float, Fields)  # as it is written
+STATE_VALUE_KINDS = (str, int, float, bool)
+QUANTITY_KINDS = (float, Fields)  # as it is written
 
 
-def _check(name: str, own: dict[str, Any]):
-    for arg, value in own.items():
-        if arg in CHOICES and value not in CHOICES[arg]:
-            raise ValueError(f"“{arg}” of “{name}” is one of {', '.join(CHOICES[arg])}, got {value!r:.60}")
-    if "rank" in own and own["rank"] < 1:
-        raise ValueError(f"“rank” is 1 for the likeliest token, got {own['rank']}")
-    if name in OF_A_TOKEN and len(own.keys() & {"token", "rank"}) != 1:
+def _check_arguments(name: str, arguments: dict[str, Any]):
+    for arg, value in arguments.items():
+        if arg in ARGUMENT_CHOICES and value not in ARGUMENT_CHOICES[arg]:
+            raise ValueError(f"“{arg}” of “{name}” is one of {', '.join(ARGUMENT_CHOICES[arg])}, got {value!r:.60}")
+    if "rank" in arguments and arguments["rank"] < 1:
+        raise ValueError(f"“rank” is 1 for the likeliest token, got {arguments['rank']}")
+    if name in TOKEN_MEASURES and len(arguments.keys() & {"token", "rank"}) != 1:
         raise ValueError(f"“{name}” needs either “token” or “rank”")
 
 
-def arguments_of(name: str) -> dict[str, tuple[Any, bool]]:
-    """A quantity's own arguments: the kind of each, and whether there must be one."""
-    _look, *own = inspect.signature(QUANTITIES[name]).parameters.values()
-    return {arg.name: (KIND_OF[arg.annotation], arg.default is arg.empty) for arg in own}
+def argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
+    """Return a quantity's own arguments: the kind of each, and whether it is required."""
+    _look, *parameters = inspect.signature(QUANTITIES[name]).parameters.values()
+    return {arg.name: (KIND_BY_ANNOTATION[arg.annotation], arg.default is arg.empty) for arg in parameters}
 
 
-KIND_OF = {str: str, int: int, float: float, Quantity: QUANTITY}
+KIND_BY_ANNOTATION = {str: str, int: int, float: float, Quantity: QUANTITY_KINDS}
 
 
-def _sum(look: Look, a: Quantity, b: Quantity) -> float:
-    return a.at(look) + b.at(look)
+def _sum(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+    return a.evaluate(context) + b.evaluate(context)
 
 
-def _difference(look: Look, a: Quantity, b: Quantity) -> float:
-    return a.at(look) - b.at(look)
+def _difference(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+    return a.evaluate(context) - b.evaluate(context)
 
 
-def _product(look: Look, a: Quantity, b: Quantity) -> float:
-    return a.at(look) * b.at(look)
+def _product(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+    return a.evaluate(context) * b.evaluate(context)
 
 
-def _ratio(look: Look, a: Quantity, b: Quantity) -> float:
-    below = b.at(look)
-    return a.at(look) / below if below else math.nan
+def _ratio(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+    denominator = b.evaluate(context)
+    return a.evaluate(context) / denominator if denominator else math.nan
 
 
 QUANTITIES: dict[str, Callable[..., float]] = {
@@ -118,14 +125,14 @@ QUANTITIES: dict[str, Callable[..., float]] = {
 }
 
 
-def quantities(given: Fields) -> dict[str, Quantity]:
-    """Several by their names."""
-    return {name: quantity(value, given.lines[name]) for name, value in given.items()}
+def parse_quantities(specs: Fields) -> dict[str, Quantity]:
+    """Parse quantities by name."""
+    return {name: quantity(value, specs.lines[name]) for name, value in specs.items()}
 
 
-def two(given: Any, line: int, most: int = 2) -> list[Quantity]:
-    """A list of two quantities."""
-    with at(line):
-        if not isinstance(given, Items) or len(given) != most:
-            raise ValueError(f"this compares a list of {most} quantities, got {given!r:.60}")
-    return [quantity(one, place) for one, place in zip(given, given.lines, strict=True)]
+def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[Quantity]:
+    """Parse a list of `count` quantities."""
+    with lesson_error_line(line):
+        if not isinstance(specs, Items) or len(specs) != count:
+            raise ValueError(f"this compares a list of {count} quantities, got {specs!r:.60}")
+    return [quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]

@@ -1,26 +1,26 @@
-"""What the page's words mean: the README's table is made of it, and the page explains every word of it in place."""
+"""Glossary of the page's terms, which makes the README's table and the page's explanations."""
 
-from explorer.language import look_up
 from explorer.lessons.glossary import (
-    of_attention,
-    of_explanations,
-    of_layers,
-    of_numbers,
-    of_predictions,
-    of_text,
-    of_training,
-    of_two_runs,
+    attention,
+    attribution,
+    comparison,
+    layers,
+    predictions,
+    statistics,
+    tokens,
+    training,
 )
-from explorer.lessons.glossary.entry import Entry, Look
+from explorer.lessons.glossary.entry import Entry, GlossaryContext
+from explorer.translations import translate
 
-PARTS = of_text, of_attention, of_layers, of_explanations, of_predictions, of_numbers, of_training, of_two_runs
-ENTRIES = tuple(entry for part in PARTS for entry in part.ENTRIES)
-ENTRY_NAMED: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
-
-
-def forms() -> dict[str, str]:
-    """Each form in the language that is spoken -> the name of its entry."""
-    return {look_up(form): entry.name for entry in reversed(ENTRIES) for form in entry.forms}
+MODULES = tokens, attention, layers, attribution, predictions, statistics, training, comparison
+ENTRIES = tuple(entry for part in MODULES for entry in part.ENTRIES)
+ENTRY_BY_NAME: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 
 
-__all__ = ["ENTRIES", "ENTRY_NAMED", "Entry", "Look", "forms"]
+def entry_names_by_form() -> dict[str, str]:
+    """Return the translated forms of all terms -> the name of their entry."""
+    return {translate(form): entry.name for entry in reversed(ENTRIES) for form in entry.forms}
+
+
+__all__ = ["ENTRIES", "ENTRY_BY_NAME", "Entry", "GlossaryContext", "entry_names_by_form"]

@@ -1,19 +1,19 @@
-"""A term of art, explained."""
+"""Glossary entries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.language import _, look_up
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import NotYet
+from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
+from explorer.translations import _, translate
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is looked at: a run, where in it, how the next token would be drawn, and what the run is compared with."""
+class GlossaryContext:
+    """The context of an example: a run, the selection, the sampling settings, and the run compared with, if any."""
 
     trace: Trace
     selection: Selection
@@ -22,31 +22,31 @@ class Look:
 
     @property
     def token(self) -> str:
-        """The chosen one's text."""
+        """The selected token's text."""
         return self.trace.tokens[self.selection.query]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Its forms and its meaning are looked up when they are said.
+    """A term and its definition, both translated when displayed.
 
     Attributes:
-        forms: how the page writes it, the first in the README's table.
-        meaning: in a sentence, without its end.
-        here: a sentence on it with the run's own numbers.
+        forms: as the page writes it; the first is in the README's table.
+        meaning: a sentence without its full stop.
+        example: returns a sentence with the run's numbers.
     """
 
     forms: tuple[str, ...]
     meaning: str
-    here: Callable[[Look], str]
+    example: Callable[[GlossaryContext], str]
 
     @property
     def name(self) -> str:
         return self.forms[0]
 
-    def told(self, look: Look) -> str:
+    def define(self, context: GlossaryContext) -> str:
         try:
-            here = self.here(look)
-        except NotYet:  # its picture has the button
-            here = ""
-        return _("{meaning}. {here}", meaning=look_up(self.meaning), here=here).rstrip()
+            example = self.example(context)
+        except ResultNotReadyError:  # its picture has the button
+            example = ""
+        return _("{meaning}. {here}", meaning=translate(self.meaning), here=example).rstrip()

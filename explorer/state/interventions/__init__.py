@@ -1,49 +1,60 @@
-"""Changes to a run: a class a kind, with its limits and its words; and all of them as text."""
+"""Interventions on a run, one class for each kind, and their text form."""
 
-from explorer.state.interventions.axes import axis
+from explorer.state.interventions.attention_edges import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
+from explorer.state.interventions.axes import index_axis
 from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import Add, Along, Prompts, Recipe, Remove
-from explorer.state.interventions.edges import Drop, Edge, Mask, nothing_left
-from explorer.state.interventions.from_other import FromOther, Patch, PatchMean
+from explorer.state.interventions.direction import Add, DirectionIntervention, DirectionSpec, Prompts, Remove
 from explorer.state.interventions.intervention import Intervention, Text
 from explorer.state.interventions.mean import Mean
-from explorer.state.interventions.norm import Norm, norms_in_place
-from explorer.state.interventions.places import Positions
-from explorer.state.interventions.positions import Base, Shift
+from explorer.state.interventions.norm import NormReplacement, active_norm_replacements
+from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
+from explorer.state.interventions.position_edits import PositionShift, RopeBase
+from explorer.state.interventions.position_set import PositionSet
 from explorer.state.interventions.scale import ROTATION_OFF, Scale, Zero
-from explorer.state.interventions.text import BETWEEN, KINDS, MOST_EDITS, Edit, in_order, parse_edit, parse_edits
+from explorer.state.interventions.text import (
+    KINDS,
+    MAX_INTERVENTIONS,
+    SEPARATOR,
+    make_intervention,
+    parse_intervention,
+    parse_interventions,
+    sort_interventions,
+)
+
+Edit = make_intervention  # its earlier name
 
 __all__ = [
-    "BETWEEN",
+    "Edit",
+    "SEPARATOR",
     "KINDS",
-    "MOST_EDITS",
+    "MAX_INTERVENTIONS",
     "ROTATION_OFF",
     "Add",
-    "Along",
-    "Base",
+    "DirectionIntervention",
+    "RopeBase",
     "Clamp",
-    "Drop",
-    "Edge",
-    "Edit",
-    "FromOther",
+    "DropEdge",
+    "AttentionEdge",
+    "make_intervention",
+    "CrossRunIntervention",
     "Intervention",
-    "Mask",
+    "MaskEdge",
     "Mean",
-    "Norm",
+    "NormReplacement",
     "Patch",
     "PatchMean",
-    "Positions",
+    "PositionSet",
     "Prompts",
-    "Recipe",
+    "DirectionSpec",
     "Text",
     "Remove",
     "Scale",
-    "Shift",
+    "PositionShift",
     "Zero",
-    "axis",
-    "in_order",
-    "norms_in_place",
-    "nothing_left",
-    "parse_edit",
-    "parse_edits",
+    "index_axis",
+    "sort_interventions",
+    "active_norm_replacements",
+    "no_key_left_message",
+    "parse_intervention",
+    "parse_interventions",
 ]

@@ -1,20 +1,20 @@
-"""What the parts of captured values are."""
+"""Axes of captured values that an intervention's index refers to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.language import N_
+from explorer.translations import N_
 from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What the index of an edit counts.
+    """The axis that the index of an intervention refers to.
 
     Attributes:
-        size: config -> how many there are.
-        one: template of one of them, as in "head 1".
-        limits: template of what is told where there is no such one.
+        size: config -> its length.
+        one: template for one element, for example "head 1".
+        limits: template of the message for an index out of range.
     """
 
     size: Callable[[ModelConfig], int]
@@ -42,6 +42,6 @@ AXES = {
 }
 
 
-def axis(tap: str) -> Axis:
-    """What the index of an edit of a tap counts."""
+def index_axis(tap: str) -> Axis:
+    """Return the axis that the index of an intervention at a tap refers to."""
     return AXES.get(tap.rpartition(".")[2], DIMENSIONS)

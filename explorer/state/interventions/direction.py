@@ -1,25 +1,25 @@
-"""Directions in the residual stream, added or taken out."""
+"""Directions in the residual stream, and interventions along them."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from explorer.language import N_, _, look_up
 from explorer.state.errors import UserError
-from explorer.state.interventions.intervention import Intervention, Text, as_ids
+from explorer.state.interventions.intervention import Intervention, Text, join_token_ids
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 
-MOST_PROMPTS = 32  # of a list
-MOST_TOKENS = 1024  # of both lists
+MAX_PROMPTS = 32  # of a list
+MAX_TOKENS = 1024  # of both lists
 Prompts = tuple[tuple[int, ...], ...]
 
 
-def _prompts(text: str) -> Prompts:
+def _parse_prompts(text: str) -> Prompts:
     return tuple(tuple(map(int, prompt.split("."))) for prompt in text.split("_"))
 
 
-def _written(prompts: Prompts, text: Text) -> str:
+def _format_prompts(prompts: Prompts, text: Text) -> str:
     first = text(prompts[0])
     if len(prompts) == 1:
         return first
@@ -27,14 +27,14 @@ def _written(prompts: Prompts, text: Text) -> str:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Which direction: a kind, and what says which of that kind.
+class DirectionSpec:
+    """The text form of a direction: a kind and its arguments.
 
-    `explorer/tracing/directions.py` makes it of a model's weights, or of its stream over prompts.
+    `explorer/tracing/directions.py` computes it from a model's weights, or from its stream over prompts.
 
     Attributes:
-        numbers: of the kind.
-        lists: two lists of prompts, each the ids of its tokens; none of other kinds.
+        numbers: arguments of the kind, such as layer and neuron.
+        lists: two lists of prompts, each as token ids; empty for other kinds.
     """
 
     kind: str
@@ -42,53 +42,62 @@ class Recipe:
     lists: tuple[Prompts, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> "Recipe":
-        """UserError where the text names no direction."""
-        for kind, (pattern, _words, _limits) in RECIPES.items():
+    def parse(cls, text: str) -> "DirectionSpec":
+        """Parse a direction.
+
+        Raises:
+            UserError: the text is no direction.
+        """
+        for kind, (pattern, _words, _limits) in DIRECTION_KINDS.items():
             if match := re.fullmatch(pattern, text, re.ASCII):
                 if kind == "means":
-                    return cls.of_means(int(match[1]), *(_prompts(match[i]) for i in (2, 3)))
+                    return cls.from_means(int(match[1]), *(_parse_prompts(match[i]) for i in (2, 3)))
                 return cls(kind, tuple(map(int, match.groups())))
-        told = _(
+        message = _(
             "a direction is unembed.ID, unembed.ID-ID, neuron.LAYER.NUMBER, ov.LAYER.HEAD.NUMBER, or "
             "means.LAYER.IDS-IDS, got {got!r}"
         )
-        raise UserError(told.format(got=text[:80]))
+        raise UserError(message.format(got=text[:80]))
 
     @classmethod
-    def of_means(cls, layer: int, prompts: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> "Recipe":
-        """From the mean of the stream after a layer over some prompts to that over others.
+    def from_means(
+        cls, layer: int, prompts: Sequence[Sequence[int]], other_prompts: Sequence[Sequence[int]]
+    ) -> "DirectionSpec":
+        """Return the direction from the mean stream over the other prompts to the mean over `prompts`, after a layer.
 
         Raises:
             UserError: a list is empty or too long.
         """
-        lists = tuple(tuple(tuple(prompt) for prompt in each) for each in (prompts, others))
-        tokens = sum(len(prompt) for each in lists for prompt in each)
-        if not all(0 < len(each) <= MOST_PROMPTS and all(each) for each in lists) or tokens > MOST_TOKENS:
-            told = _(
+        lists = tuple(tuple(tuple(prompt) for prompt in prompt_list) for prompt_list in (prompts, other_prompts))
+        tokens = sum(len(prompt) for prompt_list in lists for prompt in prompt_list)
+        if (
+            not all(0 < len(prompt_list) <= MAX_PROMPTS and all(prompt_list) for prompt_list in lists)
+            or tokens > MAX_TOKENS
+        ):
+            message = _(
                 "each list of a direction has 1 to {prompts} prompts of a token or more, and both together at most "
                 "{tokens} tokens, got {got} prompts of {read} tokens: leave some out",
-                prompts=MOST_PROMPTS,
-                tokens=MOST_TOKENS,
-                got=" + ".join(str(len(each)) for each in lists),
+                prompts=MAX_PROMPTS,
+                tokens=MAX_TOKENS,
+                got=" + ".join(str(len(prompt_list)) for prompt_list in lists),
                 read=tokens,
             )
-            raise UserError(told)
+            raise UserError(message)
         return cls("means", (layer,), lists)
 
     def __str__(self) -> str:
-        """The text that `parse` reads."""
+        """Return the text that `parse` reads."""
         if self.kind == "means":
-            written = ("_".join(map(as_ids, each)) for each in self.lists)
-            return f"means.{self.numbers[0]}.{'-'.join(written)}"
+            texts = ("_".join(map(join_token_ids, prompt_list)) for prompt_list in self.lists)
+            return f"means.{self.numbers[0]}.{'-'.join(texts)}"
         if self.kind in ("unembed", "difference"):
             return f"unembed.{'-'.join(map(str, self.numbers))}"
-        return f"{self.kind}.{as_ids(self.numbers)}"
+        return f"{self.kind}.{join_token_ids(self.numbers)}"
 
-    def words(self, text: Text = as_ids) -> str:
-        """What it is; `text` is how tokens are written."""
+    def describe(self, text: Text = join_token_ids) -> str:
+        """Describe the direction; `text` formats token ids."""
         if self.kind == "means":
-            first, second = (_written(each, text) for each in self.lists)
+            first, second = (_format_prompts(prompt_list, text) for prompt_list in self.lists)
             return _(
                 "the mean of the stream after layer {layer} over {first} less that over {second}",
                 layer=self.numbers[0],
@@ -98,22 +107,22 @@ class Recipe:
         numbers = self.numbers
         if self.kind in ("unembed", "difference"):
             numbers = [text((token_id,)) for token_id in numbers]
-        return look_up(RECIPES[self.kind][1], **dict(zip("abc", numbers, strict=False)))
+        return translate(DIRECTION_KINDS[self.kind][1], **dict(zip("abc", numbers, strict=False)))
 
     def check(self, config: ModelConfig):
-        """UserError where the model has not what it names."""
-        for number, (what, size) in zip(self.numbers, RECIPES[self.kind][2], strict=True):
+        """Raise UserError if the model lacks what the direction names."""
+        for number, (description, size) in zip(self.numbers, DIRECTION_KINDS[self.kind][2], strict=True):
             if number >= size(config):
-                told = _("{what} run from 0 to {last}, got {got}")
-                raise UserError(told.format(what=look_up(what), last=size(config) - 1, got=number))
-        ids = [token_id for each in self.lists for prompt in each for token_id in prompt]
+                message = _("{what} run from 0 to {last}, got {got}")
+                raise UserError(message.format(what=translate(description), last=size(config) - 1, got=number))
+        ids = [token_id for prompt_list in self.lists for prompt in prompt_list for token_id in prompt]
         if ids and max(ids) >= config.vocab_size:
-            told = _("{what} run from 0 to {last}, got {got}")
-            raise UserError(told.format(what=look_up(ID[0]), last=config.vocab_size - 1, got=max(ids)))
-        longest = max((len(prompt) for each in self.lists for prompt in each), default=0)
+            message = _("{what} run from 0 to {last}, got {got}")
+            raise UserError(message.format(what=translate(ID[0]), last=config.vocab_size - 1, got=max(ids)))
+        longest = max((len(prompt) for prompt_list in self.lists for prompt in prompt_list), default=0)
         if longest > config.context_length:
-            told = _("a run has 1 to {most} tokens, got {got}", most=config.context_length, got=longest)
-            raise UserError(told)
+            message = _("a run has 1 to {most} tokens, got {got}", most=config.context_length, got=longest)
+            raise UserError(message)
 
 
 ID = (N_("token ids"), lambda config: config.vocab_size)
@@ -124,7 +133,7 @@ RANK = (N_("directions of a head"), lambda config: config.d_head)
 N = "([0-9]{1,9})"
 LIST = "[0-9]{1,9}(?:[._][0-9]{1,9})*"  # prompts, each the ids of its tokens
 # kind -> how it is written, in words, and what its numbers count
-RECIPES = {
+DIRECTION_KINDS = {
     "unembed": (rf"unembed\.{N}", N_("the unembedding of token {a}"), (ID,)),
     "difference": (rf"unembed\.{N}-{N}", N_("the unembedding of token {a} less that of token {b}"), (ID, ID)),
     "neuron": (rf"neuron\.{N}\.{N}", N_("what neuron {b} of layer {a} writes"), (LAYER, NEURON)),
@@ -133,10 +142,10 @@ RECIPES = {
 }
 
 
-class Along(Intervention):
-    """A change of the stream, or of what a sublayer adds to it, along a direction of length 1."""
+class DirectionIntervention(Intervention):
+    """An intervention on the stream, or on what a sublayer adds to it, along a unit vector."""
 
-    names: ClassVar[str] = "unembed.17"
+    argument_example: ClassVar[str] = "unembed.17"
     is_whole: ClassVar[bool] = True
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|blocks\.\d+\.(resid_(pre|mid|post)|(attn|ffn)\.out)"),
@@ -145,42 +154,42 @@ class Along(Intervention):
 
     def __post_init__(self):
         super().__post_init__()
-        Recipe.parse(self.by)
+        DirectionSpec.parse(self.by)
 
     @property
-    def recipe(self) -> Recipe:
-        return Recipe.parse(self.by)
+    def direction(self) -> DirectionSpec:
+        return DirectionSpec.parse(self.by)
 
     def check(self, config: ModelConfig, taps):
         super().check(config, taps)
-        self.recipe.check(config)
+        self.direction.check(config)
 
-    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
-        layer, name, _part = self.part()
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        layer, name, _part = self.target_labels()
         name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return self.said().format(
-            name=name, direction=self.recipe.words(text), amount=f"{self.amount:.10g}".replace("-", "−")
+        return self.template().format(
+            name=name, direction=self.direction.describe(text), amount=f"{self.amount:.10g}".replace("-", "−")
         )
 
-    def said(self) -> str:
+    def template(self) -> str:
         raise NotImplementedError
 
 
-class Add(Along):
-    """x + α ‖x‖ u: the amount is α, in lengths of the vector x that stands there; u is the direction."""
+class Add(DirectionIntervention):
+    """x + α ‖x‖ u: the amount α is relative to the norm of the vector x; u is the unit vector."""
 
     operation: ClassVar[str] = "add"
-    least: ClassVar[float] = -100
-    most: ClassVar[float] = 100
+    min_amount: ClassVar[float] = -100
+    max_amount: ClassVar[float] = 100
 
-    def said(self) -> str:
+    def template(self) -> str:
         return _("{amount} of its length added to {name}, along {direction}")
 
 
-class Remove(Along):
-    """x − (x·u) u: nothing is left of x along the direction u."""
+class Remove(DirectionIntervention):
+    """x − (x·u) u: removes the component of x along the unit vector u."""
 
     operation: ClassVar[str] = "remove"
 
-    def said(self) -> str:
+    def template(self) -> str:
         return _("{direction} taken out of {name}")

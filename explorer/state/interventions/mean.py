@@ -1,23 +1,24 @@
-"""A value as it is on average."""
+"""Mean ablation over positions."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from explorer.language import N_, _
-from explorer.state.interventions.intervention import Intervention, Text, as_ids
+from explorer.state.interventions.intervention import Intervention, Text, join_token_ids
+from explorer.translations import N_, _
 from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
 class Mean(Intervention):
-    """The mean of the value over positions, in the place of the value at each of them.
+    """The mean of the value over positions, at each of them.
 
-    Of a text that is written on, it is the mean over the prompt, and what comes after the prompt is left as it is.
+    If the text is continued, it is the mean over the prompt, and positions after the prompt do not change.
 
     Attributes:
-        over: how many first positions the mean is over, which a run says and no text; None: all of the first pass.
+        over: number of first positions in the mean, set by the run and not in the text; None: all of the first
+            pass.
     """
 
     operation: ClassVar[str] = "mean"
@@ -30,14 +31,14 @@ class Mean(Intervention):
     over: int | None = None
 
     @property
-    def least_tokens(self) -> int:
+    def min_tokens(self) -> int:
         return self.over or 0
 
-    def of_prompt(self, prompt: Sequence[int]) -> Intervention:
+    def for_prompt(self, prompt: Sequence[int]) -> Intervention:
         return replace(self, over=len(prompt))
 
-    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
-        layer, name, part = self.part()
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        layer, name, part = self.target_labels()
         name = name if part is None else _("{part} of {name}", part=part, name=name)
         name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
         return _("{name} at its mean over the prompt", name=name)

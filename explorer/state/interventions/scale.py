@@ -1,9 +1,9 @@
-"""More or less of a value, or none of it."""
+"""Scaling of a value, and zero ablation."""
 
 from typing import ClassVar
 
-from explorer.language import N_, _, look_up
-from explorer.state.interventions.intervention import Intervention, Text, as_ids
+from explorer.state.interventions.intervention import Intervention, Text, join_token_ids
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
@@ -33,29 +33,29 @@ class Scale(Intervention):
     """The value × the amount."""
 
     operation: ClassVar[str] = "scale"
-    least: ClassVar[float] = -100
-    most: ClassVar[float] = 100
+    min_amount: ClassVar[float] = -100
+    max_amount: ClassVar[float] = 100
 
     @property
     def factor(self) -> float:
         return self.amount
 
-    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
-        if self.known_by.replace(f"@{self.positions}", "") == ROTATION_OFF.known_by:
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        if self.identity_key.replace(f"@{self.positions}", "") == ROTATION_OFF.identity_key:
             return _("rotation off")
-        layer, name, part = self.part()
+        layer, name, part = self.target_labels()
         is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
         off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
-        said = off if self.factor == 0 else scaled
-        return look_up(said, name=name, layer=layer, index=self.index, part=part, factor=factor)
+        template = off if self.factor == 0 else scaled
+        return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
 
 
 class Zero(Scale):
     """The value × 0."""
 
     operation: ClassVar[str] = "zero"
-    least: ClassVar[float] = 0.0
-    most: ClassVar[float] = 0.0
+    min_amount: ClassVar[float] = 0.0
+    max_amount: ClassVar[float] = 0.0
 
 
 ROTATION_OFF = Zero("rope.angles")

@@ -1,48 +1,48 @@
-"""The hooks of interventions, a class a kind."""
+"""The hooks of interventions, one class for each kind."""
 
 from explorer.state.interventions import (
     Add,
-    Base,
     Clamp,
-    Drop,
+    DropEdge,
     Intervention,
-    Mask,
+    MaskEdge,
     Mean,
-    Norm,
+    NormReplacement,
     Patch,
     PatchMean,
+    PositionShift,
     Remove,
+    RopeBase,
     Scale,
-    Shift,
     Zero,
 )
-from explorer.tracing.interventions.averaging import Averaging
-from explorer.tracing.interventions.clamping import Clamping
-from explorer.tracing.interventions.directing import Adding, Removing
-from explorer.tracing.interventions.hiding import Dropping, Masking
-from explorer.tracing.interventions.intervention_hooks import InterventionHooks
-from explorer.tracing.interventions.normalising import Normalising
-from explorer.tracing.interventions.putting import Putting
-from explorer.tracing.interventions.scaling import Scaling
-from explorer.tracing.interventions.turning import Shifting, Turning
+from explorer.tracing.interventions.attention_edges import DropHooks, MaskHooks
+from explorer.tracing.interventions.base import InterventionHooks
+from explorer.tracing.interventions.clamp import ClampHooks
+from explorer.tracing.interventions.direction import AddHooks, RemoveHooks
+from explorer.tracing.interventions.mean import MeanHooks
+from explorer.tracing.interventions.norm import NormHooks
+from explorer.tracing.interventions.patch import PatchHooks
+from explorer.tracing.interventions.position_edits import RopeBaseHooks, ShiftHooks
+from explorer.tracing.interventions.scale import ScaleHooks
 
 HOOKS: dict[type[Intervention], type[InterventionHooks]] = {
-    Shift: Shifting,
-    Base: Turning,
-    Norm: Normalising,
-    Mask: Masking,
-    Drop: Dropping,
-    Mean: Averaging,
-    Patch: Putting,
-    PatchMean: Putting,
-    Scale: Scaling,
-    Zero: Scaling,
-    Clamp: Clamping,
-    Remove: Removing,
-    Add: Adding,
+    PositionShift: ShiftHooks,
+    RopeBase: RopeBaseHooks,
+    NormReplacement: NormHooks,
+    MaskEdge: MaskHooks,
+    DropEdge: DropHooks,
+    Mean: MeanHooks,
+    Patch: PatchHooks,
+    PatchMean: PatchHooks,
+    Scale: ScaleHooks,
+    Zero: ScaleHooks,
+    Clamp: ClampHooks,
+    Remove: RemoveHooks,
+    Add: AddHooks,
 }
 
 
-def hooks_of(edit: Intervention) -> InterventionHooks:
-    """What makes an intervention."""
-    return HOOKS[type(edit)](edit)
+def make_hooks(intervention: Intervention) -> InterventionHooks:
+    """Return the hooks of an intervention."""
+    return HOOKS[type(intervention)](intervention)

@@ -1,4 +1,4 @@
-"""Values of one run put into another: which of them carry the answer."""
+"""Activation patching, attribution patching and path patching between two runs."""
 
 from explorer.tracing.patching.activation_patching import activation_patching
 from explorer.tracing.patching.attribution_patching import attribution_patching

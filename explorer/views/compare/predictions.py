@@ -1,57 +1,65 @@
-"""Pictures of what reaches the prediction of two runs."""
+"""Figures of the components and next-token probabilities of two runs."""
 
 import numpy as np
 
-from explorer.analysis.attribution import attribution, is_put_in
-from explorer.analysis.parting import next_tokens as probabilities
-from explorer.explain.analysed.attribution import logit_part
-from explorer.explain.analysed.prediction import probability
+from explorer.analysis.attribution import attribution, has_intervention_additions
+from explorer.analysis.run_difference import next_tokens as probabilities
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import added, number, quoted
-from explorer.explain.point import Point, nth
-from explorer.explain.source import Source
-from explorer.language import _
-from explorer.state.errors import NoSuchPoint
+from explorer.explain.derived.attribution import logit_component
+from explorer.explain.derived.prediction import probability
+from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.point import Point, get_item
+from explorer.explain.source_line import SourceLine
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.explained import explained, logit_of
-from explorer.views.logit_bars import components, parts_in_order
+from explorer.views.logit_bars import component_keys, components
 from explorer.views.run_bars import run_axis, run_bars
 from explorer.views.style import RESIDUAL, figure, label
-from explorer.views.two_runs.difference import Incomparable
+from explorer.views.target_token import logit_label, target_and_contrast
+from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.two_runs.selection import selection_in_other
 
 BARS = 8
 
 
-def questions(comparison: Comparison, selection: Selection) -> list[tuple[Trace, int, int, int | None]]:
-    """Of both runs the token, and what is explained of it: arguments of `attribution`."""
-    looks = (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
-    return [(trace, look.query, *explained(trace, look)) for trace, look in looks]
+def attribution_arguments(comparison: Comparison, selection: Selection) -> list[tuple[Trace, int, int, int | None]]:
+    """Return for each run the arguments of `attribution`: trace, position, target id and contrast id."""
+    runs_with_selection = (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
+    return [
+        (trace, run_selection.query, *target_and_contrast(trace, run_selection))
+        for trace, run_selection in runs_with_selection
+    ]
 
 
-def parts(comparison: Comparison, selection: Selection) -> go.Figure:
-    """What each part adds to the explained logit in A less what it adds in B."""
-    found = questions(comparison, selection)
-    taken = [attribution(*question) for question in found]
-    mine, theirs = (
-        list(components(asked[0], adds, are_put_in(comparison))) for asked, adds in zip(found, taken, strict=True)
+def component_differences(comparison: Comparison, selection: Selection) -> go.Figure:
+    """Draw each component's contribution to the explained logit in A less that in B.
+
+    Raises:
+        NoDifferenceError: the models have different components.
+    """
+    arguments = attribution_arguments(comparison, selection)
+    attributions = [attribution(*attribution_args) for attribution_args in arguments]
+    bars_a, bars_b = (
+        list(components(run_arguments[0], contributions, has_additions_in_either(comparison)))
+        for run_arguments, contributions in zip(arguments, attributions, strict=True)
     )
-    if [bar[0] for bar in mine] != [bar[0] for bar in theirs]:
-        raise Incomparable(_("A and B are models of different parts: look at them in turn."))
-    names, values, colours, _told, layers = zip(*mine, strict=True)
-    others = [bar[1] for bar in theirs]
-    less = np.subtract(values, others)
-    logit = logit_of(found[0][0], *found[0][2:])
+    if [bar[0] for bar in bars_a] != [bar[0] for bar in bars_b]:
+        raise NoDifferenceError(_("A and B are models of different parts: look at them in turn."))
+    names, values, colours, _told, layers = zip(*bars_a, strict=True)
+    values_b = [bar[1] for bar in bars_b]
+    differences = np.subtract(values, values_b)
+    logit = logit_label(arguments[0][0], *arguments[0][2:])
     return figure(
         go.Bar(
             x=np.arange(len(names)),
-            y=less,
+            y=differences,
             marker={"color": colours},
             customdata=[selection.layer if layer is None else layer for layer in layers],
-            text=[_bar_told(*each) for each in zip(names, values, others, strict=True)],
+            text=[_bar_hover(*row) for row in zip(names, values, values_b, strict=True)],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
@@ -59,79 +67,93 @@ def parts(comparison: Comparison, selection: Selection) -> go.Figure:
             "What each of {count} parts adds to {logit}, A − B: {less} altogether; the most {most}, {part}.",
             count=len(names),
             logit=logit,
-            less=number(taken[0].logit - taken[1].logit),
-            most=added(less[np.abs(less).argmax()]),
-            part=names[np.abs(less).argmax()],
+            less=format_number(attributions[0].logit - attributions[1].logit),
+            most=format_contribution(differences[np.abs(differences).argmax()]),
+            part=names[np.abs(differences).argmax()],
         ),
         xaxis={"tickvals": np.arange(len(names)), "ticktext": names, "tickangle": -60, "showgrid": False},
-        yaxis={"title": {"text": _("A − B; of the whole logit {less}", less=number(taken[0].logit - taken[1].logit))}},
+        yaxis={
+            "title": {
+                "text": _(
+                    "A − B; of the whole logit {less}",
+                    less=format_number(attributions[0].logit - attributions[1].logit),
+                )
+            }
+        },
         bargap=0.2,
         hovermode="x",
     )
 
 
-def are_put_in(comparison: Comparison) -> bool:
-    """Whether edits of either run put anything into the stream, which then has a bar."""
-    return any(is_put_in(run) for run in (comparison.trace, comparison.other))
+def has_additions_in_either(comparison: Comparison) -> bool:
+    """Return whether interventions in either run add to the stream, which then has a bar."""
+    return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
 
 
-def _bar_told(name: str, mine: float, theirs: float) -> str:
-    return _("{part}: {a} in A, {b} in B", part=name, a=added(mine), b=added(theirs))
+def _bar_hover(name: str, a: float, b: float) -> str:
+    return _("{part}: {a} in A, {b} in B", part=name, a=format_contribution(a), b=format_contribution(b))
 
 
-def likeliest(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Ids of the tokens likeliest in either run, the likeliest first.
+def top_tokens(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the ids of the most probable tokens in either run, in descending order.
 
     Raises:
-        Incomparable: the models have no token in common.
+        NoDifferenceError: the models have no token in common.
     """
-    if np.isnan(theirs).all():
-        raise Incomparable(_("The models of A and B have no token in common."))
-    return np.argsort(-np.fmax(mine, theirs), kind="stable")[:BARS]
+    if np.isnan(b).all():
+        raise NoDifferenceError(_("The models of A and B have no token in common."))
+    return np.argsort(-np.fmax(a, b), kind="stable")[:BARS]
 
 
 def next_tokens(comparison: Comparison, query: int) -> go.Figure:
-    """The tokens likeliest in either run, a bar for each."""
+    """Draw the most probable next tokens in either run, a bar for each run."""
     trace = comparison.trace
-    mine, theirs = probabilities(comparison, query)
-    shown = likeliest(mine, theirs)
-    names = [label(trace.vocabulary[i], longest=12) for i in shown]
+    probs_a, probs_b = probabilities(comparison, query)
+    token_ids = top_tokens(probs_a, probs_b)
+    names = [label(trace.vocabulary[i], max_chars=12) for i in token_ids]
 
     return figure(
-        [run_bars("B", theirs[shown], names, color=RESIDUAL), run_bars("A", mine[shown], names)],
+        [run_bars("B", probs_b[token_ids], names, color=RESIDUAL), run_bars("A", probs_a[token_ids], names)],
         alt=_(
             "Next token after {token}: likeliest in A {a}, {mine}; in B {b}, {theirs}.",
-            token=quoted(trace.tokens[query]),
-            a=quoted(trace.vocabulary[mine.argmax()]),
-            mine=number(mine.max()),
-            b=quoted(trace.vocabulary[int(np.nanargmax(theirs))]),
-            theirs=number(np.nanmax(theirs)),
+            token=quote_token(trace.tokens[query]),
+            a=quote_token(trace.vocabulary[probs_a.argmax()]),
+            mine=format_number(probs_a.max()),
+            b=quote_token(trace.vocabulary[int(np.nanargmax(probs_b))]),
+            theirs=format_number(np.nanmax(probs_b)),
         ),
-        xaxis={"range": [0, 1.2 * float(np.fmax(mine, theirs).max())], "title": {"text": _("probability")}},
+        xaxis={"range": [0, 1.2 * float(np.fmax(probs_a, probs_b).max())], "title": {"text": _("probability")}},
         yaxis=run_axis(names),
         bargap=0.2,
     )
 
 
-def inspect_part(comparison: Comparison, selection: Selection, point: Point) -> tuple[Derivation, ...]:
-    """Of a bar what the part adds in A, and in B."""
-    found = questions(comparison, selection)
-    part, layer = nth(parts_in_order(comparison.trace, are_put_in(comparison)), point.of("item"))
-    return tuple(logit_part(*question, part, layer) for question in found)
+def inspect_component(comparison: Comparison, selection: Selection, point: Point) -> tuple[Derivation, ...]:
+    """Derive the clicked component's contribution in A and in B."""
+    arguments = attribution_arguments(comparison, selection)
+    component, layer = get_item(
+        component_keys(comparison.trace, has_additions_in_either(comparison)), point.coordinate("item")
+    )
+    return tuple(logit_component(*run_arguments, component, layer) for run_arguments in arguments)
 
 
 def inspect_next_token(comparison: Comparison, selection: Selection, point: Point) -> Derivation | None:
-    """A probability in B (the first bars) or in A; None of a token that B's model has not."""
-    mine, theirs = probabilities(comparison, selection.query)
-    shown = likeliest(mine, theirs)
-    if point.row >= len(shown):
-        raise NoSuchPoint(_("there is no bar {bar}", bar=point.row))
-    token_id, source = int(shown[point.row]), Source("explorer/analysis/next_token.py", "plain=sampling_distribution(")
-    if point.of("curve") == 1:
-        return probability(comparison.trace, selection.query, token_id, float(mine[token_id]), source)
-    other, there = comparison.other, comparison.alignment.nearest(selection.query)
-    if np.isnan(theirs[token_id]):
+    """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
+    probs_a, probs_b = probabilities(comparison, selection.query)
+    token_ids = top_tokens(probs_a, probs_b)
+    if point.row >= len(token_ids):
+        raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
+    token_id, source = (
+        int(token_ids[point.row]),
+        SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution("),
+    )
+    if point.coordinate("curve") == 1:
+        return probability(comparison.trace, selection.query, token_id, float(probs_a[token_id]), source)
+    run_b, other_query = comparison.other, comparison.alignment.nearest_aligned(selection.query)
+    if np.isnan(probs_b[token_id]):
         return None
-    value, text = float(theirs[token_id]), comparison.trace.vocabulary[token_id]
-    same = other.vocabulary == comparison.trace.vocabulary
-    return probability(other, there, token_id if same else list(other.vocabulary).index(text), value, source)
+    value, text = float(probs_b[token_id]), comparison.trace.vocabulary[token_id]
+    same_vocabulary = run_b.vocabulary == comparison.trace.vocabulary
+    return probability(
+        run_b, other_query, token_id if same_vocabulary else list(run_b.vocabulary).index(text), value, source
+    )

@@ -1,35 +1,35 @@
-"""Directions: what the stream holds along one, what becomes of predictions when it is added or taken out."""
+"""Directions view: the stream's component along a direction, and steering along it."""
 
 from explorer.analysis.steering import cosines, depths
-from explorer.explain.notation import number, quoted
-from explorer.explain.place import as_text
-from explorer.language import N_, _
+from explorer.explain.labels import token_formatter
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Mark, worked_out
-from explorer.views.directions.pictures import (
-    direction_of,
+from explorer.translations import N_, _
+from explorer.views.directions.figures import (
     examples,
     inspect_example,
     inspect_projection,
     projection,
+    selected_direction,
 )
+from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
+from explorer.views.verification import Verification, verify_derived
 from explorer.views.view import Panel, View
-from explorer.views.what_ifs import ALONG, ALONG_REMOVED
 
-WRITTEN = 24  # tokens, with the changes and without
+CONTINUATION_TOKENS = 24  # tokens, with the changes and without
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    recipe, query = direction_of(trace, selection), selection.query
-    value = cosines(trace, trace.direction(recipe))[selection.layer + 1, query]
+    direction_spec, query = selected_direction(trace, selection), selection.query
+    value = cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
     lines = [
-        _("u: {direction}, made to have length 1", direction=recipe.words(as_text(trace))),
+        _("u: {direction}, made to have length 1", direction=direction_spec.describe(token_formatter(trace))),
         _(
             "cos(x, u) = x·u / ‖x‖ = {value} at {token} ({position}) after layer {layer}",
-            value=number(value),
-            token=quoted(trace.tokens[query]),
+            value=format_number(value),
+            token=quote_token(trace.tokens[query]),
             position=query,
             layer=selection.layer,
         ),
@@ -37,11 +37,13 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-def written(trace: Trace, selection: Selection, settings: GenerationSettings) -> str:
-    """How a changed run's text goes on, with the changes and without."""
+def continuations_text(trace: Trace, selection: Selection, settings: GenerationSettings) -> str:
+    """Return the continuations of a run with and without its interventions; "" if it has none."""
     if trace.baseline is None:
         return ""
-    after, before = (quoted(run.text(run.written(WRITTEN, settings))) for run in (trace, trace.baseline))
+    after, before = (
+        quote_token(run.text(run.continue_tokens(CONTINUATION_TOKENS, settings))) for run in (trace, trace.baseline)
+    )
     return "\n".join(
         [
             _("with the changes the text goes on, with the sampling and the seed of the panel: {text}", text=after),
@@ -50,33 +52,33 @@ def written(trace: Trace, selection: Selection, settings: GenerationSettings) ->
     )
 
 
-def mark_of_projection(trace: Trace, selection: Selection) -> Mark:
-    return worked_out(*depths(trace), "logits")(trace, selection)
+def verify_projection(trace: Trace, selection: Selection) -> Verification:
+    return verify_derived(*depths(trace), "logits")(trace, selection)
 
 
 VIEW = View(
     name="directions",
     title=N_("Directions"),
-    words=N_(
+    description=N_(
         "Some of what the model knows lies along directions in the residual stream: from the mean over some prompts to "
         "that over others, say, or towards a token. Choose one and see which tokens have it, at which depth; then push "
         "the stream along it, or take it out, and see what is written, and what it does to each of several other "
         "prompts, as it may go backwards on some."
     ),
     formula=formula,
-    written=written,
-    recipe=direction_of,
-    needs=("embed", "blocks.*.resid_post", "logits", "lm_head.weight"),
-    otherwise=lambda config: _("Too little was captured of this model to look for directions."),
+    continuation_text=continuations_text,
+    direction_spec=selected_direction,
+    required_taps=("embed", "blocks.*.resid_post", "logits", "lm_head.weight"),
+    unavailable_message=lambda config: _("Too little was captured of this model to look for directions."),
     controls=("direction", "layer", "query", "target", "rival", "head", "neuron"),
-    what_ifs=(ALONG, ALONG_REMOVED),
+    intervention_controls=(STEER_ALONG_DIRECTION, REMOVE_DIRECTION),
     panels=(
         Panel(
             name="projection",
             title=N_("How far each token’s stream points along the direction, from the embedding down"),
             draw=projection,
-            selects={"x": "query", "customdata": "layer"},
-            mark=mark_of_projection,
+            click_selects={"x": "query", "customdata": "layer"},
+            verify=verify_projection,
             inspect=inspect_projection,
             height=360,
             min_width=640,
@@ -85,7 +87,7 @@ VIEW = View(
             name="examples",
             title=N_("What adding it does after other prompts, one by one"),
             draw=examples,
-            mark=worked_out("logits"),
+            verify=verify_derived("logits"),
             inspect=inspect_example,
             height=420,
         ),

@@ -1,65 +1,72 @@
-"""The experiments' pictures of where a change goes: through the stream, to other heads, to each token of the text."""
+"""Figures of an intervention's effects on the stream, on other heads and on each token's surprisal."""
 
 import numpy as np
 
-from explorer.analysis.change import attention_moved, resolution, stream_change, surprisal_change
+from explorer.analysis.intervention_effects import attention_shift, resolution, stream_change, surprisal_change
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import stages
-from explorer.explain.notation import number, quoted
-from explorer.language import _
+from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.comparison import Comparison
+from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.change import say, told, told_most, words
-from explorer.views.stage_axes import layers_of, stage_axis
+from explorer.views.intervention_effects import (
+    annotate_empty,
+    describe_interventions,
+    format_difference,
+    format_largest_difference,
+)
+from explorer.views.stage_axes import click_layers, stage_axis
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
-MOST = 1.0  # share of the stream's own length at which colours end
+MAX_RELATIVE_CHANGE = 1.0  # end of the colour scale, as a fraction of the stream's norm
 
 
-def spread(comparison: Comparison, query: int | None = None) -> go.Figure:
-    """How far the residual stream of every token (column) moved at every stage (row); a frame around the chosen one."""
+def residual_change_map(comparison: Comparison, query: int | None = None) -> go.Figure:
+    """Draw the relative change of every token's (column) residual stream at every stage (row)."""
     trace = comparison.trace
-    places, values = stages(trace), stream_change(comparison)  # (S, T)
+    stage_list, values = stages(trace), stream_change(comparison)  # (S, T)
     largest, limit = float(values.max()), resolution(comparison)
-    measure = _("× its length (larger ones alike)") if largest > MOST else _("× its length")
+    measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
     fig = figure(
         go.Heatmap(
             x=positions(trace.tokens),
-            y=[stage.name for stage in places],
+            y=[stage.name for stage in stage_list],
             z=values,
             zmin=0,
-            zmax=min(largest, MOST) if largest > limit else MOST,
+            zmax=min(largest, MAX_RELATIVE_CHANGE) if largest > limit else MAX_RELATIVE_CHANGE,
             autocolorscale=True,
-            customdata=layers_of(places, len(trace)),
+            customdata=click_layers(stage_list, len(trace)),
             hovertemplate=_("token %{x}, stream at %{y}<br>moved by %{z:.3g} × its length<extra></extra>"),
             colorbar={"title": {"text": measure, "side": "right"}},
         ),
         alt=_(
             "How far {changes} moved the residual stream of {tokens} tokens at {stages} stages: by {most} times its "
             "length; in the end most at {token}.",
-            changes=words(comparison.trace),
+            changes=describe_interventions(comparison.trace),
             tokens=len(trace),
-            stages=len(places),
-            most=told_most(largest, limit, trace.dtype),
-            token=quoted(trace.tokens[values[-1].argmax()]),
+            stages=len(stage_list),
+            most=format_largest_difference(largest, limit, trace.dtype),
+            token=quote_token(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
-        yaxis=stage_axis(places),
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        yaxis=stage_axis(stage_list),
     )
     if query is not None:
         fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
     if largest <= limit:
         none = _(
-            "no vector moves as far as {dtype} can tell ({limit} × its length)", dtype=trace.dtype, limit=number(limit)
+            "no vector moves as far as {dtype} can tell ({limit} × its length)",
+            dtype=trace.dtype,
+            limit=format_number(limit),
         )
-        say(fig, none)
+        annotate_empty(fig, none)
     return fig
 
 
-def other_heads(comparison: Comparison, layer: int | None = None, head: int = 0) -> go.Figure:
-    """How much of every head's attention went elsewhere; row = layer."""
-    values = attention_moved(comparison)  # (L, H)
-    most, limit = np.unravel_index(values.argmax(), values.shape), resolution(comparison)
+def attention_shift_map(comparison: Comparison, layer: int | None = None, head: int = 0) -> go.Figure:
+    """Draw the share of every head's attention that moved; row = layer."""
+    values = attention_shift(comparison)  # (L, H)
+    largest_index, limit = np.unravel_index(values.argmax(), values.shape), resolution(comparison)
     fig = figure(
         go.Heatmap(
             z=values,
@@ -76,10 +83,10 @@ def other_heads(comparison: Comparison, layer: int | None = None, head: int = 0)
         alt=_(
             "Share of each head's attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
             "head {head}.",
-            changes=words(comparison.trace),
-            share=told(values[most], limit, comparison.trace.dtype),
-            layer=most[0],
-            head=most[1],
+            changes=describe_interventions(comparison.trace),
+            share=format_difference(values[largest_index], limit, comparison.trace.dtype),
+            layer=largest_index[0],
+            head=largest_index[1],
         ),
         xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
@@ -91,14 +98,14 @@ def other_heads(comparison: Comparison, layer: int | None = None, head: int = 0)
         none = _(
             "no head looks elsewhere by as much as {dtype} can tell ({limit} of its attention)",
             dtype=comparison.trace.dtype,
-            limit=number(limit),
+            limit=format_number(limit),
         )
-        say(fig, none)
+        annotate_empty(fig, none)
     return fig
 
 
 def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
-    """Token by token, by how many bits its surprisal changed: up where the change hurts."""
+    """Draw the change of each token's surprisal in bits."""
     trace = comparison.trace
     values = surprisal_change(comparison)  # (T,)
     bits = [surprisal(run) for run in reversed(comparison.runs)]
@@ -108,28 +115,28 @@ def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
     limits = resolution(comparison) * np.maximum(1, bits[0])
     nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
     if len(trace) > 1:
-        before, after = (number(np.nanmean(run)) for run in bits)
+        before, after = (format_number(np.nanmean(run)) for run in bits)
         title = _("surprisal, changed − unchanged, bits<br>mean {before} → {after}", before=before, after=after)
-        worst = 1 + int(np.abs(values[1:]).argmax())  # of what is not a number the first
+        worst = 1 + int(np.abs(values[1:]).argmax())  # the first NaN, if any
         alt = _(
             "Change of each token's surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
             "{token} at {position}.",
-            changes=words(comparison.trace),
+            changes=describe_interventions(comparison.trace),
             before=before,
             after=after,
-            most=told(values[worst], limits[worst], trace.dtype),
-            token=quoted(trace.tokens[worst]),
+            most=format_difference(values[worst], limits[worst], trace.dtype),
+            token=quote_token(trace.tokens[worst]),
             position=worst,
         )
-    each = [
-        _("{token}: {before} → {after} bits", token=name, before=number(before), after=number(after))
+    hover_texts = [
+        _("{token}: {before} → {after} bits", token=name, before=format_number(before), after=format_number(after))
         for name, before, after in zip(names[1:], *(run[1:] for run in bits), strict=True)
     ]
     fig = figure(
         go.Bar(
             x=names,
             y=values,
-            text=[_("{token}: nothing precedes it", token=names[0]), *each],
+            text=[_("{token}: nothing precedes it", token=names[0]), *hover_texts],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
@@ -146,7 +153,7 @@ def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
         none = _(
             "no token is harder or easier by as much as {dtype} can tell ({limit} bits)",
             dtype=trace.dtype,
-            limit=number(limits[worst]),
+            limit=format_number(limits[worst]),
         )
-        say(fig, none)
+        annotate_empty(fig, none)
     return fig

@@ -1,46 +1,48 @@
-"""What a change, or the chosen head’s silence, does to the explained token, in a line."""
+"""The effect of the interventions, or of ablating the chosen head, on the target token, in a line."""
 
 from explorer.analysis.ablation import ablation, log_probability
-from explorer.analysis.rounding import resolution
-from explorer.explain.notation import number, quoted
-from explorer.language import N_, look_up
+from explorer.analysis.tolerance import resolution
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views import change
-from explorer.views.explained import explained_token
+from explorer.translations import N_, translate
+from explorer.views import intervention_effects
+from explorer.views.target_token import target_token
 
 
-def unchanged(trace: Trace) -> Trace:
-    """The run as it is without changes."""
+def baseline_trace(trace: Trace) -> Trace:
+    """Return the run without interventions."""
     return trace.baseline or trace
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    query, token_id = selection.query, explained_token(trace, selection)
-    before = log_probability(unchanged(trace), query, token_id)
+    query, token_id = selection.query, target_token(trace, selection)
+    before = log_probability(baseline_trace(trace), query, token_id)
     changed = Comparison.with_unchanged(trace) if trace.baseline else None
-    limit = change.resolution(changed) if changed else resolution(trace.dtype)
+    limit = intervention_effects.resolution(changed) if changed else resolution(trace.dtype)
     if changed:
         after = log_probability(trace, query, token_id)
-        template, notes = CHANGED, [change.outcome(changed, query)]
+        template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
     else:
         after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = SILENCED, [look_up(BIASES)] * trace.config.bias
-    said = look_up(
+        template, notes = SILENCED, [translate(BIASES)] * trace.config.bias
+    effect_text = translate(
         template,
-        changes=change.words(trace),
-        token=quoted(trace.vocabulary[token_id]),
-        query=quoted(trace.tokens[query]),
+        changes=intervention_effects.describe_interventions(trace),
+        token=quote_token(trace.vocabulary[token_id]),
+        query=quote_token(trace.tokens[query]),
         position=query,
         head=selection.head,
         layer=selection.layer,
-        before=number(2**before),
-        after=number(2**after),
-        times=number(2 ** (after - before)),
-        bits=change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")),
+        before=format_number(2**before),
+        after=format_number(2**after),
+        times=format_number(2 ** (after - before)),
+        bits=intervention_effects.format_difference(
+            after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")
+        ),
     )
-    return "\n".join([said, *notes])
+    return "\n".join([effect_text, *notes])
 
 
 CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")

@@ -1,119 +1,133 @@
-"""Feed-forward: what each neuron makes of a token."""
+"""Feed-forward view: the neurons of a layer at a token."""
 
-from explorer.analysis.feed_forward import neuron, neurons, pushed
-from explorer.architecture.stream import joining, norms_among, way_of
-from explorer.explain.analysed.feed_forward import push, share_near_zero
-from explorer.explain.captured import derivation_of
+from explorer.analysis.feed_forward import neuron, neuron_logit_effects, neurons
+from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
+from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
+from explorer.explain.derived.feed_forward import neuron_logit_effect, share_near_zero
 from explorer.explain.point import Point
-from explorer.language import N_, _
-from explorer.state.errors import NoSuchPoint
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Mark, cell, recomputed, worked_out
+from explorer.translations import N_, _
 from explorer.views.feed_forward.formula import formula
-from explorer.views.feed_forward.neuron_plots import across_tokens, curve, other_dots, shown_neurons, strongest
-from explorer.views.feed_forward.promoted_plot import most_pushed, promoted
-from explorer.views.feed_forward.sparsity_plot import by_layer
-from explorer.views.two_runs.alone import LISTS, alone
+from explorer.views.feed_forward.neuron_plots import (
+    across_tokens,
+    activation_curve,
+    neuron_bars,
+    other_dots,
+    strongest_neurons,
+)
+from explorer.views.feed_forward.promoted_plot import most_affected_tokens, promoted_tokens
+from explorer.views.feed_forward.sparsity_plot import sparsity_by_layer
+from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
+from explorer.views.two_runs.no_difference import LISTS, no_difference
+from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel, View
-from explorer.views.what_ifs import GATE, HIDDEN, NEURON
 
 
-def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
-    """Where the dots are, and how much each neuron writes, by what a norm on the way divides by."""
+def verify_activations(trace: Trace, selection: Selection) -> Verification:
+    """Verify the activations, and the values whose norms divide what each neuron writes."""
     steps = ("gate_pre", "gate") * (trace.config.is_gated)
-    normalised = norms_among(trace.config, joining(trace.config, selection.layer, "ffn")).values()
-    shown = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
-    return recomputed(*shown)(trace, selection)
+    normalised = norm_inputs(trace.config, output_taps(trace.config, selection.layer, "ffn")).values()
+    names = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
+    return verify_captured(*names)(trace, selection)
 
 
-def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
-    """The neuron's hidden value and what it reads, what the norms on the way to the unembedding divide by, and what a
-    cap of the logits makes of the whole."""
-    layer, chosen, query = selection.layer, selection.neuron, selection.query
+def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
+    """Verify what the promoted tokens are derived from.
+
+    These are the neuron's hidden value and its inputs, the inputs of the norms on the path to the unembedding
+    and, with a softcap of the logits, the final norm's output.
+    """
+    layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
     read = (
-        neuron(trace, layer, chosen, query).read,
-        *norms_among(trace.config, way_of(trace.config, layer, "ffn")).values(),
+        neuron(trace, layer, chosen_neuron, query).read,
+        *norm_inputs(trace.config, path_to_unembedding(trace.config, layer, "ffn")).values(),
     )
-    whole = ["final_norm"] * (trace.config.logit_cap is not None)
+    softcap_inputs = ["final_norm"] * (trace.config.logit_cap is not None)
     weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
-    return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read, *whole)(trace, selection)
+    return verify_derived(*weights, "blocks.{layer}.ffn.hidden", *read, *softcap_inputs)(trace, selection)
 
 
-def inspect_step(trace: Trace, s: Selection, point: Point) -> Derivation:
-    """A bar of a neuron: what came in, what the activation made of it, …"""
+def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    """Derive a clicked bar: the neuron's pre-activation, gate, activation or hidden value."""
     steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
-    shown, _places = shown_neurons(neurons(trace, s.layer, s.query), s.neuron)
-    step, item = point.of("curve"), point.of("item")
-    if step >= len(steps) or item >= len(shown):
-        raise NoSuchPoint(_("there is no such bar"))
-    return derivation_of(trace, f"blocks.{s.layer}.ffn.{steps[step]}", (s.query, shown[item]))
+    neuron_ids, _places = neuron_bars(neurons(trace, selection.layer, selection.query), selection.neuron)
+    step, item = point.coordinate("curve"), point.coordinate("item")
+    if step >= len(steps) or item >= len(neuron_ids):
+        raise PointNotFoundError(_("there is no such bar"))
+    return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
 
 
-def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Derivation, Derivation]:
-    """A neuron before its activation, and after."""
-    curve, item = point.of("curve"), point.of("item")
-    dots = {1: other_dots(neurons(trace, s.layer, s.query), s.neuron).tolist(), 2: [s.neuron]}.get(curve, [])
+def inspect_dot(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+    """Derive a neuron's value before and after its activation function."""
+    curve, item = point.coordinate("curve"), point.coordinate("item")
+    dots = {
+        1: other_dots(neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
+        2: [selection.neuron],
+    }.get(curve, [])
     if item >= len(dots):
-        raise NoSuchPoint(_("there is no such neuron"))
-    which = dots[item]
+        raise PointNotFoundError(_("there is no such neuron"))
+    neuron_id = dots[item]
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
-    before, after = (derivation_of(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
+    before, after = (derive(trace, f"blocks.{selection.layer}.ffn.{tap}", (selection.query, neuron_id)) for tap in taps)
     return before, after
 
 
-def inspect_push(trace: Trace, s: Selection, point: Point) -> Derivation:
-    shown = most_pushed(pushed(trace, s.layer, s.neuron, s.query))
-    if point.of("item") >= len(shown):
-        raise NoSuchPoint(_("there is no such bar"))
-    return push(trace, s.layer, s.neuron, s.query, int(shown[point.of("item")]))
+def inspect_logit_effect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    token_ids = most_affected_tokens(neuron_logit_effects(trace, selection.layer, selection.neuron, selection.query))
+    if point.coordinate("item") >= len(token_ids):
+        raise PointNotFoundError(_("there is no such bar"))
+    return neuron_logit_effect(
+        trace, selection.layer, selection.neuron, selection.query, int(token_ids[point.coordinate("item")])
+    )
 
 
 VIEW = View(
     name="feed_forward",
     title=N_("Feed-forward"),
-    words=N_(
+    description=N_(
         "After attention has fetched, many small detectors (neurons) each look at one token alone, and each answers "
         "with a number: its activation, or hidden value. "
         "That number says how much of the neuron's own vector (its output direction) is added to the token's. "
         "Choose a neuron to see where it is active and which next words it pushes up or down."
     ),
     formula=formula,
-    needs=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
-    otherwise=lambda config: _("This model has no feed-forward."),
+    required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
+    unavailable_message=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
-    what_ifs=(NEURON, GATE, HIDDEN),
+    intervention_controls=(NEURON, GATE, HIDDEN),
     panels=(
         Panel(
             name="strongest",
-            alone=alone(LISTS),
+            no_difference_reason=no_difference(LISTS),
             title=N_("The neurons that write most at the chosen token"),
-            draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: strongest_neurons(trace, s.layer, s.neuron, s.query),
             inspect=inspect_step,
-            selects={"customdata": "neuron"},
-            mark=mark_of_neurons,
+            click_selects={"customdata": "neuron"},
+            verify=verify_activations,
             height=320,
             min_width=640,
         ),
         Panel(
             name="curve",
-            alone=alone(LISTS),
+            no_difference_reason=no_difference(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
-            draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: activation_curve(trace, s.layer, s.neuron, s.query),
             inspect=inspect_dot,
-            selects={"customdata": "neuron"},
-            mark=mark_of_neurons,
+            click_selects={"customdata": "neuron"},
+            verify=verify_activations,
             height=460,
             width="half",
         ),
         Panel(
             name="promoted",
-            alone=alone(LISTS),
+            no_difference_reason=no_difference(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
-            draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
-            inspect=inspect_push,
-            mark=mark_of_promoted,
+            draw=lambda trace, s: promoted_tokens(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_logit_effect,
+            verify=verify_promoted_tokens,
             height=460,
             width="half",
         ),
@@ -121,19 +135,21 @@ VIEW = View(
             name="tokens",
             title=N_("The chosen neuron at every token"),
             draw=lambda trace, s: across_tokens(trace, s.layer, s.neuron, s.query),
-            selects={"x": "query"},
-            mark=recomputed("blocks.{layer}.ffn.hidden"),
-            inspect=cell("blocks.{layer}.ffn.hidden", "x", "neuron"),
+            click_selects={"x": "query"},
+            verify=verify_captured("blocks.{layer}.ffn.hidden"),
+            inspect=inspect_captured("blocks.{layer}.ffn.hidden", "x", "neuron"),
             height=320,
             width="half",
         ),
         Panel(
             name="layers",
             title=N_("Sparsity: how many hidden values do next to nothing"),
-            draw=lambda trace, s: by_layer(trace, s.layer),
-            inspect=lambda trace, s, point: share_near_zero(trace, point.of("item"), point.of("curve") == 1),
-            selects={"x": "layer"},
-            mark=worked_out("blocks.*.ffn.hidden"),
+            draw=lambda trace, s: sparsity_by_layer(trace, s.layer),
+            inspect=lambda trace, s, point: share_near_zero(
+                trace, point.coordinate("item"), point.coordinate("curve") == 1
+            ),
+            click_selects={"x": "layer"},
+            verify=verify_derived("blocks.*.ffn.hidden"),
             height=320,
             width="half",
         ),

@@ -1,10 +1,10 @@
-"""What the chosen neuron makes of a token, worked out."""
+"""The formula of the chosen neuron at a token."""
 
 from explorer.analysis.feed_forward import ACTIVATIONS, neuron
-from explorer.explain.notation import number, quoted
-from explorer.language import N_, _, look_up
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 
 PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
 GATED = N_(
@@ -14,31 +14,31 @@ GATED = N_(
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    layer, chosen, query = selection.layer, selection.neuron, selection.query
-    worked = neuron(trace, layer, chosen, query)
+    layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
+    worked = neuron(trace, layer, chosen_neuron, query)
     biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
 
-    def projected(part: str) -> str:
-        return f"W_{part}[{chosen}]·x" + f" + b_{part}[{chosen}]" * biases[part]
+    def format_projection(matrix: str) -> str:
+        return f"W_{matrix}[{chosen_neuron}]·x" + f" + b_{matrix}[{chosen_neuron}]" * biases[matrix]
 
     head = _(
         "layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)",
         layer=layer,
-        neuron=chosen,
-        token=quoted(trace.tokens[query]),
+        neuron=chosen_neuron,
+        token=quote_token(trace.tokens[query]),
         position=query,
         value=worked.read,
         width=trace.config.d_model,
     )
-    working = look_up(
+    working = translate(
         PLAIN if worked.up is None else GATED,
         name=ACTIVATIONS[trace.config.ffn][0],
-        into_gate=projected("gate"),
-        into_up=projected("up"),
-        before=number(worked.pre),
-        after=number(worked.active),
-        up=number(worked.up or 0),
-        hidden=number(worked.hidden),
+        into_gate=format_projection("gate"),
+        into_up=format_projection("up"),
+        before=format_number(worked.pre),
+        after=format_number(worked.active),
+        up=format_number(worked.up or 0),
+        hidden=format_number(worked.hidden),
     )
-    off = _("recomputed from x and the weights, off by {error}", error=number(worked.error))
+    off = _("recomputed from x and the weights, off by {error}", error=format_number(worked.error))
     return f"{head}\n{working}   {off}"

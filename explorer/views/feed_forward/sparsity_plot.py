@@ -1,14 +1,14 @@
-"""How much of the feed-forward layers does next to nothing."""
+"""Bars of the sparsity of each layer's feed-forward."""
 
 import numpy as np
 
-from explorer.analysis.feed_forward import BELL, EXACT, NEAR, sparsity
-from explorer.language import N_, _, look_up
+from explorer.analysis.feed_forward import NEAR_ZERO_RATIO, NORMAL_SHARE, RELU_KINDS, sparsity
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.style import FEED_FORWARD, RESIDUAL, SELECTED, figure
 
-# Said of the values, of the neurons, and of the picture.
+# Labels of the values and of the neurons, and the alternative text.
 NEAR_0 = (
     N_("hidden values near 0"),
     N_("neurons near 0 at every token"),
@@ -23,21 +23,21 @@ EXACTLY_0 = (
 )
 
 
-def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
-    """How much of each layer's feed-forward does next to nothing in this run; a frame around the chosen layer."""
+def sparsity_by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
+    """Draw the share of hidden values (near) 0 and of silent neurons in each layer; the chosen layer framed."""
     shares = sparsity(trace)
-    exact = trace.config.ffn in EXACT
+    exact = trace.config.ffn in RELU_KINDS
     values, silent, alt = EXACTLY_0 if exact else NEAR_0
     bars = (
-        (look_up(values), shares.near_zero, FEED_FORWARD),
-        (look_up(silent), shares.silent, RESIDUAL),
+        (translate(values), shares.near_zero, FEED_FORWARD),
+        (translate(silent), shares.inactive, RESIDUAL),
     )
     title = _("layer")
     if not exact:
         title = _(
             "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})",
-            near=NEAR,
-            bell=BELL,
+            near=NEAR_ZERO_RATIO,
+            bell=NORMAL_SHARE,
         )
     layers = np.arange(trace.config.num_layers)
     fig = figure(
@@ -51,11 +51,11 @@ def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
             )
             for name, values, color in bars
         ],
-        alt=look_up(
+        alt=translate(
             alt,
             values=", ".join(f"{share:.0%}" for share in shares.near_zero),
             tokens=len(trace),
-            neurons=", ".join(f"{share:.0%}" for share in shares.silent),
+            neurons=", ".join(f"{share:.0%}" for share in shares.inactive),
         ),
         xaxis={"title": {"text": title}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("share")}, "range": [0, 1], "tickformat": ".0%"},
@@ -64,7 +64,7 @@ def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
         hovermode="x",
     )
     if not exact:
-        fig.add_hline(BELL, line={"color": RESIDUAL, "dash": "dot", "width": 1})
+        fig.add_hline(NORMAL_SHARE, line={"color": RESIDUAL, "dash": "dot", "width": 1})
     if layer is not None:
         fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
     return fig

@@ -1,43 +1,43 @@
-"""KV cache: what a step finds stored, and what it computes."""
+"""KV cache view: the stored keys and values, and what each step computes."""
 
 from functools import reduce
 
 import numpy as np
 
-from explorer.analysis.kv_cache import cached_lengths, cached_name, whole_lengths
-from explorer.explain.analysed.kv_cache import computed, length, megabytes
+from explorer.analysis.kv_cache import cached_norms, cached_norms_all_heads, cached_tap
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
+from explorer.explain.derived.kv_cache import cached_norm, derive_positions_computed, megabytes
+from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point
-from explorer.language import N_, _, look_up
-from explorer.state.errors import NoSuchPoint
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.checks import Mark, given, worked_out
 from explorer.views.kv_cache.formula import formula
-from explorer.views.kv_cache.savings import size, work
+from explorer.views.kv_cache.savings import cache_size, step_work
 from explorer.views.style import SELECTED, figure, positions, token_axis
+from explorer.views.verification import Verification, make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
 
 
-def so_far(lengths: np.ndarray, query: int) -> np.ndarray:
-    """Lengths (N, T) without those of later positions, which are not computed yet."""
-    known = lengths.astype(float)
-    known[:, query + 1 :] = np.nan
-    return known
+def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
+    """Return norms (N, T) with NaN at later positions, which are not computed yet."""
+    masked = norms.astype(float)
+    masked[:, query + 1 :] = np.nan
+    return masked
 
 
-def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
-    """Lengths (N, T) up to the query, the step's own column framed; `hover` is told of each."""
+def heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
+    """Draw norms (N, T) up to the query, the query's column framed; `hover` is the hover template."""
     fig = figure(
         go.Heatmap(
             x=positions(trace.tokens),
             y=rows,
-            z=so_far(lengths, query),
+            z=mask_later_positions(norms, query),
             zmin=0,
-            zmax=lengths.max(),
+            zmax=norms.max(),
             autocolorscale=True,
             hovertemplate=hover,
             hoverongaps=False,
@@ -52,18 +52,18 @@ def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], hover: str, quer
 
 
 def cells(trace: Trace, query: int) -> go.Figure:
-    """Every layer's keys by position: what is stored when the query's step begins, and what that adds."""
+    """Draw the norms of every layer's keys by position: stored before the query's step, computed in it, or not yet."""
     layers, rest = trace.config.num_layers, len(trace) - 1 - query
     fig = heatmap(
         trace,
-        whole_lengths(trace, "k"),
+        cached_norms_all_heads(trace, "k"),
         [_("layer {layer}", layer=layer) for layer in range(layers)],
         _("%{y}, position %{x}<br>length of its keys %{z:.4g}<extra></extra>"),
         query,
         _(
             "The cache at the step of {token}: in each of {layers} layers keys and values of {position} positions are "
             "stored, those of position {position} are computed now, {rest} not yet.",
-            token=quoted(trace.tokens[query]),
+            token=quote_token(trace.tokens[query]),
             layers=layers,
             position=query,
             rest=rest,
@@ -80,27 +80,27 @@ def cells(trace: Trace, query: int) -> go.Figure:
     return fig
 
 
-def heads(trace: Trace, layer: int, part: str, query: int) -> go.Figure:
-    """A layer's stored keys or values by kv head."""
-    lengths = cached_lengths(trace, layer, part)  # (G, T)
+def heads(trace: Trace, layer: int, kind: str, query: int) -> go.Figure:
+    """Draw the norms of a layer's cached keys or values by kv head."""
+    norms = cached_norms(trace, layer, kind)  # (G, T)
     return heatmap(
         trace,
-        lengths,
-        [_("kv head {group}", group=group) for group in range(len(lengths))],
-        look_up(HOVER[part]),
+        norms,
+        [_("kv head {group}", group=group) for group in range(len(norms))],
+        translate(HOVER[kind]),
         query,
-        look_up(
-            ALT[part],
+        translate(
+            ALT[kind],
             layer=layer,
             position=query,
-            groups=len(lengths),
-            token=quoted(trace.tokens[query]),
-            lengths=reduce(both, map(number, lengths[:4, query])),
+            groups=len(norms),
+            token=quote_token(trace.tokens[query]),
+            lengths=reduce(combine_titles, map(format_number, norms[:4, query])),
         ),
     )
 
 
-def both(first: str, last: str) -> str:
+def combine_titles(first: str, last: str) -> str:
     return _("{first} and {last}", first=first, last=last)
 
 
@@ -124,80 +124,82 @@ TITLES = {
 }
 
 
-def otherwise(config: ModelConfig) -> str:
+def unavailable_reason(config: ModelConfig) -> str:
     return _("This model's keys and values were not captured.")
 
 
-def mark_of(part: str):
-    def mark(trace: Trace, selection: Selection) -> Mark:
-        return worked_out(cached_name(trace, selection.layer, part))(trace, selection)
+def verify_heads(kind: str):
+    def verify(trace: Trace, selection: Selection) -> Verification:
+        return verify_derived(cached_tap(trace, selection.layer, kind))(trace, selection)
 
-    return mark
-
-
-def mark_of_all(trace: Trace, selection: Selection) -> Mark:
-    return worked_out(cached_name(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
+    return verify
 
 
-def panel_of_heads(part: str) -> Panel:
+def verify_all(trace: Trace, selection: Selection) -> Verification:
+    return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
+
+
+def heads_panel(kind: str) -> Panel:
     return Panel(
-        name={"k": "keys", "v": "values"}[part],
-        title=TITLES[part],
-        draw=lambda trace, s: heads(trace, s.layer, part, s.query),
-        selects={"x": "query"},
-        mark=mark_of(part),
-        inspect=lambda trace, s, point: length(trace, part, s.layer, point.row, point.column, s.query),
+        name={"k": "keys", "v": "values"}[kind],
+        title=TITLES[kind],
+        draw=lambda trace, s: heads(trace, s.layer, kind, s.query),
+        click_selects={"x": "query"},
+        verify=verify_heads(kind),
+        inspect=lambda trace, s, point: cached_norm(trace, kind, s.layer, point.row, point.column, s.query),
         height=300,
         width="half",
     )
 
 
 def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    stored = point.of("item") + 1
+    stored = point.coordinate("item") + 1
     if stored > trace.config.context_length:
-        raise NoSuchPoint(_("the context has no {stored} positions", stored=stored))
-    return megabytes(trace, stored, shared=point.of("curve") == 0)
+        raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))
+    return megabytes(trace, stored, shared=point.coordinate("curve") == 0)
 
 
 VIEW = View(
     name="kv_cache",
     title=N_("KV cache"),
-    words=N_(
+    description=N_(
         "To write a token the model needs the keys and values of all tokens before it. They never change, so each is "
         "computed once and kept: this memory is the KV cache. Choose a token to see what its step finds stored, what "
         "it computes and adds, and what that saves; a prompt is read in one go, as if its steps were one."
     ),
     formula=formula,
-    needs=("blocks.*.attn.k", "blocks.*.attn.v"),
-    otherwise=otherwise,
+    required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
+    unavailable_message=unavailable_reason,
     controls=("layer", "query"),
     panels=(
         Panel(
             name="cells",
             title=N_("The cache at the chosen token's step: length of each layer's keys, position by position"),
             draw=lambda trace, s: cells(trace, s.query),
-            selects={"x": "query", "y": "layer"},
-            mark=mark_of_all,
-            inspect=lambda trace, s, point: length(trace, "k", point.row, None, point.column, s.query),
+            click_selects={"x": "query", "y": "layer"},
+            verify=verify_all,
+            inspect=lambda trace, s, point: cached_norm(trace, "k", point.row, None, point.column, s.query),
             height=300,
         ),
-        panel_of_heads("k"),
-        panel_of_heads("v"),
+        heads_panel("k"),
+        heads_panel("v"),
         Panel(
             name="size",
             title=N_("How large the cache grows"),
-            draw=lambda trace, s: size(trace, s.query),
+            draw=lambda trace, s: cache_size(trace, s.query),
             inspect=inspect_size,
-            mark=given(N_("nothing captured is shown: counted from the model's shape, 4 bytes a number")),
+            verify=make_unverified(N_("nothing captured is shown: counted from the model's shape, 4 bytes a number")),
             height=280,
             width="half",
         ),
         Panel(
             name="work",
             title=N_("What is computed with the cache, and what would be without"),
-            draw=lambda trace, s: work(trace, s.query),
-            inspect=lambda trace, s, point: computed(trace, point.of("item") + 1, cached=point.of("curve") == 0),
-            mark=given(N_("nothing captured is shown: counted, n positions against n (n + 1) / 2")),
+            draw=lambda trace, s: step_work(trace, s.query),
+            inspect=lambda trace, s, point: derive_positions_computed(
+                trace, point.coordinate("item") + 1, cached=point.coordinate("curve") == 0
+            ),
+            verify=make_unverified(N_("nothing captured is shown: counted, n positions against n (n + 1) / 2")),
             height=280,
             width="half",
         ),

@@ -1,16 +1,16 @@
-"""What the KV cache saves at a step, worked out."""
+"""The formula of what the KV cache saves at a step."""
 
 from explorer.analysis.kv_cache import step_flops
-from explorer.explain.notation import number, quoted
-from explorer.language import _
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from model.counting import kv_cache_bytes_per_token
+from explorer.translations import _
+from model.parameter_counts import kv_cache_bytes_per_token
 
 
 def formula(trace: Trace, selection: Selection) -> str:
     config, query = trace.config, selection.query
-    stored, each = query + 1, kv_cache_bytes_per_token(config)
+    stored, position_bytes = query + 1, kv_cache_bytes_per_token(config)
     layers, groups, width = config.num_layers, config.kv_heads, config.d_head
     with_cache, without = step_flops(config, query)
     lines = [
@@ -18,12 +18,12 @@ def formula(trace: Trace, selection: Selection) -> str:
             "the step of {token} ({position}): {position} positions are stored, 1 is computed; without a cache all "
             "{stored} would be: {times} times the floating-point operations ({without} instead of {with_cache} "
             "million)",
-            token=quoted(trace.tokens[query]),
+            token=quote_token(trace.tokens[query]),
             position=query,
             stored=stored,
-            times=number(without / with_cache),
-            without=number(without / 1e6),
-            with_cache=number(with_cache / 1e6),
+            times=format_number(without / with_cache),
+            without=format_number(without / 1e6),
+            with_cache=format_number(with_cache / 1e6),
         ),
         _(
             "counted are products of matrices, of each position’s scores those with itself and the positions before "
@@ -34,23 +34,23 @@ def formula(trace: Trace, selection: Selection) -> str:
             layers=layers,
             groups=groups,
             width=width,
-            each=each,
+            each=position_bytes,
         ),
         _(
             "in the cache after it: {stored} · {each:,} = {now:,} bytes; at the end of the context: {context:,} · "
             "{each:,} = {most:,}",
             stored=stored,
-            each=each,
-            now=stored * each,
+            each=position_bytes,
+            now=stored * position_bytes,
             context=config.context_length,
-            most=config.context_length * each,
+            most=config.context_length * position_bytes,
         ),
         _(
             "steps 1 to {stored}: {stored:,} positions computed instead of n (n + 1) / 2 = {instead:,}, (n + 1) / 2 = "
             "{times} times as many",
             stored=stored,
             instead=stored * (stored + 1) // 2,
-            times=number((stored + 1) / 2),
+            times=format_number((stored + 1) / 2),
         ),
     ]
     if groups < config.num_heads:
@@ -59,7 +59,7 @@ def formula(trace: Trace, selection: Selection) -> str:
             heads=config.num_heads,
             groups=groups,
             times=config.num_heads // groups,
-            bytes=config.num_heads * each // groups,
+            bytes=config.num_heads * position_bytes // groups,
         )
         lines.append(shared)
     return "\n".join(lines)

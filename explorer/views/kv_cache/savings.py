@@ -1,20 +1,20 @@
-"""The KV cache view's pictures of what the cache costs and what it saves."""
+"""Figures of the memory that the KV cache takes and of the computation that it saves."""
 
 import numpy as np
 
 from explorer.analysis.kv_cache import megabytes_stored, positions_computed
-from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
-from model.counting import kv_cache_bytes_per_token
+from model.parameter_counts import kv_cache_bytes_per_token
 
 
-def size(trace: Trace, query: int) -> go.Figure:
-    """Bytes in the cache by positions stored; of heads that share them, also what it would be if none did."""
+def cache_size(trace: Trace, query: int) -> go.Figure:
+    """Draw the cache's bytes by number of positions; with shared kv heads also the bytes without sharing."""
     config = trace.config
     filled = np.arange(1, config.context_length + 1)
-    each = kv_cache_bytes_per_token(config)
+    position_bytes = kv_cache_bytes_per_token(config)
     lines = [(_("as it is"), True, ATTENTION, "solid")]
     if config.kv_heads < config.num_heads:
         lines.append((_("if no heads shared"), False, RESIDUAL, "dot"))
@@ -33,9 +33,9 @@ def size(trace: Trace, query: int) -> go.Figure:
         alt=_(
             "The cache grows by {each:,} bytes a position: {now:,} bytes after this step, {most:,} at the end of the "
             "context of {context}.",
-            each=each,
-            now=(query + 1) * each,
-            most=config.context_length * each,
+            each=position_bytes,
+            now=(query + 1) * position_bytes,
+            most=config.context_length * position_bytes,
             context=config.context_length,
         ),
         xaxis={"title": {"text": _("positions stored")}, "showgrid": False},
@@ -46,8 +46,8 @@ def size(trace: Trace, query: int) -> go.Figure:
     return fig
 
 
-def work(trace: Trace, query: int) -> go.Figure:
-    """Positions that went through the model by every step of a token, with a cache and without."""
+def step_work(trace: Trace, query: int) -> go.Figure:
+    """Draw the number of positions computed up to each step, with a cache and without."""
     cached, uncached = positions_computed(len(trace))
     fig = figure(
         [

@@ -1,125 +1,133 @@
-"""Overview: the whole model as a map, with what each part does at one token."""
+"""Overview: the whole model as a map, with each component's contribution at one token."""
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token, rank_of
-from explorer.analysis.overview import Overview, overview
+from explorer.analysis.model_overview import Overview, overview
+from explorer.analysis.next_token import next_token, token_rank
 from explorer.analysis.residual import SUBLAYERS
-from explorer.architecture.stream import stream_norms
+from explorer.architecture.residual_stream import stream_norms
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point
-from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.checks import worked_out
-from explorer.views.explained import NORMS, PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
-from explorer.views.overview.diagram import Diagram
-from explorer.views.overview.model_map import draw
-from explorer.views.overview.part_inspection import inspect_part, inspect_step
-from explorer.views.overview.parts import Parts
-from explorer.views.overview.running import CLICK, running_sum
+from explorer.views.overview.inspection import inspect_part, inspect_step
+from explorer.views.overview.landscape_layout import HEIGHT, WIDTH
+from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.model_map import make_diagram
+from explorer.views.overview.parts import MapParts
+from explorer.views.overview.running_sum import CLICK_FIELDS, running_sum
 from explorer.views.overview.two_maps import MAPS
-from explorer.views.overview.wide import HEIGHT, WIDTH
-from explorer.views.style import shortened
-from explorer.views.two_runs.alone import COURSE, alone
+from explorer.views.style import shorten_token
+from explorer.views.target_token import (
+    NORMS,
+    PARTS,
+    SUM_CHECK,
+    contribution_sum_text,
+    logit_label,
+    target_and_contrast,
+    target_token,
+)
+from explorer.views.two_runs.no_difference import COURSE, no_difference
+from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
 
-def explanation(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
-    """The numbers, and what is explained by them: in full, and with its tokens shortened."""
-    tokens = explained(trace, selection)
-    found = overview(trace, selection.query, *tokens)
-    return found, logit_of(trace, *tokens), logit_of(trace, *tokens, shortened)
+def compute_overview(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
+    """Return the overview at the query, the label of the explained logit, and the label with shortened tokens."""
+    tokens = target_and_contrast(trace, selection)
+    numbers = overview(trace, selection.query, *tokens)
+    return numbers, logit_label(trace, *tokens), logit_label(trace, *tokens, shorten_token)
 
 
-def map_of(trace: Trace, selection: Selection) -> Diagram:
-    """The model in the order of the data's way, with what it does at the selected token."""
-    found, plain, score = explanation(trace, selection)
-    layer, part = np.unravel_index(np.abs(found.adds).argmax(), found.adds.shape)
+def draw_model_map(trace: Trace, selection: Selection) -> Diagram:
+    """Return the map of the model in the order of the data flow, with its numbers at the query."""
+    numbers, logit_name, score = compute_overview(trace, selection)
+    layer, sublayer_index = np.unravel_index(np.abs(numbers.logit_effects).argmax(), numbers.logit_effects.shape)
     alt = _(
         "Map of {layers} layers at {token}: the stream is {first} long at first and {last} at last. Furthest moves "
         "{sublayer} of layer {layer} {logit}, by {change}.",
         layers=trace.config.num_layers,
-        token=quoted(trace.tokens[selection.query]),
-        first=number(found.stream[0]),
-        last=number(found.stream[-1]),
-        sublayer=look_up(list(SUBLAYERS.values())[part]),
+        token=quote_token(trace.tokens[selection.query]),
+        first=format_number(numbers.stream[0]),
+        last=format_number(numbers.stream[-1]),
+        sublayer=translate(list(SUBLAYERS.values())[sublayer_index]),
         layer=layer,
-        logit=plain,
-        change=number(found.adds[layer, part]),
+        logit=logit_name,
+        change=format_number(numbers.logit_effects[layer, sublayer_index]),
     )
-    return draw(trace, selection, found, score, alt)
+    return make_diagram(trace, selection, numbers, score, alt)
 
 
 def inspect_map(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
-    found, _plain, score = explanation(trace, selection)
-    return inspect_part(trace, selection, Parts(trace, selection, found, score), point)
+    numbers, _plain, score = compute_overview(trace, selection)
+    return inspect_part(trace, selection, MapParts(trace, selection, numbers, score), point)
 
 
-def sum_of(trace: Trace, selection: Selection) -> go.Figure:
-    """The explained logit as it grows along the map."""
-    found, plain, score = explanation(trace, selection)
+def draw_running_sum(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw the explained logit as a running sum along the map."""
+    numbers, logit_name, score = compute_overview(trace, selection)
     alt = _(
         "{logit} after {token} as a running sum over {layers} layers, from {first} at the embedding to {last} at the "
         "end.",
-        logit=f"{plain[0].upper()}{plain[1:]}",
-        token=quoted(trace.tokens[selection.query]),
+        logit=f"{logit_name[0].upper()}{logit_name[1:]}",
+        token=quote_token(trace.tokens[selection.query]),
         layers=trace.config.num_layers,
-        first=number(found.parts.token),
-        last=number(found.parts.total),
+        first=format_number(numbers.attribution.token),
+        last=format_number(numbers.attribution.total),
     )
-    return running_sum(trace, selection, found, score, alt)
+    return running_sum(trace, selection, numbers, score, alt)
 
 
 def formula(trace: Trace, selection: Selection) -> str:
     query, config = selection.query, trace.config
-    found, plain, _score = explanation(trace, selection)
-    parts, token_id = found.parts, explained_token(trace, selection)
+    numbers, logit_name, _score = compute_overview(trace, selection)
+    contributions, token_id = numbers.attribution, target_token(trace, selection)
     if "position_embed" in trace:
-        added = _(
+        sum_text = _(
             "embedding + position + attention + feed-forward of {layers} layers in turn", layers=config.num_layers
         )
     else:
-        added = _("embedding + attention + feed-forward of {layers} layers in turn", layers=config.num_layers)
+        sum_text = _("embedding + attention + feed-forward of {layers} layers in turn", layers=config.num_layers)
     if stream_norms(config):
-        added = _("{added}, every sum through a norm", added=added)
+        sum_text = _("{added}, every sum through a norm", added=sum_text)
     lines = (
         _(
             "residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}",
-            token=quoted(trace.tokens[query]),
+            token=quote_token(trace.tokens[query]),
             position=query,
-            added=added,
-            first=number(found.stream[0]),
-            last=number(found.stream[-1]),
+            added=sum_text,
+            first=format_number(numbers.stream[0]),
+            last=format_number(numbers.stream[-1]),
         ),
         _(
             "{logit} = {parts} = {total}   captured {captured}, off by {error}",
-            logit=plain,
-            parts=sum_of_kinds(trace, parts),
-            total=number(parts.total),
-            captured=number(parts.logit),
-            error=number(parts.error),
+            logit=logit_name,
+            parts=contribution_sum_text(trace, contributions),
+            total=format_number(contributions.total),
+            captured=format_number(contributions.logit),
+            error=format_number(contributions.error),
         ),
         _(
             "the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}",
-            token=quoted(trace.vocabulary[token_id]),
-            probability=number(next_token(trace, query).plain[token_id]),
-            rank=rank_of(trace, query, token_id),
+            token=quote_token(trace.vocabulary[token_id]),
+            probability=format_number(next_token(trace, query).plain[token_id]),
+            rank=token_rank(trace, query, token_id),
         ),
     )
     return "\n".join(lines)
 
 
 # All along the stream, what is written to it, and what norms leave.
-MARK = worked_out("blocks.0.resid_pre", *PARTS, *NORMS, "logits", against=SUM)
+VERIFY = verify_derived("blocks.0.resid_pre", *PARTS, *NORMS, "logits", against=SUM_CHECK)
 
 
 VIEW = View(
     name="overview",
     title=N_("Overview"),
-    words=N_(
+    description=N_(
         "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
         "attention, on one side, and feed-forward, on the other, read it and add to it; lm_head turns the last into a "
         "number for every possible next token (the logit). "
@@ -127,8 +135,8 @@ VIEW = View(
         "logit: choose a part to open it."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight"),
-    otherwise=lambda config: _("Too little was captured of this model to draw its map."),
+    required_taps=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight"),
+    unavailable_message=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     panels=(
         Panel(
@@ -137,22 +145,22 @@ VIEW = View(
                 "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
                 "its working"
             ),
-            draw=map_of,
+            draw=draw_model_map,
             kind="model_map",
-            pair=MAPS,
+            two_run_renderer=MAPS,
             inspect=inspect_map,
-            mark=MARK,
+            verify=VERIFY,
             height=HEIGHT,
             min_width=WIDTH,
         ),
         Panel(
             name="sum",
-            alone=alone(COURSE),
+            no_difference_reason=no_difference(COURSE),
             title=N_("How the explained logit comes about, part by part: the sum so far"),
-            draw=sum_of,
+            draw=draw_running_sum,
             inspect=inspect_step,
-            selects={"customdata": CLICK},
-            mark=MARK,
+            click_selects={"customdata": CLICK_FIELDS},
+            verify=VERIFY,
             height=240,
             min_width=WIDTH,
         ),

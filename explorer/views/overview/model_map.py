@@ -1,43 +1,57 @@
-"""The map of the model: its parts at their places, with this run's numbers."""
+"""The map of the model: its parts in their layout, with this run's numbers."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
-from explorer.analysis.overview import Overview
-from explorer.language import _
+from explorer.analysis.model_overview import Overview
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.overview.diagram import Diagram, Sheet, Word
-from explorer.views.overview.flow import flows, rotations, wires
-from explorer.views.overview.parting import with_parting
-from explorer.views.overview.parts import Parts
-from explorer.views.overview.plan import Box, Plan
-from explorer.views.overview.words import DISCS, beside_blocks, beside_rows, explanations, of_next_tokens
+from explorer.translations import _
+from explorer.views.overview.diagnosis_marker import mark_first_difference
+from explorer.views.overview.map_data import Diagram, MapArrangement, MapLabel
+from explorer.views.overview.map_labels import DISCS, block_labels, layer_labels, legend_labels, next_token_labels
+from explorer.views.overview.map_layout import Box, MapLayout
+from explorer.views.overview.map_lines import read_lines, residual_lines, rope_lines
+from explorer.views.overview.parts import MapParts
 
 LEGEND_ROW = 19
 
 
-def draw(trace: Trace, selection: Selection, found: Overview, score: str, alt: str) -> Diagram:
-    """The map; `score` names the explained logit, `alt` says in a sentence what is seen."""
-    parts = Parts(trace, selection, found, score)
-    drawn, (wide, tall) = tuple(parts), parts.plans
-    largest = float(max(np.abs(found.parts.heads).max(), np.abs(found.parts.feed_forward).max())) or 1.0
-    adds = _("adds to the lead") if selection.rival else _("adds to the logit")
-    kinds = {part.kind for part in drawn}
+def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> Diagram:
+    """Return the map.
 
-    def sheet(plan: Plan, words: Iterable[Word], longest: int) -> Sheet:
+    Args:
+        score: name of the explained logit.
+        alt: alternative text, in a sentence.
+    """
+    all_parts = MapParts(trace, selection, overview, score)
+    map_parts, (landscape, portrait) = tuple(all_parts), all_parts.layouts
+    largest = (
+        float(max(np.abs(overview.attribution.heads).max(), np.abs(overview.attribution.feed_forward).max())) or 1.0
+    )
+    contribution_label = _("adds to the lead") if selection.rival else _("adds to the logit")
+    kinds = {map_part.kind for map_part in map_parts}
+
+    def make_sheet(plan: MapLayout, labels: Iterable[MapLabel], max_chars: int) -> MapArrangement:
         discs = [kind for kind in DISCS if kind in kinds]
-        legend = tuple((kind, explained(plan, row)) for row, kind in enumerate(discs))
-        said = (*of_next_tokens(plan, parts.listed, longest), *words, *explanations(plan, legend, largest, adds))
-        lines = (*flows(plan, found), *wires(plan), *rotations(plan))
-        return Sheet(plan.size, lines, said, plan.written, legend, plan.scale)
+        legend = tuple((kind, legend_disc(plan, row)) for row, kind in enumerate(discs))
+        all_labels = (
+            *next_token_labels(plan, all_parts.next_tokens, max_chars),
+            *labels,
+            *legend_labels(plan, legend, largest, contribution_label),
+        )
+        lines = (*residual_lines(plan, overview), *read_lines(plan), *rope_lines(plan))
+        return MapArrangement(plan.size, lines, all_labels, plan.labelled_kinds, legend, plan.scale)
 
-    sheets = sheet(wide, beside_rows(wide, found, adds), longest=7), sheet(tall, beside_blocks(tall, found), longest=24)
-    return with_parting(Diagram(drawn, sheets, largest, alt), trace.diagnosis)
+    sheets = (
+        make_sheet(landscape, layer_labels(landscape, overview, contribution_label), max_chars=7),
+        make_sheet(portrait, block_labels(portrait, overview), max_chars=24),
+    )
+    return mark_first_difference(Diagram(map_parts, sheets, largest, alt), trace.diagnosis)
 
 
-def explained(plan: Plan, row: int) -> Box:
-    """The edges of the disc in a row of the legend."""
+def legend_disc(plan: MapLayout, row: int) -> Box:
+    """Return the edges of the disc in a row of the legend."""
     x, y = plan.legend
     return x - 7, y + row * LEGEND_ROW - 7, x + 7, y + row * LEGEND_ROW + 7

@@ -1,47 +1,47 @@
-"""The next tokens on the map of a model, with their probabilities."""
+"""Next tokens on the map of a model, with their probabilities."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.next_token import likeliest, next_token, ranking
-from explorer.explain.notation import full
-from explorer.language import _
+from explorer.analysis.next_token import next_token, ranking, trace_ranking
+from explorer.explain.notation import format_full
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.style import shortened
+from explorer.translations import _
+from explorer.views.style import shorten_token
 
-MOST_LISTED = 5  # besides those chosen
+MAX_LISTED = 5  # besides those chosen
 
 
-class NextToken(NamedTuple):
-    """What is told of it and what a click on it selects; the model's probability; and itself."""
+class NextTokenBox(NamedTuple):
+    """A next token in the list: hover text, what a click selects, probability and token."""
 
-    told: str
+    hover_text: str
     selects: dict[str, int]
     probability: float
     token: str
 
 
-def next_tokens(trace: Trace, selection: Selection) -> list[NextToken]:
-    """The likeliest, and those chosen wherever they rank."""
+def next_tokens(trace: Trace, selection: Selection) -> list[NextTokenBox]:
+    """Return the most probable next tokens, and the chosen ones whatever their rank."""
     query = selection.query
-    ranked, now = ranking(trace, query), likeliest(trace, query)
-    plain, logits = next_token(trace, query).plain, trace.logits.at(query)
-    chosen = {ranked[rank - 1] for rank in (selection.target, selection.rival) if rank}
+    baseline_ranking, current_ranking = ranking(trace, query), trace_ranking(trace, query)
+    probabilities, logits = next_token(trace, query).plain, trace.logits.row(query)
+    chosen_ids = {baseline_ranking[rank - 1] for rank in (selection.target, selection.rival) if rank}
     listed = []
-    shown = np.isin(now, list(chosen))
-    shown[:MOST_LISTED] = True
-    for place in np.flatnonzero(shown).tolist():
-        token_id = now[place]
+    is_listed = np.isin(current_ranking, list(chosen_ids))
+    is_listed[:MAX_LISTED] = True
+    for index in np.flatnonzero(is_listed).tolist():
+        token_id = current_ranking[index]
         token = trace.vocabulary[token_id]
-        told = _(
+        hover_text = _(
             "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",
-            token=shortened(token),
-            rank=place + 1,
-            probability=full(plain[token_id]),
-            logit=full(logits[token_id]),
+            token=shorten_token(token),
+            rank=index + 1,
+            probability=format_full(probabilities[token_id]),
+            logit=format_full(logits[token_id]),
         )
-        selects = {"target": int(np.flatnonzero(ranked == token_id)[0]) + 1}
-        listed.append(NextToken(told, selects, float(plain[token_id]), token))
+        selects = {"target": int(np.flatnonzero(baseline_ranking == token_id)[0]) + 1}
+        listed.append(NextTokenBox(hover_text, selects, float(probabilities[token_id]), token))
     return listed

@@ -1,65 +1,65 @@
-"""Patching: which values carry the answer from one prompt to another."""
+"""Patching view: effects of values patched from one prompt's run into the other's."""
 
-from explorer.explain.analysed.patching import metric_words
-from explorer.explain.notation import number
-from explorer.language import N_, _, look_up
+from explorer.explain.derived.patching import metric_label
+from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.effect_scale import LEAST_DIFFERENCE
-from explorer.tracing.patching_question import METRICS
-from explorer.views.patching import evidence
-from explorer.views.patching.effect_map import nothing_to_explain
-from explorer.views.patching.estimates import beside_exact, estimated_map
-from explorer.views.patching.exact import exact_map
+from explorer.tracing.patching.effect_scale import MIN_DIFFERENCE
+from explorer.tracing.patching.experiment import METRICS
+from explorer.translations import N_, _, translate
+from explorer.views.patching import verification
+from explorer.views.patching.effect_map import no_effect_message
+from explorer.views.patching.estimates import estimate_map, estimate_vs_exact
+from explorer.views.patching.exact_map import exact_map
 from explorer.views.patching.neurons import strongest_neurons
-from explorer.views.patching.paths import path_map, receiver_of, receiver_words
-from explorer.views.patching.two_prompts import ONE_PROMPT, TwoPrompts, two_prompts
-from explorer.views.two_runs.difference import Incomparable
+from explorer.views.patching.paths import path_map, receiver_label, selected_receiver
+from explorer.views.patching.prompt_pair import ONE_PROMPT, PromptPairContext, make_prompt_pair
+from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.view import Panel, View
 
 
 def formula(runs: Comparison, selection: Selection) -> str:
-    """Which run is which, what is measured, and what it comes to in both."""
+    """Describe which run is clean and which corrupted, the metric, and its value in both."""
     try:
-        two = two_prompts(runs, selection)
-    except Incomparable as incomparable:
+        prompt_pair = make_prompt_pair(runs, selection)
+    except NoDifferenceError as incomparable:
         return str(incomparable)
-    clean, corrupted = two.question.unpatched[:, METRICS.index(selection.metric)]
+    clean, corrupted = prompt_pair.experiment.unpatched_metrics[:, METRICS.index(selection.metric)]
     roles = (
         _("clean: B, corrupted: A, both without their changes")
-        if two.clean_is == "b"
+        if prompt_pair.clean_run == "b"
         else _("clean: A, corrupted: B, both without their changes")
     )
-    measured = _(
+    metric_text = _(
         "m = {metric}, after the last token; answer {answer}, wrong answer {wrong}: m(clean) = {clean}, m(corrupted) = "
         "{corrupted}",
-        metric=metric_words(selection.metric),
-        answer=two.word(two.question.answer),
-        wrong=two.word(two.question.wrong),
-        clean=number(clean),
-        corrupted=number(corrupted),
+        metric=metric_label(selection.metric),
+        answer=prompt_pair.token_text(prompt_pair.experiment.answer),
+        wrong=prompt_pair.token_text(prompt_pair.experiment.wrong),
+        clean=format_number(clean),
+        corrupted=format_number(corrupted),
     )
-    none = nothing_to_explain() if abs(clean - corrupted) < LEAST_DIFFERENCE else ""
+    none = no_effect_message() if abs(clean - corrupted) < MIN_DIFFERENCE else ""
     hides = _("what lowers a small probability can hardly be seen in it") if selection.metric == "probability" else ""
     paths = _(
         "direct paths to {receiver}: what all other heads and every feed-forward write stays as it was, frozen; norms "
         "are computed anew",
-        receiver=receiver_words(receiver_of(two, selection)),
+        receiver=receiver_label(selected_receiver(prompt_pair, selection)),
     )
-    beside = unequal(two)
-    return "\n".join(filter(None, (roles, beside, measured, none, hides, look_up(EFFECTS), paths)))
+    note = alignment_note(prompt_pair)
+    return "\n".join(filter(None, (roles, note, metric_text, none, hides, translate(EFFECTS), paths)))
 
 
-def unequal(two: TwoPrompts) -> str:
-    """What goes over where the prompts do not stand position by position; "" where they do."""
-    if two.question.by_position:
+def alignment_note(prompt_pair: PromptPairContext) -> str:
+    """Describe which positions are patched if the prompts are not aligned one to one; "" if they are."""
+    if prompt_pair.experiment.is_by_position:
         return ""
     return _(
         "the clean prompt has {clean} tokens and the corrupted one {corrupted}: values go over between tokens that "
         "stand beside each other in the strips above; {lone} of the clean prompt have no partner and are not patched",
-        clean=len(two.question.clean),
-        corrupted=len(two.question.corrupted),
-        lone=len(two.lone),
+        clean=len(prompt_pair.experiment.clean),
+        corrupted=len(prompt_pair.experiment.corrupted),
+        lone=len(prompt_pair.unaligned_positions),
     )
 
 
@@ -75,18 +75,18 @@ BY_HEAD = {"x": "head", "y": "layer"}
 VIEW = View(
     name="patching",
     title=N_("Patching"),
-    words=N_(
+    description=N_(
         "Which values carry the answer? Of two prompts with different answers, each value of one run is put alone into "
         "the other, and it is measured how far that takes the answer along: denoising finds what suffices, noising "
         "what is needed. Click a cell of the maps of effects or estimates, and the run takes that value: all tabs show "
         "what follows. Paths are measured only."
     ),
     formula=formula,
-    compares=True,
-    alone=ONE_PROMPT,
-    of_two_prompts=True,
-    needs=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
-    otherwise=lambda config: _("Too little was captured of this model to put values of another run into it."),
+    is_comparison=True,
+    single_run_message=ONE_PROMPT,
+    needs_two_prompts=True,
+    required_taps=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
+    unavailable_message=lambda config: _("Too little was captured of this model to put values of another run into it."),
     controls=(
         *("clean_run", "answer", "wrong", "metric", "patch_position", "patch_head", "patch_direction", "receiver"),
         *("layer", "head"),
@@ -97,10 +97,12 @@ VIEW = View(
                 name=f"positions_{direction}",
                 title=title,
                 draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_position, d),
-                compares="other",
-                selects=BY_POSITION,
-                mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_position, d),
-                inspect=lambda runs, s, point, d=direction: evidence.inspect(runs, s, s.patch_position, d, point),
+                compared_run="other",
+                click_selects=BY_POSITION,
+                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.patch_position, d),
+                inspect=lambda runs, s, point, d=direction: verification.inspect_node(
+                    runs, s, s.patch_position, d, point
+                ),
                 width="half",
             )
             for direction, title in (
@@ -113,10 +115,10 @@ VIEW = View(
                 name=f"heads_{direction}",
                 title=title,
                 draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_head, d),
-                compares="other",
-                selects=BY_HEAD,
-                mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_head, d),
-                inspect=lambda runs, s, point, d=direction: evidence.inspect(runs, s, s.patch_head, d, point),
+                compared_run="other",
+                click_selects=BY_HEAD,
+                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.patch_head, d),
+                inspect=lambda runs, s, point, d=direction: verification.inspect_node(runs, s, s.patch_head, d, point),
                 width="half",
             )
             for direction, title in (
@@ -127,59 +129,59 @@ VIEW = View(
         Panel(
             name="estimate",
             title=N_("Attribution patching: the same map by head, estimated by gradients"),
-            draw=lambda runs, s: estimated_map(runs, s, s.patch_head),
-            inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_head, point),
-            compares="other",
-            selects=BY_HEAD,
-            mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
+            draw=lambda runs, s: estimate_map(runs, s, s.patch_head),
+            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.patch_head, point),
+            compared_run="other",
+            click_selects=BY_HEAD,
+            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
             width="half",
         ),
         Panel(
             name="agreement",
             title=N_("How good the estimate is, head by head"),
-            draw=lambda runs, s: beside_exact(runs, s, s.patch_head),
-            inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_head, point),
-            compares="other",
-            mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_head, s.patch_direction),
+            draw=lambda runs, s: estimate_vs_exact(runs, s, s.patch_head),
+            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(runs, s, s.patch_head, point),
+            compared_run="other",
+            verify=lambda runs, s: verification.verify_map(runs, s, s.patch_head, s.patch_direction),
             width="half",
         ),
         Panel(
             name="estimate_positions",
             title=N_("Attribution patching: the same map by position, estimated by gradients"),
-            draw=lambda runs, s: estimated_map(runs, s, s.patch_position),
-            inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_position, point),
-            compares="other",
-            selects=BY_POSITION,
-            mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
+            draw=lambda runs, s: estimate_map(runs, s, s.patch_position),
+            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.patch_position, point),
+            compared_run="other",
+            click_selects=BY_POSITION,
+            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
             width="half",
         ),
         Panel(
             name="agreement_positions",
             title=N_("How good the estimate is, position by position"),
-            draw=lambda runs, s: beside_exact(runs, s, s.patch_position),
-            inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_position, point),
-            compares="other",
-            mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_position, s.patch_direction),
+            draw=lambda runs, s: estimate_vs_exact(runs, s, s.patch_position),
+            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(runs, s, s.patch_position, point),
+            compared_run="other",
+            verify=lambda runs, s: verification.verify_map(runs, s, s.patch_position, s.patch_direction),
             width="half",
         ),
         Panel(
             name="paths",
             title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
             draw=path_map,
-            compares="other",
-            selects=BY_HEAD,
-            mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
-            inspect=evidence.inspect_path,
+            compared_run="other",
+            click_selects=BY_HEAD,
+            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
+            inspect=verification.inspect_path,
             width="half",
         ),
         Panel(
             name="neurons",
             title=N_("The 20 neurons of the chosen layer with the largest effects"),
             draw=strongest_neurons,
-            compares="other",
-            selects={"customdata": "neuron"},
-            mark=evidence.mark_of_neurons,
-            inspect=evidence.inspect_neuron,
+            compared_run="other",
+            click_selects={"customdata": "neuron"},
+            verify=verification.verify_neurons,
+            inspect=verification.inspect_neuron,
             width="half",
         ),
     ),

@@ -1,38 +1,38 @@
-"""A map of effects: what each node of a part carries of the way from one answer to the other."""
+"""A heatmap of patching effects, and the cell of the selection."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.explain.notation import added, number
-from explorer.language import N_, _
+from explorer.explain.notation import format_contribution, format_number
 from explorer.state.selection import Selection
-from explorer.tracing.patching_question import BY_POSITION
+from explorer.tracing.patching.experiment import BY_POSITION
+from explorer.translations import N_, _
 from explorer.views import graph_objects as go
-from explorer.views.change import say
-from explorer.views.patching.two_prompts import TwoPrompts
+from explorer.views.intervention_effects import annotate_empty
+from explorer.views.patching.prompt_pair import PromptPairContext
 from explorer.views.style import RESIDUAL, SELECTED, figure, positions, token_axis
 
 DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
 
 
 def effect_map(
-    two: TwoPrompts,
-    part: str,
+    prompt_pair: PromptPairContext,
+    component: str,
     values: np.ndarray,
-    chosen: tuple[int, int] | None,
-    words: str,
+    chosen_index: tuple[int, int] | None,
+    title: str,
     texts: Sequence[Sequence[str]] | None = None,
     direction: str = "denoise",
 ) -> go.Figure:
-    """Effects (L, P) of a part's nodes: row = layer, column = position or head; a frame around the chosen cell.
+    """Draw the effects (L, P) of patching a component: row = layer, column = position or head; the chosen cell framed.
 
     Args:
-        words: what they are of, for the text alternative.
-        texts: of each cell the intervention that puts it in, for a click.
-        direction: into which run it is put then.
+        title: what the effects are, for the alternative text.
+        texts: of each cell the intervention that patches it, for a click.
+        direction: decides into which run the click patches.
     """
-    by_position = part in BY_POSITION
+    by_position = component in BY_POSITION
     finite = np.isfinite(values)
     largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
     hover = (
@@ -40,8 +40,8 @@ def effect_map(
         if by_position
         else _("layer %{y} head %{x}<br>effect %{z:+.3g}<extra></extra>")
     )
-    x = {"x": positions(two.tokens)} if by_position else {}
-    most = np.unravel_index(np.nan_to_num(np.abs(values)).argmax(), values.shape)
+    x = {"x": positions(prompt_pair.tokens)} if by_position else {}
+    max_effect = np.unravel_index(np.nan_to_num(np.abs(values)).argmax(), values.shape)
     fig = figure(
         go.Heatmap(
             **x,
@@ -49,7 +49,7 @@ def effect_map(
             zmin=-(largest or 1),
             zmax=largest or 1,
             autocolorscale=True,
-            text=[[added(value) if np.isfinite(value) else "" for value in row] for row in values],
+            text=[[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=hover,
             hoverongaps=False,
@@ -59,44 +59,57 @@ def effect_map(
         ),
         alt=_(
             "{words}: the largest effect is {effect}, of layer {layer}, column {column}.",
-            words=words,
-            effect=number(values[most]) if finite.any() else _("not defined"),
-            layer=most[0],
-            column=most[1],
+            words=title,
+            effect=format_number(values[max_effect]) if finite.any() else _("not defined"),
+            layer=max_effect[0],
+            column=max_effect[1],
         ),
-        xaxis={**token_axis(two.tokens, _("token of the clean prompt"), most=24), "tickangle": -60}
+        xaxis={**token_axis(prompt_pair.tokens, _("token of the clean prompt"), max_labels=24), "tickangle": -60}
         if by_position
         else {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
-    if chosen and chosen[1] < values.shape[1]:
-        row, column = chosen
+    if chosen_index and chosen_index[1] < values.shape[1]:
+        row, column = chosen_index
         corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     if not finite.any():
-        say(fig, nothing_to_explain())
+        annotate_empty(fig, no_effect_message())
     elif texts is not None:
-        fig.changes(texts, two.patched_run(direction), adds=False, looks_from=two.answer_in_a)
-    return _of_clean(fig, two, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
-
-
-def _of_clean(fig: go.Figure, two: TwoPrompts, untouched: np.ndarray) -> go.Figure:
-    """A picture over the positions of the clean prompt, which is not A's always; what no value goes over to is said."""
-    for at in np.flatnonzero(untouched):
-        fig.add_vrect(at - 0.5, at + 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
-        fig.add_annotation(
-            text=_("not patched"), x=int(at), y=0.5, yref="paper", textangle=-90, showarrow=False, font={"size": 11}
+        fig.set_click_interventions(
+            texts, prompt_pair.patched_run_field(direction), adds=False, query_in_a=prompt_pair.answer_in_a
         )
-    return fig.note(of=two.clean_is)
+    return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 
-def chosen_cell(two: TwoPrompts, part: str, selection: Selection) -> tuple[int, int] | None:
-    """The cell of what is chosen; None where heads share their keys and values, as the chosen one has no cell alone."""
-    if part in BY_POSITION:
-        return selection.layer, two.in_clean(selection.key)
-    shared = part in ("attn.k", "attn.v") and two.clean.config.kv_heads != two.clean.config.num_heads
+def _use_clean_axis(fig: go.Figure, prompt_pair: PromptPairContext, is_unpatched: np.ndarray) -> go.Figure:
+    """Return a figure whose axis has the positions of the clean prompt, which need not be A's.
+
+    Positions that nothing is patched to are listed.
+    """
+    for position in np.flatnonzero(is_unpatched):
+        fig.add_vrect(position - 0.5, position + 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        fig.add_annotation(
+            text=_("not patched"),
+            x=int(position),
+            y=0.5,
+            yref="paper",
+            textangle=-90,
+            showarrow=False,
+            font={"size": 11},
+        )
+    return fig.set_meta(of=prompt_pair.clean_run)
+
+
+def chosen_cell(prompt_pair: PromptPairContext, component: str, selection: Selection) -> tuple[int, int] | None:
+    """Return the chosen cell; None if heads share their keys and values, as the chosen one has no cell of its own."""
+    if component in BY_POSITION:
+        return selection.layer, prompt_pair.to_clean_position(selection.key)
+    shared = (
+        component in ("attn.k", "attn.v") and prompt_pair.clean.config.kv_heads != prompt_pair.clean.config.num_heads
+    )
     return None if shared else (selection.layer, selection.head)
 
 
-def nothing_to_explain() -> str:
+def no_effect_message() -> str:
     return _("clean and corrupted run measure the same: there is no effect to share out")

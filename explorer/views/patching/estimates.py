@@ -1,81 +1,94 @@
-"""The same effects estimated by gradients, and how good that is."""
+"""Patching effects estimated by gradients (attribution patching), and the quality of the estimates."""
 
 import numpy as np
 
-from explorer.analysis.patching import agreement, part_effects
-from explorer.explain.notation import added, number
-from explorer.language import _, look_up
+from explorer.analysis.patching import agreement, component_effects
+from explorer.explain.notation import format_contribution, format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching_question import BY_POSITION
+from explorer.tracing.patching.experiment import BY_POSITION
+from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.change import say
-from explorer.views.patching.effect_map import DIRECTION, chosen_cell, effect_map, nothing_to_explain
-from explorer.views.patching.exact import patch_texts
-from explorer.views.patching.two_prompts import TwoPrompts, prompts_for
+from explorer.views.intervention_effects import annotate_empty
+from explorer.views.patching.effect_map import DIRECTION, chosen_cell, effect_map, no_effect_message
+from explorer.views.patching.exact_map import patch_texts
+from explorer.views.patching.prompt_pair import PromptPairContext, require_prompts
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, positions
 
 
-def estimated_map(runs: Comparison, selection: Selection, part: str) -> go.Figure:
-    """The same by gradients."""
-    two = prompts_for(runs, selection, part)
-    values = two.question.estimate(selection.patch_direction, part, selection.metric)
-    words = _("estimate of {part}, {direction}", part=part, direction=look_up(DIRECTION[selection.patch_direction]))
+def estimate_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:
+    """Draw the patching effects of a component, estimated by gradients."""
+    prompt_pair = require_prompts(runs, selection, component)
+    values = prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric)
+    title = _(
+        "estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[selection.patch_direction])
+    )
     direction = selection.patch_direction
-    texts = patch_texts(two, part, direction, values.shape)
-    return effect_map(two, part, values, chosen_cell(two, part, selection), words, texts, direction)
+    texts = patch_texts(prompt_pair, component, direction, values.shape)
+    return effect_map(
+        prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
+    )
 
 
-def beside_exact(runs: Comparison, selection: Selection, part: str) -> go.Figure:
-    """Estimates (up) over exact effects (across), a dot a node, the worst with their names."""
-    two = prompts_for(runs, selection, part)
-    exactly = part_effects(two.question, part, selection.metric, selection.patch_direction)
-    estimate = two.question.estimate(selection.patch_direction, part, selection.metric)
-    held = agreement(exactly, estimate)
-    layers, places = (range(size) for size in exactly.shape)
-    names = [[_node(two, layer, place, part in BY_POSITION) for place in places] for layer in layers]
-    worst = zip(held.worst, held.errors, strict=True)
-    errs = [_("{node} ({error})", node=names[i][j], error=added(error)) for (i, j), error in worst]
-    is_defined = defined(exactly, estimate).ravel()
-    across, up = (np.nan_to_num(effects.ravel())[is_defined] for effects in (exactly, estimate))
-    ends = [float(min(across.min(), up.min())), float(max(across.max(), up.max()))]
-    same = go.Scatter(x=ends, y=ends, mode="lines", line={"dash": "dot", "width": 1, "color": RESIDUAL})
+def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) -> go.Figure:
+    """Draw estimates (y) over exact effects (x), a dot for each node; the worst are labelled."""
+    prompt_pair = require_prompts(runs, selection, component)
+    exact = component_effects(prompt_pair.experiment, component, selection.metric, selection.patch_direction)
+    estimate = prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric)
+    fit = agreement(exact, estimate)
+    layers, columns = (range(size) for size in exact.shape)
+    names = [
+        [_node_label(prompt_pair, layer, corner, component in BY_POSITION) for corner in columns] for layer in layers
+    ]
+    worst = zip(fit.worst, fit.errors, strict=True)
+    error_texts = [_("{node} ({error})", node=names[i][j], error=format_contribution(error)) for (i, j), error in worst]
+    is_defined = both_defined(exact, estimate).ravel()
+    exact_values, estimated_values = (np.nan_to_num(effects.ravel())[is_defined] for effects in (exact, estimate))
+    ends = [
+        float(min(exact_values.min(), estimated_values.min())),
+        float(max(exact_values.max(), estimated_values.max())),
+    ]
+    diagonal = go.Scatter(x=ends, y=ends, mode="lines", line={"dash": "dot", "width": 1, "color": RESIDUAL})
     dots = go.Scatter(
-        x=across,
-        y=up,
+        x=exact_values,
+        y=estimated_values,
         mode="markers",
-        marker={"color": FEED_FORWARD if part == "ffn.out" else ATTENTION, "size": 7},
+        marker={"color": FEED_FORWARD if component == "ffn.out" else ATTENTION, "size": 7},
         text=np.ravel(names)[is_defined].tolist(),
         hovertemplate=_("%{text}<br>exact %{x:+.3g}, estimated %{y:+.3g}<extra></extra>")
-        if np.isfinite(exactly).any()
+        if np.isfinite(exact).any()
         else _("%{text}<br>effect not defined<extra></extra>"),
         showlegend=False,
     )
     fig = figure(
-        [same | {"hoverinfo": "skip", "showlegend": False}, dots],
+        [diagonal | {"hoverinfo": "skip", "showlegend": False}, dots],
         alt=_(
             "Estimates by gradients beside exact effects, correlation {correlation}; it errs most at {worst}.",
-            correlation=number(held.correlation),
-            worst=", ".join(errs),
+            correlation=format_number(fit.correlation),
+            worst=", ".join(error_texts),
         ),
         xaxis={"title": {"text": _("exact effect")}},
         yaxis={"title": {"text": _("estimated effect")}},
     )
-    if not np.isfinite(exactly).any():
-        say(fig, nothing_to_explain())
+    if not np.isfinite(exact).any():
+        annotate_empty(fig, no_effect_message())
         return fig
-    lines = [_("correlation {correlation}", correlation=number(held.correlation)), _("errs most at"), *errs]
-    place = {"xref": "paper", "yref": "paper", "x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"}
-    return fig.add_annotation(text="<br>".join(lines), align="left", showarrow=False, **place)
+    lines = [
+        _("correlation {correlation}", correlation=format_number(fit.correlation)),
+        _("errs most at"),
+        *error_texts,
+    ]
+    corner = {"xref": "paper", "yref": "paper", "x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"}
+    return fig.add_annotation(text="<br>".join(lines), align="left", showarrow=False, **corner)
 
 
-def defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
-    """Of which nodes there are both; of all, at 0, where it is said that there is no effect."""
-    found = np.isfinite(exact) & np.isfinite(estimates)
-    return found if found.any() else ~found
+def both_defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """Return which nodes have an exact effect and an estimate; all of them if none has both."""
+    is_defined = np.isfinite(exact) & np.isfinite(estimates)
+    return is_defined if is_defined.any() else ~is_defined
 
 
-def _node(two: TwoPrompts, layer: int, place: int, by_position: bool) -> str:
+def _node_label(prompt_pair: PromptPairContext, layer: int, column: int, by_position: bool) -> str:
     if by_position:
-        return _("layer {layer}, {place}", layer=layer, place=positions(two.tokens)[place])
-    return _("layer {layer} head {head}", layer=layer, head=place)
+        return _("layer {layer}, {place}", layer=layer, place=positions(prompt_pair.tokens)[column])
+    return _("layer {layer} head {head}", layer=layer, head=column)

@@ -1,43 +1,43 @@
-"""What heads send a receiver directly."""
+"""Path patching: the direct effects of heads on a receiver."""
 
-from explorer.analysis.patching import effects
-from explorer.language import _, look_up
+from explorer.analysis.patching import patching_effects
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching_question import Receiver
+from explorer.tracing.patching.experiment import Receiver
+from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.change import say
+from explorer.views.intervention_effects import annotate_empty
 from explorer.views.patching.effect_map import DIRECTION, effect_map
-from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
+from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
 
 
 def path_map(runs: Comparison, selection: Selection) -> go.Figure:
-    """What each head sends a receiver directly, all else frozen."""
-    two = two_prompts(runs, selection)
-    receiver = receiver_of(two, selection)
-    measured = two.question.paths(selection.patch_direction, receiver)
-    values = effects(two.question, measured, selection.metric, selection.patch_direction)
-    words = _(
+    """Draw each head's direct effect on a receiver, with everything else frozen."""
+    prompt_pair = make_prompt_pair(runs, selection)
+    receiver = selected_receiver(prompt_pair, selection)
+    metrics = prompt_pair.experiment.path_metrics(selection.patch_direction, receiver)
+    values = patching_effects(prompt_pair.experiment, metrics, selection.metric, selection.patch_direction)
+    title = _(
         "direct paths to {receiver}, {direction}",
-        receiver=receiver_words(receiver),
-        direction=look_up(DIRECTION[selection.patch_direction]),
+        receiver=receiver_label(receiver),
+        direction=translate(DIRECTION[selection.patch_direction]),
     )
-    fig = effect_map(two, "attn.z", values, None, words)
+    fig = effect_map(prompt_pair, "attn.z", values, None, title)
     if receiver != "logits" and receiver[0] == 0:
-        say(fig, _("no head comes before layer 0: choose a receiver in a later layer"))
+        annotate_empty(fig, _("no head comes before layer 0: choose a receiver in a later layer"))
     return fig
 
 
-def receiver_of(two: TwoPrompts, selection: Selection) -> Receiver:
-    """The chosen head reads; of keys and values the one that it shares with others."""
+def selected_receiver(prompt_pair: PromptPairContext, selection: Selection) -> Receiver:
+    """Return the chosen receiver: the logits, or the chosen head's q, k or v (its shared kv head, if it has one)."""
     if selection.receiver == "logits":
         return "logits"
-    config, head = two.clean.config, selection.head
+    config, head = prompt_pair.clean.config, selection.head
     shared = head if selection.receiver == "q" else head * config.kv_heads // config.num_heads
     return selection.layer, shared, selection.receiver
 
 
-def receiver_words(receiver: Receiver) -> str:
+def receiver_label(receiver: Receiver) -> str:
     if receiver == "logits":
         return _("the logits")
     return _("{name} of head {head} of layer {layer}", name=receiver[2], head=receiver[1], layer=receiver[0])

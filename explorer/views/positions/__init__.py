@@ -1,16 +1,16 @@
-"""Positions: how the model knows where a token stands."""
+"""Positions view: how the model encodes positions."""
 
-from explorer.explain.analysed.attention import changed_weight
-from explorer.language import N_, _
+from explorer.explain.derived.attention import weight_change
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views import change
-from explorer.views.checks import compared
+from explorer.translations import N_, _
+from explorer.views import intervention_effects
+from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
 from explorer.views.positions import rope
 from explorer.views.positions import vectors as position_vectors
+from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
-from explorer.views.what_ifs import BASE, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT, VECTORS_OFF
 from model.config import ModelConfig
 
 
@@ -19,10 +19,10 @@ def formula(trace: Trace, selection: Selection) -> str:
     formula = kind.formula(trace, selection)
     if not trace.baseline:
         return formula
-    return f"{formula}\n{change.effect(Comparison.with_unchanged(trace), selection)}"
+    return f"{formula}\n{intervention_effects.intervention_summary(Comparison.with_unchanged(trace), selection)}"
 
 
-def otherwise(config: ModelConfig) -> str:
+def unavailable_reason(config: ModelConfig) -> str:
     return _(
         "Nothing tells this model where a token stands, so there is nothing to draw: all it can go by is that each "
         "token sees only itself and those before it (the causal mask)."
@@ -32,7 +32,7 @@ def otherwise(config: ModelConfig) -> str:
 VIEW = View(
     name="positions",
     title=N_("Positions"),
-    words=N_(
+    description=N_(
         "Attention by itself sees which tokens there are and not their order, so the model is told where each stands. "
         "Either each pair of dimensions of a query or key is turned like the hand of a clock, further for later "
         "positions (rotary positions, RoPE), or a vector that stands for the position is added to the token’s own "
@@ -40,30 +40,30 @@ VIEW = View(
         "Choose two tokens to see what their distance does."
     ),
     formula=formula,
-    needs=(),
-    needs_one_of=("rope.angles", "position_embed"),
-    otherwise=otherwise,
+    required_taps=(),
+    required_any_tap=("rope.angles", "position_embed"),
+    unavailable_message=unavailable_reason,
     controls=("layer", "head", "query", "key"),
-    what_ifs=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, VECTORS_OFF),
+    intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
     panels=(
         Panel(
             name="pattern_change",
             title=N_("What the change did to the chosen head's pattern: changed − unchanged weights"),
-            draw=lambda runs, s: change.patterns(runs, s.layer, s.head, s.query, s.key),
-            compares="unchanged",
-            selects={"x": "key", "y": "query"},
-            mark=compared("blocks.{layer}.attn.pattern"),
-            inspect=lambda runs, s, point: changed_weight(runs, s.layer, s.head, point.row, point.column),
+            draw=lambda runs, s: intervention_effects.patterns(runs, s.layer, s.head, s.query, s.key),
+            compared_run="unchanged",
+            click_selects={"x": "key", "y": "query"},
+            verify=verify_comparison("blocks.{layer}.attn.pattern"),
+            inspect=lambda runs, s, point: weight_change(runs, s.layer, s.head, point.row, point.column),
             height=420,
             width="half",
         ),
         Panel(
             name="next_token_change",
             title=N_("What it did to the next token after the query"),
-            draw=lambda runs, s: change.next_tokens(runs, s.query),
-            inspect=change.inspect_next_token,
-            compares="unchanged",
-            mark=compared("logits"),
+            draw=lambda runs, s: intervention_effects.next_tokens(runs, s.query),
+            inspect=intervention_effects.inspect_next_token,
+            compared_run="unchanged",
+            verify=verify_comparison("logits"),
             height=420,
             width="half",
         ),

@@ -1,33 +1,39 @@
-"""The Positions view of models that add a vector for each position: waves, or a learned table."""
+"""The Positions view of models that add a vector for each position, sinusoidal or learned."""
 
 import numpy as np
 
-from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves, cosines, lengths
-from explorer.explain.analysed.positions import cosine, length, mean_cosine
-from explorer.explain.captured import derivation_of
-from explorer.explain.captured.edits import first_position
+from explorer.analysis.position_embeddings import (
+    VECTOR_KINDS,
+    context_vectors,
+    cosines,
+    position_norms,
+    sinusoidal_cosine,
+)
+from explorer.explain.captured import derive
+from explorer.explain.captured.interventions import first_position
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
-from explorer.explain.point import Point, nth
-from explorer.language import N_, _, look_up
-from explorer.state.errors import NoSuchPoint
+from explorer.explain.derived.position_embeddings import cosine_between_positions, mean_cosine, position_norm
+from explorer.explain.notation import format_number, quote_token
+from explorer.explain.point import Point, get_item
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.checks import cell, recomputed, worked_out
-from explorer.views.position_table import position_table
-from explorer.views.positions.likeness import alike, by_distances
-from explorer.views.positions.vector_shares import shares
+from explorer.views.position_vectors_plot import position_table
+from explorer.views.positions.cosines import cosine_by_distance, cosine_map
+from explorer.views.positions.vector_norms import norm_bars
 from explorer.views.style import EMBEDDING, SELECTED, figure, positions
+from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel
 
-SHOWN_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
+INITIAL_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
 
 
 def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
-    """Some dimensions along the positions, one below the other: lines of what the model has, dots of this run."""
+    """Draw some dimensions along the positions, one below the other: lines for the model, dots for this run."""
     table, run = context_vectors(trace), trace["position_embed"]
-    start, dimensions = first_position(trace), shown_dimensions(trace, dim)
+    start, dimensions = first_position(trace), sample_dimensions(trace, dim)
     lines, axes = [], {}
     for i, dimension in enumerate(dimensions):
         color, axis = SELECTED if i == 0 else EMBEDDING, f"y{i + 1}" if i else "y"
@@ -52,26 +58,26 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
         axes[f"yaxis{i + 1}" if i else "yaxis"] = {"domain": [top - 0.85 * share, top], "nticks": 3, "title": title}
     fig = figure(
         lines,
-        alt=look_up(
+        alt=translate(
             CURVES[trace.config.position],
             dimensions=len(dimensions),
             positions=len(table),
             dimension=dimensions[0],
-            value=number(run[query, dimensions[0]]),
-            token=quoted(trace.tokens[query]),
+            value=format_number(run[query, dimensions[0]]),
+            token=quote_token(trace.tokens[query]),
         ),
         xaxis={
             "title": {"text": _("position (dots: this run)")},
             "showgrid": False,
             "anchor": f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
-            "range": [-1, min(len(table), max(SHOWN_POSITIONS, start + 2 * len(run)))],
+            "range": [-1, min(len(table), max(INITIAL_POSITIONS, start + 2 * len(run)))],
         },
         **axes,
         margin={"t": 8},
         showlegend=False,
     )
-    here = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="line", **here, line={"color": SELECTED, "width": 1})
+    query_line = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="line", **query_line, line={"color": SELECTED, "width": 1})
 
 
 CURVES = {
@@ -86,41 +92,43 @@ CURVES = {
 }
 
 
-def shown_dimensions(trace: Trace, dim: int) -> list[int]:
-    """The chosen dimension, or the last where a wider value's was chosen, and four from the first to the middle: of
-    waves ever slower ones."""
+def sample_dimensions(trace: Trace, dim: int) -> list[int]:
+    """Return the chosen dimension, at most the last, and four others from the first to the middle.
+
+    Sinusoidal vectors are slower in later dimensions.
+    """
     d = trace.config.d_model
     return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    """What is added, what it makes of the chosen token, and how alike the chosen two positions are."""
+    """Describe the added vectors, their effect on the query, and the cosine of the two chosen positions."""
     config, query, key = trace.config, selection.query, selection.key
-    added = look_up(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
-    token, position, total = lengths(trace)[:, query]
-    found, distance, start = cosines(trace)[query, key], query - key, first_position(trace)
-    summed = _(
+    addition_text = translate(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
+    token, position, total = position_norms(trace)[:, query]
+    cosine_value, distance, start = cosines(trace)[query, key], query - key, first_position(trace)
+    sum_text = _(
         "{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}",
-        token=quoted(trace.tokens[query]),
+        token=quote_token(trace.tokens[query]),
         position=start + query,
-        total=number(total),
-        own=number(token),
-        added=number(position),
+        total=format_number(total),
+        own=format_number(token),
+        added=format_number(position),
     )
-    likeness = _(
+    cosine_text = _(
         "cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}",
         query=start + query,
         key=start + key,
-        cosine=number(found),
+        cosine=format_number(cosine_value),
     )
     if config.position == "sinusoidal":
-        likeness = _(
+        cosine_text = _(
             "{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}",
-            likeness=likeness,
+            likeness=cosine_text,
             distance=distance,
-            cosine=number(cosine_of_waves(np.array([distance]), config.d_model)[0]),
+            cosine=format_number(sinusoidal_cosine(np.array([distance]), config.d_model)[0]),
         )
-    return "\n".join((added, summed, likeness))
+    return "\n".join((addition_text, sum_text, cosine_text))
 
 
 ADDITIONS = {
@@ -130,23 +138,23 @@ ADDITIONS = {
 
 
 def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    line, is_dot = divmod(point.of("curve"), 2)
+    line, is_dot = divmod(point.coordinate("curve"), 2)
     if not is_dot:
-        raise NoSuchPoint(_("only the dots are of this run"))
-    dimension = nth(shown_dimensions(trace, selection.dim), line)
-    return derivation_of(trace, "position_embed", (point.of("item"), dimension))
+        raise PointNotFoundError(_("only the dots are of this run"))
+    dimension = get_item(sample_dimensions(trace, selection.dim), line)
+    return derive(trace, "position_embed", (point.coordinate("item"), dimension))
 
 
-ADDED = ("position_embed",)
+POSITION_TAPS = ("position_embed",)
 PANELS = (
     Panel(
         name="vectors",
         title=N_("The vector that is added for each position"),
         draw=lambda trace, s: position_table(trace, s.query, s.dim),
-        needs=ADDED,
-        selects={"x": "dim", "y": "query"},
-        mark=recomputed("position_embed"),
-        inspect=cell("position_embed", "y", "x"),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "dim", "y": "query"},
+        verify=verify_captured("position_embed"),
+        inspect=inspect_captured("position_embed", "y", "x"),
         height=420,
         width="half",
     ),
@@ -154,9 +162,9 @@ PANELS = (
         name="curves",
         title=N_("A few of its dimensions along the positions; choose one in the picture before"),
         draw=lambda trace, s: curves(trace, s.query, s.dim),
-        needs=ADDED,
-        selects={"customdata": "query"},
-        mark=recomputed("position_embed"),
+        required_taps=POSITION_TAPS,
+        click_selects={"customdata": "query"},
+        verify=verify_captured("position_embed"),
         inspect=inspect_curve,
         height=420,
         width="half",
@@ -164,20 +172,20 @@ PANELS = (
     Panel(
         name="alike",
         title=N_("How alike the vectors of two positions are"),
-        draw=lambda trace, s: alike(trace, s.query, s.key),
-        needs=ADDED,
-        selects={"x": "key", "y": "query"},
-        mark=worked_out("position_embed"),
-        inspect=lambda trace, s, point: cosine(trace, point.row, point.column),
+        draw=lambda trace, s: cosine_map(trace, s.query, s.key),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "key", "y": "query"},
+        verify=verify_derived("position_embed"),
+        inspect=lambda trace, s, point: cosine_between_positions(trace, point.row, point.column),
         height=420,
         width="half",
     ),
     Panel(
         name="by_distance",
         title=N_("The same by how far apart the two are"),
-        draw=lambda trace, s: by_distances(trace, s.query, s.key),
-        needs=ADDED,
-        mark=worked_out("position_embed"),
+        draw=lambda trace, s: cosine_by_distance(trace, s.query, s.key),
+        required_taps=POSITION_TAPS,
+        verify=verify_derived("position_embed"),
         inspect=lambda trace, s, point: mean_cosine(trace, point.column),
         height=420,
         width="half",
@@ -185,11 +193,13 @@ PANELS = (
     Panel(
         name="shares",
         title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
-        draw=lambda trace, s: shares(trace, s.query),
-        needs=ADDED,
-        selects={"x": "query"},
-        mark=worked_out("position_embed", "embed"),
-        inspect=lambda trace, s, point: length(trace, nth(PARTS, point.of("curve")), point.column),
+        draw=lambda trace, s: norm_bars(trace, s.query),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "query"},
+        verify=verify_derived("position_embed", "embed"),
+        inspect=lambda trace, s, point: position_norm(
+            trace, get_item(VECTOR_KINDS, point.coordinate("curve")), point.column
+        ),
         height=320,
     ),
 )

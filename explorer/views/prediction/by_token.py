@@ -1,22 +1,22 @@
-"""The prediction view's picture of what each token contributes, by four methods."""
+"""Figure of each input token's contribution to the prediction, by four methods."""
 
 import textwrap
 
 import numpy as np
 
 from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
-from explorer.explain.analysed.token_contributions import again, contribution
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import listed, number, quoted
-from explorer.explain.point import Point, nth
-from explorer.language import N_, _, look_up
-from explorer.state.errors import NoSuchPoint
+from explorer.explain.derived.token_contributions import check_rerun, contribution
+from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.point import Point, get_item
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.checks import worked_out
-from explorer.views.explained import explained, logit_of
 from explorer.views.style import ATTENTION, EMBEDDING, SELECTED, figure, positions, token_axis
+from explorer.views.target_token import logit_label, target_and_contrast
+from explorer.views.verification import verify_derived
 
 NAMES = {
     "gradient": N_("gradient × input"),
@@ -29,43 +29,45 @@ GAP = 0.07  # between two rows, as a share of the height
 
 
 def by_token(trace: Trace, selection: Selection) -> go.Figure:
-    """A row of bars over the tokens for every method, each with a scale of its own around 0."""
-    query, (token_id, rival_id) = selection.query, explained(trace, selection)
-    found = token_contributions(trace, query, token_id, rival_id)
+    """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
+    query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
+    contributions = token_contributions(trace, query, token_id, contrast_id)
     names = positions(trace.tokens)[: query + 1]
     rows, axes = [], {}
     for row, method in enumerate(METHODS):
-        values, axis = found.by[method], str(row + 1) if row else ""
+        values, axis = contributions.by_method[method], str(row + 1) if row else ""
         rows.append(
             go.Bar(
                 x=names,
                 y=values,
                 yaxis=f"y{axis}",
                 marker={"color": COLOURS[method]},
-                text=[_told(method, name, value) for name, value in zip(names, values, strict=True)],
+                text=[_bar_hover(method, name, value) for name, value in zip(names, values, strict=True)],
                 textposition="none",
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-        most, top = float(np.nanmax(np.abs(values), initial=0)) or 1.0, 1 - row / len(METHODS)
+        largest_index, top = float(np.nanmax(np.abs(values), initial=0)) or 1.0, 1 - row / len(METHODS)
         axes[f"yaxis{axis}"] = {
-            "range": [-1.1 * most, 1.1 * most],
+            "range": [-1.1 * largest_index, 1.1 * largest_index],
             "domain": [top - 1 / len(METHODS) + GAP, top],
             "nticks": 5,
         }
-        title = {"text": row_title(method, found), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
+        title = {"text": row_title(method, contributions), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
         axes.setdefault("annotations", []).append(title | {"xref": "paper", "yref": "paper", "yanchor": "bottom"})
     fig = figure(
         rows,
         alt=_(
             "What each of {count} tokens contributes to {logit} after {token}, by four methods. {agreement}",
             count=query + 1,
-            logit=logit_of(trace, token_id, rival_id),
-            token=quoted(trace.tokens[query]),
-            agreement=agreement(found),
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            agreement=agreement_text(contributions),
         ),
         xaxis={
-            **token_axis(trace.tokens, "<br>".join(textwrap.wrap(agreement(found), 60)), shown=range(query + 1)),
+            **token_axis(
+                trace.tokens, "<br>".join(textwrap.wrap(agreement_text(contributions), 60)), visible=range(query + 1)
+            ),
             "range": [-0.5, query + 0.5],
             "tickangle": -60,
             "anchor": f"y{len(METHODS)}",
@@ -79,17 +81,17 @@ def by_token(trace: Trace, selection: Selection) -> go.Figure:
     return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
 
 
-def row_title(method: str, found: TokenContributions) -> str:
+def row_title(method: str, contributions: TokenContributions) -> str:
     if method == "integrated":
         return _(
             "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, f − f(baseline) {change}, off by "
             "{error}",
-            steps=int(found.arrays["steps"]),
-            sum=number(found.by[method].sum()),
-            change=number(found.f - found.f_baseline),
-            error=number(abs(found.completeness_error)),
+            steps=int(contributions.arrays["steps"]),
+            sum=format_number(contributions.by_method[method].sum()),
+            change=format_number(contributions.f - contributions.f_baseline),
+            error=format_number(abs(contributions.completeness_error)),
         )
-    return look_up(TITLES[method], f=number(found.f))
+    return translate(TITLES[method], f=format_number(contributions.f))
 
 
 TITLES = {
@@ -99,39 +101,39 @@ TITLES = {
 }
 
 
-def agreement(found: TokenContributions) -> str:
-    """How far the methods agree, in a sentence."""
-    others = [(name, found.agreement(name, "knock_out")) for name in METHODS[:-1]]
-    if not np.isfinite([value for _name, value in others]).all():
+def agreement_text(contributions: TokenContributions) -> str:
+    """Describe the rank correlations of the methods in a sentence."""
+    named_values = [(name, contributions.agreement(name, "knock_out")) for name in METHODS[:-1]]
+    if not np.isfinite([value for _name, value in named_values]).all():
         return _("Too few tokens to say how far the methods agree.")
-    each = [f"{look_up(NAMES[name])} {number(value)}" for name, value in others]
+    correlations = [f"{translate(NAMES[name])} {format_number(value)}" for name, value in named_values]
     return _(
         "Rank correlation with the knock-out, 1 where two put the tokens in the same order: {each}; of the two "
         "gradients with one another {gradients}.",
-        each=listed(each),
-        gradients=number(found.agreement("gradient", "integrated")),
+        each=join_names(correlations),
+        gradients=format_number(contributions.agreement("gradient", "integrated")),
     )
 
 
-def _told(method: str, token: str, value: float) -> str:
+def _bar_hover(method: str, token: str, value: float) -> str:
     if np.isnan(value):
         return _("{token}: nothing comes after it", token=token)
-    return f"{token}: {look_up(NAMES[method])} {number(value)}"
+    return f"{token}: {translate(NAMES[method])} {format_number(value)}"
 
 
-def inspect_by_token(trace: Trace, s: Selection, point: Point) -> Derivation | None:
-    key, method = point.column, nth(METHODS, point.of("curve"))
-    if key > s.query:
-        raise NoSuchPoint(_("no bar is after the query"))
-    return contribution(trace, s.query, *explained(trace, s), method, key)
+def inspect_by_token(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+    key, method = point.column, get_item(METHODS, point.coordinate("curve"))
+    if key > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    return contribution(trace, selection.query, *target_and_contrast(trace, selection), method, key)
 
 
-MARK_OF_TOKENS = worked_out(
+VERIFY_CONTRIBUTIONS = verify_derived(
     "embed",
     "blocks.*.attn.pattern",
     "logits",
     against=(
         N_("f of the run that gradients are taken of, against the captured logits"),
-        lambda trace, s: again(trace, s.query, *explained(trace, s)),
+        lambda trace, s: check_rerun(trace, s.query, *target_and_contrast(trace, s)),
     ),
 )

@@ -1,88 +1,99 @@
-"""The prediction view's pictures of a logit's parts."""
+"""Figures of the components of a logit."""
 
 import numpy as np
 
 from explorer.analysis.attribution import attribution
-from explorer.architecture import shifts
-from explorer.explain.notation import added, number, quoted
-from explorer.language import _
+from explorer.architecture import logit_constants
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.explained import logit_of
 from explorer.views.logit_bars import components
 from explorer.views.style import SELECTED, figure
+from explorer.views.target_token import logit_label
 
 
-def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, layer: int = 0) -> go.Figure:
-    """What every part adds to the logit of a token after the query, or to its lead over a rival; they add up to it.
+def component_bars(
+    trace: Trace, query: int, token_id: int, contrast_id: int | None = None, layer: int = 0
+) -> go.Figure:
+    """Draw each component's contribution to a logit, or to a logit difference, after the query.
+
+    The contributions add up to it.
 
     Args:
-        layer: chosen; clicks on what belongs to no layer leave it.
+        layer: chosen; clicks on components outside layers keep it.
     """
-    taken = attribution(trace, query, token_id, rival_id)
-    bars = list(components(trace, taken))
-    names, values, colours, told, layers = zip(*bars, strict=True)
-    most = int(np.argmax(np.abs(values)))
+    contributions = attribution(trace, query, token_id, contrast_id)
+    bars = list(components(trace, contributions))
+    names, values, colours, descriptions, layers = zip(*bars, strict=True)
+    largest_index = int(np.argmax(np.abs(values)))
     return figure(
         go.Bar(
             x=np.arange(len(bars)),
             y=values,
             marker={"color": colours},
-            text=[f"{words}<br>{signed(value)}" for words, value in zip(told, values, strict=True)],
+            text=[
+                f"{description}<br>{format_signed(value)}"
+                for description, value in zip(descriptions, values, strict=True)
+            ],
             textposition="none",
-            customdata=[layer if of is None else of for of in layers],
+            customdata=[layer if bar_layer is None else bar_layer for bar_layer in layers],
             hovertemplate="%{text}<extra></extra>",
         ),
         alt=_(
             "{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}.",
             count=len(bars),
-            logit=logit_of(trace, token_id, rival_id),
-            token=quoted(trace.tokens[query]),
-            value=number(taken.logit),
-            part=told[most],
-            adds=signed(values[most]),
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            value=format_number(contributions.logit),
+            part=descriptions[largest_index],
+            adds=format_signed(values[largest_index]),
         ),
         xaxis={
             "tickvals": np.arange(len(bars)),
             "ticktext": names,
             "tickangle": -60,
             "showgrid": False,
-            "title": {"text": legend(trace)},
+            "title": {"text": colour_legend(trace)},
         },
         yaxis={
             "title": {
-                "text": _("adds; sum {total}, off by {error}", total=number(taken.total), error=number(taken.error))
+                "text": _(
+                    "adds; sum {total}, off by {error}",
+                    total=format_number(contributions.total),
+                    error=format_number(contributions.error),
+                )
             }
         },
         bargap=0.2,
     )
 
 
-def legend(trace: Trace) -> str:
-    """What the colours of the bars mean."""
+def colour_legend(trace: Trace) -> str:
+    """Describe the colours of the bars."""
     if "position_embed" in trace:
-        said = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
+        text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
-        said = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not shifts.has_shifts(trace.config):
-        return said
-    return _("{colours},<br>purple: {shifts}", colours=said, shifts=shifts.short(trace.config))
+        text = _("green: embedding, blue: attention,<br>orange: feed-forward")
+    if not logit_constants.has_logit_constants(trace.config):
+        return text
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logit_constants.short_label(trace.config))
 
 
-def heads(
-    trace: Trace, query: int, token_id: int, rival_id: int | None = None, layer: int | None = None, head: int = 0
+def head_contribution_map(
+    trace: Trace, query: int, token_id: int, contrast_id: int | None = None, layer: int | None = None, head: int = 0
 ) -> go.Figure:
-    """What every head adds to the logit of a token after the query, or to its lead over a rival; row = layer."""
-    values = attribution(trace, query, token_id, rival_id).heads  # (L, H)
+    """Draw each head's contribution to a logit, or to a logit difference, after the query; row = layer."""
+    values = attribution(trace, query, token_id, contrast_id).heads  # (L, H)
     largest = float(np.abs(values).max()) or 1.0
-    most = np.unravel_index(np.abs(values).argmax(), values.shape)
+    largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
     fig = figure(
         go.Heatmap(
             z=values,
             zmin=-largest,
             zmax=largest,
             autocolorscale=True,
-            text=[[added(value) for value in row] for row in values],
+            text=[[format_contribution(value) for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>"),
             xgap=1,
@@ -92,11 +103,11 @@ def heads(
         alt=_(
             "What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}.",
             heads=values.size,
-            logit=logit_of(trace, token_id, rival_id),
-            token=quoted(trace.tokens[query]),
-            adds=signed(values[most]),
-            layer=most[0],
-            head=most[1],
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            adds=format_signed(values[largest_index]),
+            layer=largest_index[0],
+            head=largest_index[1],
         ),
         xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
@@ -107,6 +118,6 @@ def heads(
     return fig
 
 
-def signed(value: float) -> str:
-    size = number(abs(value))
+def format_signed(value: float) -> str:
+    size = format_number(abs(value))
     return _("adds {value}", value=size) if value >= 0 else _("takes {value}", value=size)

@@ -1,13 +1,13 @@
-"""The residual view's look at a layer's two norms: what they divide by, what they make of a token, and their gains."""
+"""Figures of a layer's norms: their divisors, their inputs and outputs, and their gains."""
 
 import numpy as np
 
-from explorer.analysis.norms import kinds
+from explorer.analysis.norms import norm_kinds
 from explorer.analysis.residual import NormReading, norm_readings
-from explorer.architecture.stream import norms_of
-from explorer.explain.notation import listed, number, quoted
-from explorer.language import N_, _, look_up
+from explorer.architecture.residual_stream import layer_norms
+from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, positions, token_axis
 
@@ -24,51 +24,55 @@ DIVIDED_BY = {
     "rmsnorm": N_("divided by"),
     "layernorm": N_("divided by (grey: the mean,<br>taken off before)"),
 }
-WHEN = {"before": N_("before the norm"), "after": N_("after the norm")}
+STAGE_LABELS = {"before": N_("before the norm"), "after": N_("after the norm")}
 HOVER = {
     "before": N_("dimension %{{x}}<br>before {norm}: %{{y:.4g}}<extra></extra>"),
     "after": N_("dimension %{{x}}<br>after {norm}: %{{y:.4g}}<extra></extra>"),
 }
 
 
-def lines_of_norms(trace: Trace, layer: int) -> list[tuple[str, bool]]:
-    """Of each line the norm that it is of, and whether it is the mean that LayerNorm takes off, not its divisor."""
-    norms = ((norm, kinds(trace, norm, np.arange(len(trace)))) for norm in norms_of(trace.config, layer))
-    return [(norm, is_mean) for norm, of in norms for is_mean in (False, True)[: 1 + ("layernorm" in of)]]
+def norm_lines(trace: Trace, layer: int) -> list[tuple[str, bool]]:
+    """Return each line's norm, and whether it is the mean that LayerNorm subtracts instead of its divisor."""
+    norms = ((norm, norm_kinds(trace, norm, np.arange(len(trace)))) for norm in layer_norms(trace.config, layer))
+    return [
+        (norm, is_mean) for norm, norm_kinds in norms for is_mean in (False, True)[: 1 + ("layernorm" in norm_kinds)]
+    ]
 
 
-def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
-    """What each norm of a layer divides every token by, and of LayerNorm the mean that it takes off before."""
-    places, lines = positions(trace.tokens), []
+def norm_divisors(trace: Trace, layer: int, query: int) -> go.Figure:
+    """Draw each norm's divisor at every token and, for LayerNorm, the mean that it subtracts."""
+    labels, lines = positions(trace.tokens), []
     readings = {reading.name: reading for reading in norm_readings(trace, layer)}
     dashes = dict(zip(readings, DASHES, strict=False))
-    met = {kind for reading in readings.values() for kind in reading.kinds}
-    alike = met.pop() if len(met) == 1 else "none"
+    all_kinds = {kind for reading in readings.values() for kind in reading.kinds}
+    shared_kind = all_kinds.pop() if len(all_kinds) == 1 else "none"
     divisors = (
-        _("{divisor} for {norm}", divisor=number(reading.scales[query]), norm=short(reading.name))
+        _("{divisor} for {norm}", divisor=format_number(reading.scales[query]), norm=short_norm_name(reading.name))
         for reading in readings.values()
     )
-    for of, is_mean in lines_of_norms(trace, layer):
-        reading, norm = readings[of], short(of)
+    for norm_tap, is_mean in norm_lines(trace, layer):
+        reading, norm = readings[norm_tap], short_norm_name(norm_tap)
         divisor = " / ".join(name for kind, name in NAMES.items() if kind in reading.kinds)
         name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {divisor}"
         lines.append(
             go.Scatter(
-                x=places,
+                x=labels,
                 y=reading.means if is_mean else reading.scales,
                 name=name,
                 mode="lines+markers" if len(trace) <= 48 else "lines",
-                line={"color": RESIDUAL if is_mean else NORM, "dash": dashes[of]},
+                line={"color": RESIDUAL if is_mean else NORM, "dash": dashes[norm_tap]},
                 marker={"size": 5},
-                hovertext=places,
+                hovertext=labels,
                 hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
             )
         )
     fig = figure(
         lines,
-        alt=look_up(ALT[alike], layer=layer, token=quoted(trace.tokens[query]), divisors=listed(divisors)),
-        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
-        yaxis={"title": {"text": look_up(DIVIDED_BY[alike])}, "rangemode": "tozero"},
+        alt=translate(
+            ALT[shared_kind], layer=layer, token=quote_token(trace.tokens[query]), divisors=join_names(divisors)
+        ),
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        yaxis={"title": {"text": translate(DIVIDED_BY[shared_kind])}, "rangemode": "tozero"},
         hovermode="x",
     )
     fig.add_vline(query, line={"color": SELECTED, "width": 1})
@@ -76,25 +80,30 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
 
 
 def gains(trace: Trace, layer: int) -> go.Figure:
-    """Each norm's gains, largest first."""
+    """Draw each norm's gains in descending order."""
     lines = []
-    for dash, norm in zip(DASHES, norms_of(trace.config, layer), strict=False):
+    for dash, norm in zip(DASHES, layer_norms(trace.config, layer), strict=False):
         values = trace.weights[f"{norm}.weight"]
         order = np.argsort(-values, kind="stable")
         lines.append(
             go.Scatter(
                 y=values[order],
                 customdata=order,
-                name=short(norm),
+                name=short_norm_name(norm),
                 mode="lines",
                 line={"color": NORM, "dash": dash},
                 hovertemplate=_(
-                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=short(norm)
+                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=short_norm_name(norm)
                 ),
             )
         )
     ranges = (
-        _("{norm} from {least} to {most}", norm=line["name"], least=number(min(line["y"])), most=number(max(line["y"])))
+        _(
+            "{norm} from {least} to {most}",
+            norm=line["name"],
+            least=format_number(min(line["y"])),
+            most=format_number(max(line["y"])),
+        )
         for line in lines
     )
     return figure(
@@ -110,8 +119,8 @@ def gains(trace: Trace, layer: int) -> go.Figure:
     )
 
 
-def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
-    """One token's vector before and after each norm of a layer, dimension by dimension; one scale for all."""
+def norm_input_output(trace: Trace, layer: int, query: int) -> go.Figure:
+    """Draw one token's vector before and after each norm of a layer, dimension by dimension, on one scale."""
     readings = norm_readings(trace, layer)
     titles = [f"{reading.before.split('.')[-1]},<br>{reading.name.split('.')[-1]}" for reading in readings]
     traces = []
@@ -122,15 +131,15 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
                 go.Bar(
                     x=np.arange(trace.config.d_model),
                     y=trace[tap][query],
-                    name=look_up(WHEN[when]),
+                    name=translate(STAGE_LABELS[when]),
                     yaxis=axis,
                     marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
-                    hovertemplate=look_up(HOVER[when], norm=short(reading.name)),
+                    hovertemplate=translate(HOVER[when], norm=short_norm_name(reading.name)),
                     showlegend=axis == "y",
                 )
             )
     changes = (
-        _("{change} at {norm}", change=described(trace, reading, query), norm=short(reading.name))
+        _("{change} at {norm}", change=norm_change_label(trace, reading, query), norm=short_norm_name(reading.name))
         for reading in readings
     )
     return figure(
@@ -138,32 +147,32 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
         alt=_(
             "{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}.",
             count=trace.config.d_model,
-            token=quoted(trace.tokens[query]),
+            token=quote_token(trace.tokens[query]),
             layer=layer,
-            lengths=listed(changes),
+            lengths=join_names(changes),
         ),
         xaxis={"title": {"text": _("dimension")}, "showgrid": False, "anchor": axes[-1]},
         **{
             f"yaxis{axis[1:]}": {"title": {"text": title}, "domain": span} | ({"matches": "y"} if axis[1:] else {})
-            for axis, title, span in zip(axes, titles, stacked(len(axes)), strict=True)
+            for axis, title, span in zip(axes, titles, stack_domains(len(axes)), strict=True)
         },
         barmode="overlay",
         bargap=0,
     )
 
 
-def stacked(count: int, gap: float = 0.08) -> list[list[float]]:
-    """The shares of the height that so many axes have, from the top down."""
-    each = (1 - gap * (count - 1)) / count
-    return [[(each + gap) * (count - 1 - i), (each + gap) * (count - 1 - i) + each] for i in range(count)]
+def stack_domains(count: int, gap: float = 0.08) -> list[list[float]]:
+    """Return the domains of stacked axes as fractions of the height, from the top down."""
+    height = (1 - gap * (count - 1)) / count
+    return [[(height + gap) * (count - 1 - i), (height + gap) * (count - 1 - i) + height] for i in range(count)]
 
 
-def short(norm: str) -> str:
-    """A norm's name within its layer."""
+def short_norm_name(norm: str) -> str:
+    """Return a norm's name within its layer."""
     return norm.rpartition(".")[2]
 
 
-def described(trace: Trace, reading: NormReading, query: int) -> str:
-    """The token's length before and after, as in "2.5 to 13.9"."""
+def norm_change_label(trace: Trace, reading: NormReading, query: int) -> str:
+    """Format the norm of the token's vector before and after, as in "2.5 to 13.9"."""
     before, after = (np.linalg.norm(trace[tap][query].astype(np.float64)) for tap in (reading.before, reading.name))
-    return _("{before} to {after}", before=number(before), after=number(after))
+    return _("{before} to {after}", before=format_number(before), after=format_number(after))

@@ -1,22 +1,22 @@
-"""The residual view's comparisons of stages: which way the stream points at each, and which dimensions stand out."""
+"""Figures that compare stages of the residual stream: cosines between them, and outlier dimensions."""
 
 import numpy as np
 
 from explorer.analysis.residual import outliers, similarity, stages
-from explorer.explain.notation import number, quoted
-from explorer.language import _
+from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.stage_axes import layers_of, stage_axis
+from explorer.views.stage_axes import click_layers, stage_axis
 from explorer.views.style import figure
 
 
-def stage_by_stage(trace: Trace, query: int = 0) -> go.Figure:
-    """Cosines between one token's stream at any two stages."""
-    places = stages(trace)
-    names = [stage.name for stage in places]
+def stage_cosines(trace: Trace, query: int = 0) -> go.Figure:
+    """Draw the cosines between one token's stream at any two stages."""
+    labels = stages(trace)
+    names = [stage.name for stage in labels]
     cosines = similarity(trace, query)
-    axis = stage_axis(places, most=26)
+    axis = stage_axis(labels, max_labels=26)
     return figure(
         go.Heatmap(
             x=names,
@@ -25,36 +25,36 @@ def stage_by_stage(trace: Trace, query: int = 0) -> go.Figure:
             zmin=-1,
             zmax=1,
             autocolorscale=True,
-            customdata=layers_of(places, len(places)),
+            customdata=click_layers(labels, len(labels)),
             hovertemplate=_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>"),
             colorbar={"title": {"text": _("cosine"), "side": "right"}},
         ),
         alt=_(
             "Cosines between {stages} stages of the stream at {token}: {cosine} between the embedding and the last.",
-            stages=len(places),
-            token=quoted(trace.tokens[query]),
-            cosine=number(cosines[0, -1]),
+            stages=len(labels),
+            token=quote_token(trace.tokens[query]),
+            cosine=format_number(cosines[0, -1]),
         ),
         xaxis={**axis, "autorange": True, "tickangle": -60},
         yaxis=axis,
     )
 
 
-def standing_out(trace: Trace) -> go.Figure:
-    """The dimensions whose mean size over tokens is furthest above the median dimension's, by stage."""
-    found = outliers(trace)
-    places = stages(trace)
-    stage, at = np.unravel_index(found.times.argmax(), found.times.shape)
+def outlier_dimensions(trace: Trace) -> go.Figure:
+    """Draw the dimensions whose mean magnitude is furthest above the median dimension's, by stage."""
+    outlier_values = outliers(trace)
+    stage_list = stages(trace)
+    stage, column = np.unravel_index(outlier_values.ratios.argmax(), outlier_values.ratios.shape)
     return figure(
         go.Heatmap(
-            x=[str(dimension) for dimension in found.dimensions],
-            y=[place.name for place in places],
-            z=found.times,
+            x=[str(dimension) for dimension in outlier_values.dimensions],
+            y=[stage_item.name for stage_item in stage_list],
+            z=outlier_values.ratios,
             zmin=0,
-            zmax=float(found.times.max()) or 1.0,
+            zmax=float(outlier_values.ratios.max()) or 1.0,
             autocolorscale=True,
-            text=[[number(size) for size in row] for row in found.sizes],
-            customdata=layers_of(places, len(found.dimensions)),
+            text=[[format_number(size) for size in row] for row in outlier_values.sizes],
+            customdata=click_layers(stage_list, len(outlier_values.dimensions)),
             hovertemplate=_(
                 "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension's<extra></extra>"
             ),
@@ -63,15 +63,15 @@ def standing_out(trace: Trace) -> go.Figure:
         alt=_(
             "The {count} dimensions that stand out most: dimension {dimension} is {times} times as large as the median "
             "one at {stage}.",
-            count=len(found.dimensions),
-            dimension=found.dimensions[at],
-            times=number(found.times[stage, at]),
-            stage=places[stage].name,
+            count=len(outlier_values.dimensions),
+            dimension=outlier_values.dimensions[column],
+            times=format_number(outlier_values.ratios[stage, column]),
+            stage=stage_list[stage].name,
         ),
         xaxis={
             "type": "category",
             "title": {"text": _("dimension (the one that stands out most first)")},
             "tickangle": -45,
         },
-        yaxis=stage_axis(places),
+        yaxis=stage_axis(stage_list),
     )

@@ -1,25 +1,27 @@
-"""Tokens as vectors: where they begin, what lies near them, and how they spread."""
+"""Figures of tokens as vectors: their embeddings, nearest neighbours and principal components."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.embedding import embedding_parts, nearest_tokens, spread_at
-from explorer.architecture.embedding import factor
-from explorer.explain.notation import number, quoted
-from explorer.language import N_, _, look_up
+from explorer.analysis.embedding import embedding_parts, nearest_tokens, residual_pca
+from explorer.architecture.embedding_scale import factor
+from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.change import say
+from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
 
-MOST_NEIGHBOURS = 15
-CLOSE = {"t": 8}  # nothing stands above the plot
+MAX_NEIGHBOURS = 15
+MARGIN = {"t": 8}  # nothing stands above the plot
 
 
-def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
-    """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
-    one scale."""
+def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
+    """Draw the token's embedding as bars over its dimensions.
+
+    With added positions: both summands above their sum, on one scale.
+    """
     parts = embedding_parts(trace, query)
     times = factor(trace.config)
     rows = {_("embedding × {factor}", factor=times) if times else _("embedding"): parts.row * parts.scale}
@@ -45,11 +47,11 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
         bars,
         alt=_(
             "Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}.",
-            token=quoted(trace.tokens[query]),
+            token=quote_token(trace.tokens[query]),
             position=query,
             dimensions=trace.config.d_model,
-            least=number(parts.total.min()),
-            most=number(parts.total.max()),
+            least=format_number(parts.total.min()),
+            most=format_number(parts.total.max()),
             parts=", ".join(rows),
         ),
         xaxis={
@@ -59,7 +61,7 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
             "range": [-1, trace.config.d_model],
         },
         **axes,
-        margin=CLOSE,
+        margin=MARGIN,
         barmode="overlay",
         bargap=0.15 if trace.config.d_model <= 256 else 0,
         hovermode="x",  # a thin bar is hard to hit
@@ -67,13 +69,15 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     )
 
 
-def nearest(trace: Trace, query: int) -> go.Figure:
-    """The tokens of the vocabulary whose vectors point most nearly the same way, as bars of their cosine."""
-    ids, cosines = nearest_tokens(trace, trace.token_ids[query], MOST_NEIGHBOURS)
+def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
+    """Draw the tokens of the vocabulary with the nearest embeddings, as bars of their cosine."""
+    ids, cosines = nearest_tokens(trace, trace.token_ids[query], MAX_NEIGHBOURS)
     rows = np.arange(len(ids))
     texts = [label(trace.vocabulary[i]) for i in ids]
     token = trace.tokens[query]
-    few = ", ".join(f"{quoted(trace.vocabulary[i])} {number(c)}" for i, c in list(zip(ids, cosines, strict=True))[:3])
+    few = ", ".join(
+        f"{quote_token(trace.vocabulary[i])} {format_number(c)}" for i, c in list(zip(ids, cosines, strict=True))[:3]
+    )
     return figure(
         go.Bar(
             orientation="h",
@@ -85,7 +89,9 @@ def nearest(trace: Trace, query: int) -> go.Figure:
             hovertemplate=_("%{text}<br>cosine %{x:.3f}<extra></extra>"),
         ),
         alt=_(
-            "Tokens nearest to {token} by the cosine of their embeddings: {nearest}.", token=quoted(token), nearest=few
+            "Tokens nearest to {token} by the cosine of their embeddings: {nearest}.",
+            token=quote_token(token),
+            nearest=few,
         ),
         xaxis={
             "title": {"text": _("cosine similarity with {token}", token=label(token))},
@@ -99,7 +105,7 @@ def nearest(trace: Trace, query: int) -> go.Figure:
             "showgrid": False,
             "zeroline": False,
         },
-        margin=CLOSE,
+        margin=MARGIN,
         bargap=0.25,
     )
 
@@ -114,26 +120,26 @@ AS_EMBEDDED = N_(
 )
 
 
-def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go.Figure:
-    """The tokens' vectors after some blocks, seen from where they differ most: their first two principal components.
+def pca_plot(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go.Figure:
+    """Draw the first two principal components of the tokens' vectors after some blocks.
 
-    Labels that would lie on others are left out; hover has them all. The first token, often far from all others, can
-    be left out.
+    Labels that would overlap others are left out; hover texts have them all. The first token, often far from
+    all others, can be left out.
     """
     first = int(hide_first and len(trace) > 1)
-    found = spread_at(trace, depth, first)
+    pca = residual_pca(trace, depth, first)
     tokens, chosen = trace.tokens[first:], query - first
-    x, y = found.points.T
+    x, y = pca.points.T
     texts = [label(token) for token in tokens]
-    shown = readable(found.points, [len(text) for text in texts], chosen)
-    first_share, second_share = (f"{share:.0%}" for share in found.shares[:2])
+    labelled = readable_labels(pca.points, [len(text) for text in texts], chosen)
+    first_share, second_share = (f"{share:.0%}" for share in pca.shares[:2])
     color = RESIDUAL if depth else EMBEDDING
     fig = figure(
         go.Scatter(
             x=x,
             y=y,
             mode="markers+text",
-            text=[text if i in shown else "" for i, text in enumerate(texts)],
+            text=[text if i in labelled else "" for i, text in enumerate(texts)],
             textposition="top center",
             textfont={"family": MONO, "size": 11},
             marker={
@@ -145,7 +151,7 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
             hovertemplate="%{hovertext}<br>(%{x:.3g}, %{y:.3g})<extra></extra>",
             cliponaxis=False,
         ),
-        alt=look_up(
+        alt=translate(
             AFTER_BLOCK if depth else AS_EMBEDDED,
             tokens=len(tokens),
             block=depth - 1,
@@ -156,21 +162,31 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
         yaxis={"title": {"text": _("component 2 ({share})", share=second_share)}},
         margin={"t": 20},
     )
-    if not np.isfinite(found.points).all():
-        say(fig, _("a vector holds something that is not a number (NaN or infinite): there are no directions to show"))
+    if not np.isfinite(pca.points).all():
+        annotate_empty(
+            fig, _("a vector holds something that is not a number (NaN or infinite): there are no directions to show")
+        )
     return fig
 
 
-def readable(points: np.ndarray, lengths: Sequence[int], chosen: int) -> set[int]:
-    """Which of (T, 2) points can have a label of so many characters above them, on no other label and no other point:
-    the chosen first, whatever it lies on, then in their order. Sizes are those of a plot of 300 by 320 pixels."""
+def readable_labels(points: np.ndarray, label_lengths: Sequence[int], chosen_index: int) -> set[int]:
+    """Return the indices of the points (T, 2) whose label above them overlaps no other label and no other point.
+
+    The chosen point always has its label; the others are considered in order. Sizes are those of a plot of 300
+    by 320 pixels.
+
+    Args:
+        label_lengths: in characters.
+    """
     extent = np.maximum(np.ptp(points, axis=0), 1e-12)
     x, y = ((points - points.min(0)) / extent * [300, 320]).T
-    widths = 7 * np.array(lengths)
-    shown: list[int] = []
-    for i in sorted(range(len(points)), key=lambda i: (i != chosen, i)):
-        over = (np.abs(x[shown] - x[i]) < (widths[shown] + widths[i]) / 2) & (np.abs(y[shown] - y[i]) < 13)
-        below = (np.abs(x - x[i]) < widths[i] / 2 + 4) & (y > y[i] + 1) & (y < y[i] + 20)  # points that it would hide
-        if i == chosen or not (over.any() or below.any()):
-            shown.append(i)
-    return set(shown)
+    widths = 7 * np.array(label_lengths)
+    labelled: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (i != chosen_index, i)):
+        overlaps = (np.abs(x[labelled] - x[i]) < (widths[labelled] + widths[i]) / 2) & (np.abs(y[labelled] - y[i]) < 13)
+        hidden_points = (
+            (np.abs(x - x[i]) < widths[i] / 2 + 4) & (y > y[i] + 1) & (y < y[i] + 20)
+        )  # points that it would hide
+        if i == chosen_index or not (overlaps.any() or hidden_points.any()):
+            labelled.append(i)
+    return set(labelled)

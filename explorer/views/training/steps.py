@@ -1,4 +1,4 @@
-"""The axis of training steps, and which of them is looked at."""
+"""The axis of training steps, and the marker of the current step."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -6,71 +6,73 @@ from typing import Any
 
 import numpy as np
 
-from explorer.language import _
 from explorer.tracing.trace import Trace
-from explorer.tracing.training import place_of
+from explorer.tracing.training_history import log_step
+from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED
 
-MOST_TICKS = 7
+MAX_TICKS = 7
 
 
 def runs_by_step(trace: Trace) -> dict[int, Trace]:
-    """The same tokens read by the model at every step that it was kept at; none where it was not kept on the way."""
-    return {step: run for step, (_lm, run) in trace.at_steps().items()}
+    """Return the run of the same tokens at every checkpoint of the training, by step; empty without checkpoints."""
+    return {step: run for step, (_lm, run) in trace.at_training_steps().items()}
 
 
-def places(steps: Sequence[float]) -> np.ndarray:
-    """Where steps stand on the axis: 0, which has no logarithm, at 1/2."""
+def log_positions(steps: Sequence[float]) -> np.ndarray:
+    """Return the positions of steps on the axis; step 0, which has no logarithm, is at 1/2."""
     return np.maximum(np.asarray(steps, float), 0.5)
 
 
-def step_axis(steps: Sequence[float], title: str = "", room: float = 0.0, kept: Collection[int] = ()) -> dict[str, Any]:
-    """Settings of a logarithmic axis of steps.
+def step_axis(
+    steps: Sequence[float], title: str = "", right_margin: float = 0.0, preferred: Collection[int] = ()
+) -> dict[str, Any]:
+    """Return the settings of a logarithmic axis of steps.
 
     Args:
-        room: right of the last one, as a share of the axis.
-        kept: steps whose numbers are written there rather, where enough of them lie on it.
+        right_margin: right of the last one, as a fraction of the axis.
+        preferred: steps that are labelled instead, if enough of them are on the axis.
     """
-    first, last = (math.log10(place) for place in (places(steps).min(), places(steps).max()))
+    first, last = (math.log10(position) for position in (log_positions(steps).min(), log_positions(steps).max()))
     margin = 0.03 * (last - first) or 0.1
-    ticks = ticked([step for step in kept if min(steps) <= step <= max(steps)])
-    ticks = ticks if len(ticks) > 2 else ticked(steps)
+    ticks = tick_steps([step for step in preferred if min(steps) <= step <= max(steps)])
+    ticks = ticks if len(ticks) > 2 else tick_steps(steps)
     return {
         "type": "log",
-        "range": [first - margin, last + margin + room * (last - first)],
-        "tickvals": places(ticks).tolist(),
+        "range": [first - margin, last + margin + right_margin * (last - first)],
+        "tickvals": log_positions(ticks).tolist(),
         "ticktext": [f"{step:,.0f}" for step in ticks],
         "title": {"text": title or _("training step")},
     }
 
 
-def ticked(steps: Sequence[float]) -> list[float]:
-    """From the last one back, those far enough from one another to be written."""
-    ordered = sorted(set(steps), key=place_of, reverse=True)
+def tick_steps(steps: Sequence[float]) -> list[float]:
+    """Return the steps to label in ascending order, thinned backwards from the last one."""
+    ordered = sorted(set(steps), key=log_step, reverse=True)
     if not ordered:
         return []
-    apart = max(0.7, (place_of(ordered[0]) - place_of(ordered[-1])) / MOST_TICKS)
-    found = ordered[:1]
+    min_gap = max(0.7, (log_step(ordered[0]) - log_step(ordered[-1])) / MAX_TICKS)
+    ticks = ordered[:1]
     for step in ordered[1:]:
-        if place_of(found[-1]) - place_of(step) >= apart - 1e-9:
-            found.append(step)
-    if found[-1] != ordered[-1]:  # the beginning is worth more than one near it
-        found[-1 if len(found) > 1 and place_of(found[-1]) - place_of(ordered[-1]) < apart else len(found) :] = ordered[
-            -1:
-        ]
-    return found[::-1]
+        if log_step(ticks[-1]) - log_step(step) >= min_gap - 1e-9:
+            ticks.append(step)
+    if ticks[-1] != ordered[-1]:  # the first step has priority over its neighbour
+        ticks[-1 if len(ticks) > 1 and log_step(ticks[-1]) - log_step(ordered[-1]) < min_gap else len(ticks) :] = (
+            ordered[-1:]
+        )
+    return ticks[::-1]
 
 
-def with_present_step(fig: go.Figure, trace: Trace, steps: Sequence[float]) -> go.Figure:
-    """The figure with a line at the step that is looked at, where its steps reach so far."""
+def mark_current_step(fig: go.Figure, trace: Trace, steps: Sequence[float]) -> go.Figure:
+    """Return the figure with a line at the current step, if it is on the axis."""
     step = trace.training.step
     if step is not None and min(steps) <= step <= max(steps):
-        fig.add_vline(float(places([step])[0]), line={"color": SELECTED, "width": 2})
+        fig.add_vline(float(log_positions([step])[0]), line={"color": SELECTED, "width": 2})
     return fig
 
 
-def leading_to(trace: Trace, steps: Sequence[float]) -> list[str] | None:
-    """For each point the checkpoint that a click goes to; None where the model was not kept on the way."""
+def click_checkpoints(trace: Trace, steps: Sequence[float]) -> list[str] | None:
+    """Return the checkpoint that a click on each point opens; None if the model has none."""
     training = trace.training
     return [training.nearest(step) for step in steps] if training.snapshots else None

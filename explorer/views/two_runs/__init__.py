@@ -1,1 +1,1 @@
-"""Pictures of two runs: on one scale, and their difference."""
+"""Figures of two runs: on one scale, and their difference."""

@@ -1,32 +1,34 @@
-"""The difference of two grids of small pictures."""
+"""The difference of two grids of small images."""
 
 import numpy as np
 
-from explorer.language import _
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.layers import Layers
-from explorer.views.two_runs.difference import Incomparable
+from explorer.tracing.lazy_layer_stack import LazyLayerStack
+from explorer.translations import _
+from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.view import SmallMultiples
 
 
 def grid_difference(
     first: SmallMultiples, second: SmallMultiples, comparison: Comparison, title: str
 ) -> SmallMultiples:
-    """A − B, head by head, at tokens that are partners; 0 at others.
+    """Return A − B, head by head, at aligned tokens; 0 at others.
 
     Raises:
-        Incomparable: the models have different heads, or no token of one stands for one of the other.
+        NoDifferenceError: the models have different heads, or no tokens are aligned.
     """
     if first.values.shape[:2] != second.values.shape[:2]:
-        raise Incomparable(_("A and B have different numbers of layers or heads: look at them in turn."))
-    if not comparison.comparable:
-        raise Incomparable(_("No token of B stands for one of A: look at them in turn, or put two tokens together."))
+        raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
+    if not comparison.is_comparable:
+        raise NoDifferenceError(
+            _("No token of B is aligned with one of A. View them one at a time, or align two tokens.")
+        )
 
-    def difference(layer: int) -> np.ndarray:
-        others = comparison.at_partners(comparison.at_partners(second.values[layer], -2), -1)
-        return np.nan_to_num(first.values[layer] - others)
+    def layer_difference(layer: int) -> np.ndarray:
+        values_b = comparison.take_aligned(comparison.take_aligned(second.values[layer], -2), -1)
+        return np.nan_to_num(first.values[layer] - values_b)
 
-    values = Layers(len(first.values), difference, first.values.shape[1:])
-    most = max(np.abs(layer).max() for layer in values)
-    alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=most)
+    values = LazyLayerStack(len(first.values), layer_difference, first.values.shape[1:])
+    largest = max(np.abs(layer).max() for layer in values)
+    alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=largest)
     return SmallMultiples(values, alt, signed=True)

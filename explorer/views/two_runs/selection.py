@@ -1,29 +1,34 @@
-"""What is looked at in the second run when something of the first is chosen."""
+"""The selection in the second run that corresponds to one in the first."""
 
 from dataclasses import replace
 
 from explorer.analysis.next_token import ranking
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.views.explained import explained
+from explorer.views.target_token import target_and_contrast
 
 
 def selection_in_other(comparison: Comparison, selection: Selection) -> Selection:
-    """The tokens that stand for those chosen, or the nearest before them; the same next tokens, by their texts,
-    explained, whatever their ranks; and of all else what is the same or nearest."""
+    """Return the corresponding selection in the other run.
+
+    Positions are the aligned ones, or the nearest before them. Target and contrast are the tokens of the same
+    text, at their ranks there. All else is kept, or clamped to what the other run has.
+    """
     alignment, other = comparison.alignment, comparison.other
-    query, key = (alignment.nearest(place) for place in (selection.query, selection.key))
-    there = replace(selection, query=query, key=key).within(other)
-    target, rival = explained(comparison.trace, selection)
-    ranks = {"target": rank_in_other(comparison, there.query, target)}
-    if rival is not None:
-        ranks["rival"] = rank_in_other(comparison, there.query, rival)
-    return replace(there, **{name: rank for name, rank in ranks.items() if rank})
+    query, key = (alignment.nearest_aligned(position) for position in (selection.query, selection.key))
+    other_selection = replace(selection, query=query, key=key).clamp_to_trace(other)
+    target_id, contrast_id = target_and_contrast(comparison.trace, selection)
+    ranks = {"target": rank_in_other(comparison, other_selection.query, target_id)}
+    if contrast_id is not None:
+        ranks["rival"] = rank_in_other(comparison, other_selection.query, contrast_id)
+    return replace(other_selection, **{name: rank for name, rank in ranks.items() if rank})
 
 
 def rank_in_other(comparison: Comparison, query: int, token_id: int) -> int:
-    """Of a token of the first run's vocabulary among the other's next tokens, from 1; 0 where the other has none of
-    that text."""
+    """Return the rank of a token of the first run's vocabulary among the other's next tokens, from 1.
+
+    0 if the other vocabulary has no token of that text.
+    """
     first, second = comparison.trace.vocabulary, comparison.other.vocabulary
     if first is not second and first != second:
         texts = list(second)

@@ -1,1 +1,1 @@
-"""What the browser is answered."""
+"""Responses to the browser's requests."""

@@ -1,188 +1,204 @@
-"""What the browser asks for: the open view and the prediction, as the contents of widgets by their element ids."""
+"""Endpoints for the browser: contents of the open view's and the prediction's widgets by element id."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from explorer.analysis.steering import recipe_of_texts
+from explorer.analysis.steering import direction_from_texts
 from explorer.explain.point import Point
-from explorer.language import N_, _, look_up
-from explorer.lessons.glossary import ENTRY_NAMED, Look
+from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.errors import UserError
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.settings import GenerationSettings
-from explorer.tracing.loading_ahead import LoadingAhead
-from explorer.tracing.runs import Runs
-from explorer.views import VIEW_NAMED
-from explorer.web.answers.around_tabs import AroundTabs
-from explorer.web.answers.inspecting import inspect
+from explorer.tracing.prefetch import Prefetcher
+from explorer.tracing.runs import RunService
+from explorer.translations import N_, _, translate
+from explorer.views import VIEW_BY_NAME
+from explorer.web.answers.answer_cache import AnswerCache
+from explorer.web.answers.hub_endpoints import OpeningEndpoints
+from explorer.web.answers.inspection import inspect
 from explorer.web.answers.job_endpoints import JobEndpoints
-from explorer.web.answers.kept_answers import KeptAnswers
-from explorer.web.answers.lesson_answers import LessonAnswers
+from explorer.web.answers.lesson_contents import LessonContents
 from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.answers.open_view import open_view_of
-from explorer.web.answers.opening_endpoints import OpeningEndpoints
-from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
-from explorer.web.http.request_types import About, Part, PointFields, State
+from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.page_contents import PageContents
+from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
+from explorer.web.http.clients import people_before
+from explorer.web.http.request_types import About, PointFields, Stage, State
 from explorer.web.http.server_functions import as_json, server_function
-from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES
-from explorer.web.http.visitors import people_before
-from explorer.web.protocol import ABOUT, OPEN_MODEL, PARTS, PICKER, PROBLEM, SERIES, in_tab
-from explorer.web.shared.going_without import GoingWithout
-from explorer.web.widgets.picker import Picker
-from explorer.web.widgets.prompt_lists import prompts_in
-from explorer.web.widgets.series import Series
+from explorer.web.http.turns import BELOW_DELAY_S, NO_DELAY_S, VERIFICATION_DELAY_S
+from explorer.web.protocol import ABOUT, OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, element_id
+from explorer.web.stores.optional_store import OptionalStore
+from explorer.web.widgets.picker import ModelPicker
+from explorer.web.widgets.prompt_lists import split_prompts
+from explorer.web.widgets.series import TrainingStepSlider
 
-RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
+FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
 
 
-def waits(about: str, state: State, part: int = 0) -> float:
-    """With which patience a part of an answer is waited for."""
-    return (AT_ONCE, BELOW, BESIDES)[part] if part in PARTS else AT_ONCE
+def request_priority(about: str, state: State, stage: int = 0) -> float:
+    """Return the priority delay in seconds of a stage of an answer."""
+    return (NO_DELAY_S, BELOW_DELAY_S, VERIFICATION_DELAY_S)[stage] if stage in STAGES else NO_DELAY_S
 
 
 class Endpoints:
-    """Answers that pass Gradio's events and its updates of widgets by: they take longer than all that is computed.
+    """Endpoints that bypass Gradio's events and widget updates, which take longer than the computations.
 
     Args:
-        runs: know what the models compute.
-        lessons: what a lesson answers; None for none.
-        shared: where answers are that other processes have, too; None for none.
+        runs: access to models and runs.
+        lessons: contents of lessons; None for none.
+        shared: store of answers shared with other processes; None for none.
     """
 
-    def __init__(self, runs: Runs, lessons: LessonAnswers | None = None, shared: GoingWithout | None = None):
+    def __init__(self, runs: RunService, lessons: LessonContents | None = None, shared: OptionalStore | None = None):
         self.lessons = lessons
-        self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
+        self.runs, self.page_contents, self.opening = runs, PageContents(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.of_lessons = LessonEndpoints(runs, lessons)
-        self.kept = KeptAnswers(runs, shared=shared)
-        self.loading_ahead = LoadingAhead(runs.library)
+        self.lesson_endpoints = LessonEndpoints(runs, lessons)
+        self.answer_cache = AnswerCache(runs, shared=shared)
+        self.prefetcher = Prefetcher(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
-        """For the browser to call."""
-        own = self.inspect, self.define, self.direction_of_lists
-        others = *own, *self.of_lessons.functions, *self.jobs.functions, *self.opening.functions
-        return [server_function(self.kept_answer, waits, name="answer"), people_before, *map(server_function, others)]
+        """Server functions for the browser."""
+        own_functions = self.inspect, self.define, self.direction_of_lists
+        other_functions = (
+            *own_functions,
+            *self.lesson_endpoints.functions,
+            *self.jobs.functions,
+            *self.opening.functions,
+        )
+        return [
+            server_function(self.cached_answer, request_priority, name="answer"),
+            people_before,
+            *map(server_function, other_functions),
+        ]
 
-    def kept_answer(self, about: About, state: State, part: Part = 0) -> bytes:
-        """The same as JSON, and kept where nothing else can become of it."""
+    def cached_answer(self, about: About, state: State, part: Stage = 0) -> bytes:
+        """Return `answer` as JSON, from the cache where it is valid."""
 
         def make() -> bytes:
             return as_json(self.answer(about, state, part))
 
-        if about not in ABOUT or part not in PARTS or self.is_renewed(asked := PageState.parse(state), state):
+        if about not in ABOUT or part not in STAGES or self.files_changed(page_state := PageState.parse(state), state):
             return make()
-        return self.kept.answer(about, part, asked, GenerationSettings.parse(state), make)
+        return self.answer_cache.answer(about, part, page_state, GenerationSettings.parse(state), make)
 
-    def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
-        """What a change of the state asks for.
+    def answer(self, about: str, state: Mapping[str, Any], stage: int = 0) -> dict[str, Any]:
+        """Return the contents that follow from a change of the page's state.
 
         Args:
-            about: "show" for all there is, "view" for the whole open view and the prediction, "pick" for what of them
-                follows the selection, "token" for the tokens, the text and the prediction, "tune" for the prediction
-                alone.
-            state: anything, as anybody may send it.
-            part: 0 for what is seen at once, 1 for the other pictures and the tree of continuations, 2 for what vouches
-                for the pictures' numbers.
+            about: "show" for everything, "view" for the whole open view and the prediction, "pick" for those parts
+                of them that depend on the selection, "token" for the tokens, the text and the prediction, "tune" for
+                the prediction alone.
+            state: the page's state, unvalidated.
+            stage: 0 for what is visible at once, 1 for the other figures and the tree of continuations, 2 for the
+                verifications of the figures.
 
         Returns:
-            `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest;
-            `version`, of the model's files, which the browser names in the state that it asks about next. Where they
-            were written anew since, there are no contents but `ask`, what to ask in place of this.
+            `contents`, element id -> content, None to hide the element; `more`, whether there is another stage;
+            `version`, of the model's files, which the browser sends with its next state. If the files have changed
+            since, `contents` is empty and `ask` is the scope to request instead.
 
         Raises:
-            UserError, CheckpointError: there is no answer to that.
+            UserError, CheckpointError: the request is invalid.
         """
-        if about not in ABOUT or part not in PARTS:
-            told = _("an answer is about {abouts}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
-            raise UserError(told.format(abouts=", ".join(ABOUT), about=about, part=part))
-        asked, settings = PageState.parse(state), GenerationSettings.parse(state)
-        version, renewed = self.runs.version(asked.run.checkpoint), self.is_renewed(asked, state)
-        if renewed and (about != "show" or part):
+        if about not in ABOUT or stage not in STAGES:
+            message = _("an answer is about {abouts}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
+            raise UserError(message.format(abouts=", ".join(ABOUT), about=about, part=stage))
+        page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
+        version, is_changed = self.runs.version(page_state.run.checkpoint), self.files_changed(page_state, state)
+        if is_changed and (about != "show" or stage):
             return {"contents": {}, "more": False, "ask": "show"}
-        shown = {} if part else {PROBLEM: look_up(RENEWED) if renewed else ""}
-        if part == 0:
-            shown |= self.lessons.contents(asked, state, about) if self.lessons else {}
-            trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
-            shown |= self.around_tabs.prediction(asked, settings, trace)
-            shown |= self.around_tabs.tokens(asked, trace) if about in ("token", "show") else {}
-            shown |= lists_of_tokens(asked.selection, trace) if about == "token" else {}
-        writes = part == 1 and about != "token"
+        contents = {} if stage else {PROBLEM: translate(FILES_CHANGED) if is_changed else ""}
+        if stage == 0:
+            contents |= self.lessons.contents(page_state, state, about) if self.lessons else {}
+            trace = self.runs.logits(page_state.run) if about == "token" else self.runs.trace(page_state.run)
+            contents |= self.page_contents.prediction(page_state, settings, trace)
+            contents |= self.page_contents.tokens(page_state, trace) if about in ("token", "show") else {}
+            contents |= token_select_fields(page_state.selection, trace) if about == "token" else {}
+        has_continuation = stage == 1 and about != "token"
         if about in ("tune", "token"):
-            shown |= written_on(open_view_of(self.runs, asked), settings) if writes else {}
-            more = part == 0 and about == "tune" and VIEW_NAMED[asked.selection.view].written is not None
-            return {"contents": shown, "more": more, "version": version}
-        if about == "show" and part == 0:
-            shown |= self.around_tabs.advice(asked.run) | self.around_tabs.runs_of(asked)
-            checkpoint, checkpoints = asked.run.checkpoint, self.runs.library.checkpoints
-            shown |= {PICKER: Picker.pack(checkpoints), SERIES: Series.pack(checkpoint, checkpoints)}
-            shown[OPEN_MODEL] = self.opening.about(checkpoint)
-        open_view = open_view_of(self.runs, asked)
-        shown |= view_contents(open_view, about in ("view", "show"), part)
-        shown |= written_on(open_view, settings) if writes else {}
-        if part == 2 and about == "show":
-            self.make_ready(asked)
-        if part == 1:
-            shown |= self.around_tabs.asked(asked)
-            shown |= self.around_tabs.tree(asked) if about == "show" else {}
-        return {"contents": shown, "more": part < 2, "version": version}
+            contents |= (
+                continuation_contents(make_open_view(self.runs, page_state), settings) if has_continuation else {}
+            )
+            more = (
+                stage == 0 and about == "tune" and VIEW_BY_NAME[page_state.selection.view].continuation_text is not None
+            )
+            return {"contents": contents, "more": more, "version": version}
+        if about == "show" and stage == 0:
+            contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
+            checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
+            contents |= {
+                PICKER: ModelPicker.pack(checkpoints),
+                SERIES: TrainingStepSlider.pack(checkpoint, checkpoints),
+            }
+            contents[OPEN_MODEL] = self.opening.model_status(checkpoint)
+        open_view = make_open_view(self.runs, page_state)
+        contents |= view_contents(open_view, about in ("view", "show"), stage)
+        contents |= continuation_contents(open_view, settings) if has_continuation else {}
+        if stage == 2 and about == "show":
+            self.prefetch(page_state)
+        if stage == 1:
+            contents |= self.page_contents.explanations(page_state)
+            contents |= self.page_contents.tree(page_state) if about == "show" else {}
+        return {"contents": contents, "more": stage < 2, "version": version}
 
-    def is_renewed(self, asked: PageState, state: Mapping[str, Any]) -> bool:
-        """Whether the model's files are others than those that the browser's pictures are of."""
-        known, checkpoint = state.get("version"), asked.run.checkpoint
-        same_name = isinstance(known, str) and known.partition("@")[0] == checkpoint
-        return same_name and known != self.runs.version(checkpoint)
+    def files_changed(self, page_state: PageState, state: Mapping[str, Any]) -> bool:
+        """Return whether the model's files differ from those that the browser's figures were computed with."""
+        version, checkpoint = state.get("version"), page_state.run.checkpoint
+        same_name = isinstance(version, str) and version.partition("@")[0] == checkpoint
+        return same_name and version != self.runs.version(checkpoint)
 
-    def make_ready(self, asked: PageState):
-        """What a slider of training steps asks for next."""
-        for run in (asked.run, *([self.runs.other(asked)] if asked.seen_other else [])):
-            self.loading_ahead.load_steps(run.checkpoint)
-            self.loading_ahead.capture_next(run.checkpoint, self.runs.seen(run), run.edits)
+    def prefetch(self, page_state: PageState):
+        """Prefetch the neighbouring checkpoints, which a slider of training steps requests next."""
+        for run in (page_state.run, *([self.runs.other(page_state)] if page_state.visible_other else [])):
+            self.prefetcher.prefetch_steps(run.checkpoint)
+            self.prefetcher.prefetch_next_token(run.checkpoint, self.runs.visible_token_ids(run), run.edits)
 
     def inspect(self, state: State, picture: str, point: PointFields) -> str:
-        """How the number at a clicked point of a picture comes about, as lines of text; "" where there is none.
+        """Return the derivation of the number at a clicked point of a figure as lines of text; "" if there is none.
 
         Args:
-            picture: element id.
-            point: its coordinates, see `Point`; anything, as anybody may send it.
+            picture: element id of the figure.
+            point: coordinates, see `Point`; unvalidated.
 
         Raises:
-            UserError, CheckpointError: there is no such point, or no such picture.
+            UserError, CheckpointError: there is no such point or figure.
         """
         if not isinstance(picture, str):
             raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
-        open_view = open_view_of(self.runs, PageState.parse(state))
-        return inspect(open_view, picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
+        open_view = make_open_view(self.runs, PageState.parse(state))
+        return inspect(open_view, picture.removeprefix(element_id(open_view.view.name, "")), Point.parse(point))
 
     def define(self, state: State, term: str) -> str:
-        """What a word means, and what it is in this run.
+        """Return a term's definition, and its value in this run.
 
         Args:
-            term: name of an entry of the glossary; anything, as anybody may send it.
+            term: name of an entry of the glossary; unvalidated.
 
         Raises:
-            UserError, CheckpointError: the glossary has no such word, or there is no such run.
+            UserError, CheckpointError: the glossary has no such term, or there is no such run.
         """
-        entry = ENTRY_NAMED.get(term) if isinstance(term, str) else None
+        entry = ENTRY_BY_NAME.get(term) if isinstance(term, str) else None
         if entry is None:
             raise UserError(_("the glossary has no {term!r:.80}", term=term))
-        asked = PageState.parse(state)
-        _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
-        selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
-        return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
+        page_state = PageState.parse(state)
+        _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
+        selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
+        return entry.define(GlossaryContext(trace, selection, GenerationSettings.parse(state), comparison))
 
     def direction_of_lists(self, state: State, towards: str, away: str) -> str:
-        """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.
+        """Return the spec of the direction between two prompt lists' mean activations after the selected layer.
 
         Args:
-            towards, away: the lists, a prompt a line; anything, as anybody may send it.
+            towards, away: the lists, one prompt a line; unvalidated.
 
         Raises:
-            UserError, CheckpointError: there is no such direction, or no such run.
+            UserError, CheckpointError: there is no such direction or run.
         """
         if not isinstance(towards, str) or not isinstance(away, str):
             raise UserError(_("a list of prompts is a text, a prompt a line"))
-        asked = PageState.parse(state)
-        _lm, trace = self.runs.held(asked.run)
-        layer = asked.selection.within(trace).layer
-        return str(recipe_of_texts(trace, layer, *map(prompts_in, (towards, away))))
+        page_state = PageState.parse(state)
+        _lm, trace = self.runs.model_and_trace(page_state.run)
+        layer = page_state.selection.clamp_to_trace(trace).layer
+        return str(direction_from_texts(trace, layer, *map(split_prompts, (towards, away))))

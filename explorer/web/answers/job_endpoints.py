@@ -1,76 +1,82 @@
-"""What the browser asks about long computations: that one begins, how far it is, that it is no longer wanted."""
+"""Endpoints for long computations: start, progress, cancel."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing.job_queue import JobQueue, Progress
-from explorer.tracing.runs import Runs
-from explorer.web.answers.open_view import open_view_of
-from explorer.web.errors import told
+from explorer.tracing.runs import RunService
+from explorer.translations import _
+from explorer.web.answers.open_view import make_open_view
+from explorer.web.errors import user_message
 from explorer.web.http.request_types import State
-from explorer.web.protocol import in_tab
+from explorer.web.protocol import element_id
 
-MOST_NAME = 64  # characters
+MAX_NAME_CHARACTERS = 64  # characters
 
 
 class JobEndpoints:
-    """A visitor is a name that the browser made up when the page was opened.
+    """Endpoints of job queues. A visitor is a random name that the page chooses when it is opened.
 
     Args:
-        runs: know what the models compute.
-        others: queues of jobs that others begin; how far they are is asked here, too.
+        runs: access to models and runs.
+        other_queues: queues whose jobs are started elsewhere; their progress is reported here, too.
     """
 
-    def __init__(self, runs: Runs, others: Sequence[JobQueue] = ()):
-        self.runs, self.queue, self.others = runs, JobQueue(), others
+    def __init__(self, runs: RunService, other_queues: Sequence[JobQueue] = ()):
+        self.runs, self.queue, self.other_queues = runs, JobQueue(), other_queues
 
     @property
     def functions(self) -> list[Callable]:
         return [self.begin_job, self.job_progress, self.leave_job]
 
     def begin_job(self, state: State, picture: str, visitor: str) -> dict[str, Any]:
-        """What a picture waits for is worked out from now on: how far it is, see `packed`.
+        """Start the job that a figure needs, and return its progress (see `progress_payload`).
 
         Raises:
-            UserError, CheckpointError: there is no such picture, or too many wait already.
+            UserError, CheckpointError: there is no such figure, or the queue is full.
         """
         check_names(picture, visitor)
-        open_view = open_view_of(self.runs, PageState.parse(state))
-        job = open_view.job_of(picture.removeprefix(in_tab(open_view.view.name, "")))
-        return packed(self.queue.begin(visitor, job) if job else Progress("done"))
+        open_view = make_open_view(self.runs, PageState.parse(state))
+        job = open_view.pending_job(picture.removeprefix(element_id(open_view.view.name, "")))
+        return progress_payload(self.queue.begin(visitor, job) if job else Progress("done"))
 
     def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
-        """How far a job is that the visitor waits for; who asks no more is taken to have left."""
+        """Return the progress of a visitor's job; visitors who stop polling are dropped."""
         check_names(visitor, name)
-        known = (queue.progress(visitor, name) for queue in (self.queue, *self.others))
-        return packed(next((progress for progress in known if progress.state != "gone"), Progress("gone")))
+        progresses = (queue.progress(visitor, name) for queue in (self.queue, *self.other_queues))
+        return progress_payload(
+            next((progress for progress in progresses if progress.state != "gone"), Progress("gone"))
+        )
 
     def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
-        """The visitor no longer waits for it."""
+        """Remove a visitor from those waiting for a job."""
         check_names(visitor, name)
-        for queue in (self.queue, *self.others):
+        for queue in (self.queue, *self.other_queues):
             queue.leave(visitor, name)
-        return packed(Progress("gone"))
+        return progress_payload(Progress("gone"))
 
 
 def check_names(*names: Any):
-    """UserError where somebody sent what is none."""
+    """Raise UserError if a value is not a non-empty text of at most `MAX_NAME_CHARACTERS`."""
     for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS:
             raise UserError(
-                _("a name is a text of at most {most} characters, got {got!r:.80}", most=MOST_NAME, got=name)
+                _("a name is a text of at most {most} characters, got {got!r:.80}", most=MAX_NAME_CHARACTERS, got=name)
             )
 
 
-def packed(progress: Progress) -> dict[str, Any]:
-    """For the browser: `state`, `done` of how many, `seconds` that are left, and `error`, a sentence or ""."""
+def progress_payload(progress: Progress) -> dict[str, Any]:
+    """Return a job's progress for the browser.
+
+    Returns:
+        `state`; `done` and `of`, units done and in all; `seconds` that remain; `error`, a sentence or "".
+    """
     return {
         "state": progress.state,
         "done": progress.done,
-        "of": progress.of,
+        "of": progress.total,
         "seconds": progress.seconds,
-        "error": told(progress.error) if progress.error else "",
+        "error": user_message(progress.error) if progress.error else "",
     }

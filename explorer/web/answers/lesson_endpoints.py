@@ -1,83 +1,88 @@
-"""What the browser asks of lessons besides their steps: which there are, their sheets, and walks."""
+"""Endpoints for lessons besides their steps: list, worksheets and walkthroughs."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from explorer.explain.walks import walk_of
-from explorer.language import _, look_up
+from explorer.explain.walkthroughs import get_walkthrough
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.runs import Runs
-from explorer.web.answers.lesson_answers import SHOWN_ANYWAY, LessonAnswers
-from explorer.web.answers.open_view import open_view_of
-from explorer.web.answers.view_contents import packed
+from explorer.tracing.runs import RunService
+from explorer.translations import _, translate
+from explorer.web.answers.lesson_contents import REVEAL_ANSWER, LessonContents
+from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.view_contents import figure_payload
 from explorer.web.http.request_types import Index, State
-from explorer.web.protocol import in_tab
+from explorer.web.protocol import element_id
 
 
 class LessonEndpoints:
-    """Errors are those of `Endpoints`.
+    """Endpoints for lessons; errors are those of `Endpoints`.
 
     Args:
-        runs: know what the models compute.
-        lessons: what a lesson answers; None for none.
+        runs: access to models and runs.
+        lessons: contents of lessons; None for none.
     """
 
-    def __init__(self, runs: Runs, lessons: LessonAnswers | None):
+    def __init__(self, runs: RunService, lessons: LessonContents | None):
         self.runs, self.lessons = runs, lessons
 
     @property
     def functions(self) -> list[Callable]:
-        """For the browser to call."""
+        """Server functions for the browser."""
         return [self.listed_lessons, self.lesson_sheet, self.walk]
 
     def listed_lessons(self, state: State) -> list[dict[str, Any]]:
-        """The lessons to choose from.
+        """Return the lessons to choose from.
 
         Args:
-            state: says in which language.
+            state: the page's state, which has the locale.
         """
-        return self.lessons.listed() if self.lessons else []
+        return self.lessons.list_lessons() if self.lessons else []
 
     def lesson_sheet(self, state: State, name: str, place: Index) -> dict[str, Any]:
-        """A step of a lesson as it is printed: as the widget takes it, with the truth, for a page of its own, and the
-        picture that it points out.
+        """Return a step of a lesson for printing: the widget's payload with the answer, and the step's figure.
 
         Args:
-            state: says which model the lesson is gone through with where its own is not here.
-            name, place: of the lesson, and which step of it, from 1; anything, as anybody may send it.
+            state: the page's state, which names the model to use if the lesson's own is not available.
+            name, place: the lesson, and the number of the step, from 1; unvalidated.
+
+        Raises:
+            UserError: there is no such lesson or step.
         """
-        lesson = self.lessons.shelf.lessons.get(name) if self.lessons and isinstance(name, str) else None
+        lesson = self.lessons.lesson_library.lessons.get(name) if self.lessons and isinstance(name, str) else None
         if lesson is None or not isinstance(place, int) or not 1 <= place <= len(lesson.steps):
             raise UserError(_("There is no lesson {name}.", name=f"{name!r:.60}"))
-        present = PageState.parse(state)
-        model = self.lessons.model_of(lesson, present.run.checkpoint) or self.lessons.offered
-        wanted = lesson.state(place, model)
-        asked = self.lessons.opened(wanted)
-        selection = replace(asked.selection, lesson=name, step=place, reply=f"{place}:{SHOWN_ANYWAY}")
-        asked, step = replace(asked, selection=selection), lesson.step(place)
-        told = self.lessons.told(lesson, step, asked, wanted)
-        told |= {"audience": lesson.audience, "minutes": lesson.minutes, "text": wanted["text"], "model": model}
-        return told | {"figure": self._figure(asked, step.target), "is_hidden": step.target in step.hides}
+        current_state = PageState.parse(state)
+        model = self.lessons.lesson_model(lesson, current_state.run.checkpoint) or self.lessons.fallback_model
+        step_state = lesson.state(place, model)
+        page_state = self.lessons.open_state(step_state)
+        selection = replace(page_state.selection, lesson=name, step=place, reply=f"{place}:{REVEAL_ANSWER}")
+        page_state, step = replace(page_state, selection=selection), lesson.step(place)
+        payload = self.lessons.step_payload(lesson, step, page_state, step_state)
+        payload |= {"audience": lesson.audience, "minutes": lesson.minutes, "text": step_state["text"], "model": model}
+        return payload | {
+            "figure": self._target_figure(page_state, step.target),
+            "is_hidden": step.target in step.hidden_figures,
+        }
 
-    def _figure(self, asked: PageState, target: str) -> dict[str, Any] | None:
-        open_view = open_view_of(self.runs, asked)
+    def _target_figure(self, page_state: PageState, target: str) -> dict[str, Any] | None:
+        open_view = make_open_view(self.runs, page_state)
         for panel in open_view.view.panels:
-            if in_tab(open_view.view.name, panel.name) == target and open_view.has(panel):
+            if element_id(open_view.view.name, panel.name) == target and open_view.has(panel):
                 sizes = {"kind": panel.kind, "height": panel.height}
-                return sizes | {"title": look_up(panel.title), "picture": packed(open_view.draw(panel))}
+                return sizes | {"title": translate(panel.title), "picture": figure_payload(open_view.draw(panel))}
         return None
 
     def walk(self, state: State, name: str) -> dict[str, Any]:
-        """A computation gone through bit by bit, with this run's numbers.
+        """Return a step-by-step walkthrough of a computation with this run's numbers.
 
         Args:
-            name: one of `explain.walks.WALKS`; anything, as anybody may send it.
+            name: name of a walkthrough (`explorer.explain.walkthroughs`); unvalidated.
 
         Raises:
-            UserError, CheckpointError: there is no such walk of this run.
+            UserError, CheckpointError: there is no such walkthrough of this run.
         """
-        asked = PageState.parse(state)
-        _lm, trace = self.runs.held(asked.run)
-        return walk_of(name, trace, asked.selection).as_dict()
+        page_state = PageState.parse(state)
+        _lm, trace = self.runs.model_and_trace(page_state.run)
+        return get_walkthrough(name, trace, page_state.selection).as_dict()

@@ -1,42 +1,42 @@
-"""A view of a run, looked at in one place."""
+"""A view of a run at a selection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from explorer.language import _, look_up
-from explorer.state.interventions import Recipe
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import Job, NotYet
-from explorer.tracing.models import ModelGone
-from explorer.tracing.runs import Runs
+from explorer.tracing.jobs import Job, ResultNotReadyError
+from explorer.tracing.model_registry import ModelUnloadedError
+from explorer.tracing.runs import RunService
 from explorer.tracing.trace import Trace
-from explorer.views import VIEW_NAMED
-from explorer.views.checks import Mark, both
-from explorer.views.choices import Choice, choices
-from explorer.views.two_runs.bases import bases_told
-from explorer.views.two_runs.difference import Incomparable
-from explorer.views.two_runs.picture import Instead, Look, picture_of_two
+from explorer.translations import _, translate
+from explorer.views import VIEW_BY_NAME
+from explorer.views.intervention_control import InterventionControl, available_controls
+from explorer.views.select_fields import SelectField, select_fields
+from explorer.views.two_runs.basis_warning import basis_warning
+from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.two_runs.draw import Placeholder, RunAndSelection, draw_two_runs
 from explorer.views.two_runs.selection import selection_in_other
+from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
-from explorer.views.what_if import WhatIf, offered
-from explorer.web.answers.told import of_each
+from explorer.web.answers.derivation_text import label_runs
 
 
 @dataclass(frozen=True)
 class OpenView:
-    """What a view shows of a run at a selection that exists in it; nothing is drawn before it is asked for.
+    """View of one or two runs at a valid selection; figures are drawn on request.
 
-    Where the view does not apply to the model its words say why, and its panels are empty.
+    If the view does not apply to the model, its description says why, and its panels are empty.
 
     Attributes:
-        lm: the models that ran, so that they are there as long as something is drawn: traces do not keep them.
-        comparison: with another run, or of a changed one with itself without the changes; None with neither.
-        has_other: whether that is a run that somebody chose, which pictures show by itself, too.
+        lm: the models of the runs, held so that they are not unloaded while figures are drawn.
+        comparison: with another run, or of a run with interventions with its baseline; None without either.
+        has_other: whether the other run was chosen by the user, and figures can show it on its own.
     """
 
     view: View
@@ -47,178 +47,206 @@ class OpenView:
     has_other: bool = False
 
     @property
-    def shown(self) -> str:
-        """Which of two runs its pictures show, or that they show the difference."""
+    def visible_run(self) -> str:
+        """The run that the figures show, "a" or "b", or "difference"."""
         return self.selection.shown if self.has_other else "a"
 
     @cached_property
-    def looks(self) -> tuple[Look, ...]:
-        """The run, and the other where there is one, each with where it is looked at."""
+    def runs_with_selection(self) -> tuple[RunAndSelection, ...]:
+        """The run, and the other if there is one, each with its selection."""
         first = self.trace, self.selection
         if not self.has_other:
             return (first,)
         return first, (self.comparison.other, selection_in_other(self.comparison, self.selection))
 
     @property
-    def told(self) -> tuple[Look, ...]:
-        """Those of which words, numbers and marks are told."""
-        return {"a": self.looks[:1], "b": self.looks[1:]}.get(self.shown, self.looks)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether there are no two runs for the view to compare."""
-        two = self.comparison
-        if two is None or not self.view.of_two_prompts:
-            return two is None
-        return two.trace.model == two.other.model and two.prompt_ids[0] == two.prompt_ids[1]
-
-    def applies_to(self, trace: Trace) -> bool:
-        return self.view.applies_to(trace)
-
-    @property
-    def words(self) -> str:
-        missing = [trace for trace, _selection in self.told if not self.applies_to(trace)]
-        if missing:
-            return self.view.why_not(missing[0])
-        subtracts = self.has_other and (self.view.compares or self.shown == "difference")
-        bases = bases_told(self.comparison) if subtracts else ""
-        return f"{look_up(self.view.words)} {bases}".rstrip()
-
-    @property
-    def formula(self) -> str:
-        if self.view.compares:
-            if self.is_alone:
-                return look_up(self.view.alone)
-            return self.view.formula(self.comparison, self.selection)
-        try:
-            found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
-        except ModelGone as gone:
-            return lacking(gone)
-        except NotYet:  # the picture that it is of has the button
-            return ""
-        return of_each(found)
-
-    def written(self, settings: GenerationSettings) -> str:
-        """What is written on from the run, or from both."""
-        return known(lambda: self._written(settings), "")
-
-    def _written(self, settings: GenerationSettings) -> str:
-        return of_each([self.view.written(*look, settings) if self.applies_to(look[0]) else "" for look in self.told])
-
-    @property
-    def recipe(self) -> Recipe | None:
-        """The direction in the stream that the view is about."""
-        return (
-            self.view.recipe(self.trace, self.selection) if self.view.recipe and self.applies_to(self.trace) else None
+    def visible_runs(self) -> tuple[RunAndSelection, ...]:
+        """The runs whose texts, numbers and verifications are shown, each with its selection."""
+        return {"a": self.runs_with_selection[:1], "b": self.runs_with_selection[1:]}.get(
+            self.visible_run, self.runs_with_selection
         )
 
     @property
-    def in_full(self) -> tuple[str, dict[str, Any]] | None:
-        """Where the full page goes further than a step of the simple one."""
-        if not (self.view.in_full and self.applies_to(self.trace)):
+    def has_single_run(self) -> bool:
+        """Return whether the view has no second run to compare with."""
+        comparison = self.comparison
+        if comparison is None or not self.view.needs_two_prompts:
+            return comparison is None
+        return comparison.trace.model == comparison.other.model and comparison.prompt_ids[0] == comparison.prompt_ids[1]
+
+    def applies_to(self, trace: Trace) -> bool:
+        return self.view.is_applicable(trace)
+
+    @property
+    def description(self) -> str:
+        missing = [trace for trace, _selection in self.visible_runs if not self.applies_to(trace)]
+        if missing:
+            return self.view.unavailable_reason(missing[0])
+        subtracts = self.has_other and (self.view.is_comparison or self.visible_run == "difference")
+        bases = basis_warning(self.comparison) if subtracts else ""
+        return f"{translate(self.view.description)} {bases}".rstrip()
+
+    @property
+    def formula(self) -> str:
+        if self.view.is_comparison:
+            if self.has_single_run:
+                return translate(self.view.single_run_message)
+            return self.view.formula(self.comparison, self.selection)
+        try:
+            formulas = [
+                self.view.formula(*run_and_selection) if self.applies_to(run_and_selection[0]) else ""
+                for run_and_selection in self.visible_runs
+            ]
+        except ModelUnloadedError as gone:
+            return unavailable_message(gone)
+        except ResultNotReadyError:  # the figure's placeholder has the button that starts the job
+            return ""
+        return label_runs(formulas)
+
+    def continuation(self, settings: GenerationSettings) -> str:
+        """Return the view's continuation of the run, or of both runs, as text."""
+        return or_default_if_unloaded(lambda: self._continuation(settings), "")
+
+    def _continuation(self, settings: GenerationSettings) -> str:
+        return label_runs(
+            [
+                self.view.continuation_text(*run_and_selection, settings)
+                if self.applies_to(run_and_selection[0])
+                else ""
+                for run_and_selection in self.visible_runs
+            ]
+        )
+
+    @property
+    def recipe(self) -> DirectionSpec | None:
+        """Spec of the view's direction in the residual stream; None if it has none."""
+        return (
+            self.view.direction_spec(self.trace, self.selection)
+            if self.view.direction_spec and self.applies_to(self.trace)
+            else None
+        )
+
+    @property
+    def full_page_link(self) -> tuple[str, dict[str, Any]] | None:
+        """Text and selection of the link from a simple page's step to the full page; None if there is none."""
+        if not (self.view.full_page_link and self.applies_to(self.trace)):
             return None
-        return known(lambda: self.view.in_full(self.trace, self.selection), None)
+        return or_default_if_unloaded(lambda: self.view.full_page_link(self.trace, self.selection), None)
 
     @property
-    def choices(self) -> list[Choice]:
-        if not self.applies_to(self.trace) or (self.view.compares and self.is_alone):
+    def choices(self) -> list[SelectField]:
+        if not self.applies_to(self.trace) or (self.view.is_comparison and self.has_single_run):
             return []
-        each = (known(lambda name=name: choices((name,), *self.looks[0]), []) for name in self.view.controls)
-        return [choice for found in each for choice in found]
+        field_lists = (
+            or_default_if_unloaded(lambda name=name: select_fields((name,), *self.runs_with_selection[0]), [])
+            for name in self.view.controls
+        )
+        return [select_field for fields in field_lists for select_field in fields]
 
     @property
-    def what_ifs(self) -> list[tuple[WhatIf, float]]:
-        two = self.comparison if self.has_other else None
-        return known(lambda: offered(self.view.what_ifs, self.trace, self.selection, two), [])
+    def intervention_controls(self) -> list[tuple[InterventionControl, float]]:
+        comparison = self.comparison if self.has_other else None
+        return or_default_if_unloaded(
+            lambda: available_controls(self.view.intervention_controls, self.trace, self.selection, comparison), []
+        )
 
     def panels(self, newly: bool) -> Sequence[Panel]:
-        """All panels of a view that is `newly` shown, else those that follow the selection."""
-        return [panel for panel in self.view.panels if newly or not panel.once]
+        """Return all panels of a view that is `newly` shown, else those that depend on the selection."""
+        return [panel for panel in self.view.panels if newly or not panel.is_selection_independent]
 
     def has(self, panel: Panel) -> bool:
-        """Whether the panel has a place."""
-        if panel.compares:
-            compared = None if self.view.compares and self.is_alone else self.compared_in(panel)
+        """Return whether the panel is shown for these runs."""
+        if panel.compared_run:
+            compared = None if self.view.is_comparison and self.has_single_run else self.panel_comparison(panel)
             return compared is not None and all(self.fits(panel, trace) for trace in compared.runs)
-        return any(self.fits(panel, trace) for trace, _selection in self.looks)
+        return any(self.fits(panel, trace) for trace, _selection in self.runs_with_selection)
 
     def fits(self, panel: Panel, trace: Trace) -> bool:
-        return self.applies_to(trace) and panel.applies_to(trace)
+        return self.applies_to(trace) and panel.is_applicable(trace)
 
-    def compared_in(self, panel: Panel) -> Comparison | None:
-        """What a panel that compares is about."""
-        if panel.compares == "other" or not self.has_other:
+    def panel_comparison(self, panel: Panel) -> Comparison | None:
+        """Return the comparison that a comparing panel shows; None if there is none."""
+        if panel.compared_run == "other" or not self.has_other:
             return self.comparison
         return Comparison.with_unchanged(self.trace) if self.trace.baseline else None
 
     def draw(self, panel: Panel) -> Any:
-        """The panel's picture; None where it does not apply to the models."""
+        """Draw the panel's figure, or a placeholder until it is available; None if it does not apply."""
         try:
-            return self._picture(panel) if self.has(panel) else None
-        except NotYet as not_yet:
-            return Instead(_("This takes longer than a click."), not_yet.job)
-        except ModelGone as gone:
-            return Instead(lacking(gone))
+            return self._draw(panel) if self.has(panel) else None
+        except ResultNotReadyError as not_yet:
+            return Placeholder(_("This takes longer than a click."), not_yet.job)
+        except ModelUnloadedError as gone:
+            return Placeholder(unavailable_message(gone))
 
-    def job_of(self, panel_name: str) -> Job | None:
-        """What a panel's picture waits for; None where it waits for nothing."""
+    def pending_job(self, panel_name: str) -> Job | None:
+        """Return the job that a panel's figure waits for; None if there is none."""
         panels = [panel for panel in self.view.panels if panel.name == panel_name]
-        picture = self.draw(panels[0]) if panels else None
-        return picture.job if isinstance(picture, Instead) else None
+        figure = self.draw(panels[0]) if panels else None
+        return figure.job if isinstance(figure, Placeholder) else None
 
-    def _picture(self, panel: Panel) -> Any:
-        if panel.compares:
+    def _draw(self, panel: Panel) -> Any:
+        if panel.compared_run:
             try:
-                return panel.draw(self.compared_in(panel), self.selection)
-            except Incomparable as incomparable:
-                is_said = self.view.compares and self.formula == str(incomparable)  # above all of them
-                return None if is_said else Instead(str(incomparable))
+                return panel.draw(self.panel_comparison(panel), self.selection)
+            except NoDifferenceError as incomparable:
+                is_shown_above = self.view.is_comparison and self.formula == str(incomparable)  # above all panels
+                return None if is_shown_above else Placeholder(str(incomparable))
         if not self.has_other:
-            return panel.draw(*self.looks[0])
-        first, second = (look if self.fits(panel, look[0]) else None for look in self.looks)
-        return picture_of_two(panel, first, second, self.comparison, self.shown)
+            return panel.draw(*self.runs_with_selection[0])
+        first, second = (
+            run_and_selection if self.fits(panel, run_and_selection[0]) else None
+            for run_and_selection in self.runs_with_selection
+        )
+        return draw_two_runs(panel, first, second, self.comparison, self.visible_run)
 
-    def mark(self, panel: Panel) -> Mark | None:
-        """What vouches for the panel's numbers, of a difference in both runs; None where they are not there yet."""
+    def verify(self, panel: Panel) -> Verification | None:
+        """Return the verification of the panel's numbers, of both runs in a difference; None if not available."""
         try:
-            return self._mark(panel) if panel.mark and self.has(panel) else None
-        except (NotYet, Incomparable, ModelGone):
+            return self._verify(panel) if panel.verify and self.has(panel) else None
+        except (ResultNotReadyError, NoDifferenceError, ModelUnloadedError):
             return None
 
-    def _mark(self, panel: Panel) -> Mark | None:
-        if panel.compares:
-            return panel.mark(self.compared_in(panel), self.selection)
-        if not all(self.fits(panel, trace) for trace, _selection in self.told):
+    def _verify(self, panel: Panel) -> Verification | None:
+        if panel.compared_run:
+            return panel.verify(self.panel_comparison(panel), self.selection)
+        if not all(self.fits(panel, trace) for trace, _selection in self.visible_runs):
             return None
-        if self.shown == "difference" and panel.alone(self.selection):
+        if self.visible_run == "difference" and panel.no_difference_reason(self.selection):
             return None
-        marks = [panel.mark(*look) for look in self.told]
-        return marks[0] if len(marks) == 1 else both(*marks)
+        verifications = [panel.verify(*run_and_selection) for run_and_selection in self.visible_runs]
+        return verifications[0] if len(verifications) == 1 else worse_verification(*verifications)
 
 
-def known(work: Callable[[], Any], otherwise: Any) -> Any:
-    """What it returns; `otherwise` where it asks a model that is gone."""
+def or_default_if_unloaded(work: Callable[[], Any], default: Any) -> Any:
+    """Return the result of `work`, or `default` if it needs a model that was unloaded."""
     try:
         return work()
-    except ModelGone:
-        return otherwise
+    except ModelUnloadedError:
+        return default
 
 
-def lacking(gone: ModelGone) -> str:
-    """Why there is no picture of a run that was kept without its model."""
+def unavailable_message(gone: ModelUnloadedError) -> str:
+    """Return why a run without its model has no figure."""
     if not gone.needs:
-        return _("This asks the model of this run, which is not here: load it, and run the text again.")
+        return _("This needs the run’s model, which is not loaded. Load it and run the prompt again.")
     return _(
-        "This needs {name}, which the model of this run has and the run has not kept: load the model, and run the text "
-        "again.",
+        "This needs {name}, which the run did not store. Load the run’s model and run the prompt again.",
         name=gone.needs,
     )
 
 
-def open_view_of(runs: Runs, asked: PageState) -> OpenView:
-    """The tab that is asked for, of its run and of the other."""
-    lm, trace = runs.held(asked.run)
-    held = lm, asked.other and runs.model(asked.other.checkpoint)
-    selection = asked.selection.within(trace)
-    comparison = runs.comparison(asked)
-    return OpenView(VIEW_NAMED[asked.selection.view], trace, selection, held, comparison, asked.seen_other is not None)
+def make_open_view(runs: RunService, page_state: PageState) -> OpenView:
+    """Return the view that the page's state selects, with its run and the other run."""
+    lm, trace = runs.model_and_trace(page_state.run)
+    models = lm, page_state.other and runs.model(page_state.other.checkpoint)
+    selection = page_state.selection.clamp_to_trace(trace)
+    comparison = runs.comparison(page_state)
+    return OpenView(
+        VIEW_BY_NAME[page_state.selection.view],
+        trace,
+        selection,
+        models,
+        comparison,
+        page_state.visible_other is not None,
+    )

@@ -1,1 +1,1 @@
-"""What Gradio's events change."""
+"""Handlers of Gradio's events."""

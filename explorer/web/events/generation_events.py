@@ -1,4 +1,4 @@
-"""What the page answers to the buttons that make tokens, and to moves among what they made."""
+"""Handlers of the buttons that generate tokens, and of navigation among continuations."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,227 +7,261 @@ from functools import partial, wraps
 
 import gradio as gr
 
-from explorer.language import _
-from explorer.state.branches import added
+from explorer.state.branch_commands import apply_command, replace_continuation
+from explorer.state.branches import add_branch
 from explorer.state.errors import UserError
-from explorer.state.limits import VisitorLimits
+from explorer.state.generation_settings import RANGES, GenerationSettings
+from explorer.state.limits import UserLimits
 from explorer.state.page_state import PageState
-from explorer.state.run import MOST_TOKENS
-from explorer.state.settings import RANGES, GenerationSettings
-from explorer.state.tree_commands import after, rewritten
-from explorer.tracing.intervening import edited, edited_steps
-from explorer.web.events.lesson_events import LessonEvents
-from explorer.web.events.opening import Opening
-from explorer.web.events.place_events import gone_to_place
-from explorer.web.events.second_run import SecondRun
-from explorer.web.events.toasts import telling, warn
+from explorer.state.run import MAX_TOKENS
+from explorer.tracing.intervene import apply_interventions, generate_with_interventions
+from explorer.translations import _
+from explorer.web.events.lesson_events import LessonHandlers
+from explorer.web.events.place_events import go_to_saved_state
+from explorer.web.events.run_factory import RunFactory
+from explorer.web.events.second_run import SecondRunCommands
+from explorer.web.events.toasts import warn, with_error_toasts
 from explorer.web.http.request_types import State
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
 
-SECONDS_AN_ANSWER = 1 / 15  # or more: browsers follow this; tokens that are faster come several at a time
+MIN_ANSWER_INTERVAL_S = 1 / 15  # minimum; faster tokens are sent several at a time
 COMPARED_TOKENS = 30
 NUM_BEAMS = 4
-OF_TWO_RUNS = ("shown", "clean_run", "answer", "wrong")  # of the selection what commands of two runs change
+TWO_RUN_FIELDS = ("shown", "clean_run", "answer", "wrong")  # fields of the selection that second-run commands change
 
 
-def at_intervals(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
-    """Of answers that follow one another faster than browsers do the latest, each with all that is in those before; the
-    last in any case, also where an error ends them."""
+def throttle(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
+    """Drop updates that follow one another faster than browsers draw; each update includes the earlier ones.
+
+    The last update is always sent, also if an error ends the generator.
+    """
 
     @wraps(answers)
     def latest(*args, **kwargs):
-        told, left = 0.0, None
+        last_sent, pending = 0.0, None
         try:
-            for left in answers(*args, **kwargs):
-                if time.monotonic() >= told + SECONDS_AN_ANSWER:
-                    yield left
-                    told, left = time.monotonic(), None
+            for pending in answers(*args, **kwargs):
+                if time.monotonic() >= last_sent + MIN_ANSWER_INTERVAL_S:
+                    yield pending
+                    last_sent, pending = time.monotonic(), None
         except Exception:
-            if left:
-                yield left
+            if pending:
+                yield pending
             raise
-        if left:
-            yield left
+        if pending:
+            yield pending
 
     return latest
 
 
-class GenerationEvents:
-    """Handlers that take the page's state alone and answer with the changes of it.
+class GenerationHandlers:
+    """Handlers that take the page's state and return its changes.
 
     Args:
-        update: the widget that changes the state, once an event.
-        written: another for texts that are being written: of values that come at once Gradio shows the last alone, and
-            the last tokens of a text that was cancelled must not hide what cancelled it.
-        prompt: the box of the prompt, which a move may shorten.
-        seed: the number box of the seed, which Regenerate counts on.
-        opening: knows what runs compute, and where they are looked at.
+        update: widget that changes the state, once per event.
+        generation_update: another one for texts during generation: of values in quick succession Gradio shows only
+            the last, and the last tokens of a cancelled text must not hide what cancelled it.
+        prompt: textbox of the prompt, which a command may shorten.
+        seed: number box of the seed, which Regenerate increments.
+        run_factory: creates runs and their first selection.
         limits: of one generation.
-        lessons: know what a step of a lesson asks; None where there are none.
+        lessons: handlers of lesson steps; None for none.
     """
 
     def __init__(
         self,
         update: StateUpdate,
-        written: StateUpdate,
+        generation_update: StateUpdate,
         prompt: gr.Textbox,
         seed: gr.Number,
-        opening: Opening,
-        limits: VisitorLimits,
-        lessons: LessonEvents | None = None,
+        run_factory: RunFactory,
+        limits: UserLimits,
+        lessons: LessonHandlers | None = None,
     ):
-        self.update, self.written = update, written
-        self.prompt, self.seed, self.opening, self.limits = prompt, seed, opening, limits
-        self.second_run, self.lessons = SecondRun(opening), lessons
+        self.update, self.generation_update = update, generation_update
+        self.prompt, self.seed, self.run_factory, self.limits = prompt, seed, run_factory, limits
+        self.second_run, self.lessons = SecondRunCommands(run_factory), lessons
 
-    @telling
+    @with_error_toasts
     def on_step(self, state: State) -> Iterator[dict]:
         settings = replace(GenerationSettings.parse(state), max_new_tokens=1)
-        for change in self.steps(self.next_turn(state), settings):
+        for change in self.generation_steps(self.next_revision(state), settings):
             yield {self.update: change}
 
-    @telling
+    @with_error_toasts
     def on_generate(self, state: State) -> Iterator[dict]:
-        for change in self.steps(begun(self.next_turn(state)), GenerationSettings.parse(state)):
-            yield {self.written: change}
+        for change in self.generation_steps(
+            mark_generation_start(self.next_revision(state)), GenerationSettings.parse(state)
+        ):
+            yield {self.generation_update: change}
 
-    @telling
+    @with_error_toasts
     def on_regenerate(self, state: State) -> Iterator[dict]:
-        """What was written last, with the next seed, as a branch beside it."""
-        asked, settings = self.next_turn(state), GenerationSettings.parse(state)
-        if len(asked.run.generated) == asked.began:
+        """Generate the last continuation again with the next seed, as another branch."""
+        page_state, settings = self.next_revision(state), GenerationSettings.parse(state)
+        if len(page_state.run.generated) == page_state.began:
             raise UserError(_("There is nothing to write anew here: press Generate first."))
         if settings.temperature == 0:
             raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
         settings = replace(settings, seed=(settings.seed + 1) % (RANGES["seed"][1] + 1))
-        asked = rewritten(asked, asked.run.generated[: asked.began], asked.began)
-        for change in self.steps(asked, settings, seed=settings.seed):
-            yield {self.written: change, self.seed: settings.seed}
+        page_state = replace_continuation(page_state, page_state.run.generated[: page_state.began], page_state.began)
+        for change in self.generation_steps(page_state, settings, seed=settings.seed):
+            yield {self.generation_update: change, self.seed: settings.seed}
 
-    @telling
+    @with_error_toasts
     def on_move(self, state: State) -> dict:
-        """Another continuation, one token taken by hand, another beginning of the text, what the second run is, a
-        step of a lesson, or a saved place."""
+        """Apply a command: go to a branch, take a token, toggle BOS, change run B, open a step or a saved view."""
         kind = move.get("kind") if isinstance(move := state.get("move"), dict) else None
         if kind in self.second_run.commands:
-            asked = self.second_run.after(self.next_turn(state), move)
-            box = {} if asked.run.prompt == PageState.parse(state).run.prompt else {self.prompt: self.text_of(asked)}
+            page_state = self.second_run.apply_command(self.next_revision(state), move)
+            prompt_update = (
+                {}
+                if page_state.run.prompt == PageState.parse(state).run.prompt
+                else {self.prompt: self.prompt_text(page_state)}
+            )
             return {
-                self.update: StateUpdate.pack(asked, {name: getattr(asked.selection, name) for name in OF_TWO_RUNS})
-            } | box
+                self.update: StateUpdate.pack(
+                    page_state, {name: getattr(page_state.selection, name) for name in TWO_RUN_FIELDS}
+                )
+            } | prompt_update
 
         if kind == "place" or (kind == "lesson" and self.lessons):
-            going = self.lessons.gone_to if kind == "lesson" else partial(gone_to_place, self.opening)
-            asked, settings = going(state, move)
-            asked = replace(asked, turn=self.next_turn(state).turn)
-            change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
-            return {self.update: change, self.prompt: self.text_of(asked)}
+            handler = self.lessons.go_to_step if kind == "lesson" else partial(go_to_saved_state, self.run_factory)
+            page_state, settings = handler(state, move)
+            page_state = replace(page_state, turn=self.next_revision(state).turn)
+            change = StateUpdate.pack(page_state, page_state.selection.as_dict() | settings.as_dict())
+            return {self.update: change, self.prompt: self.prompt_text(page_state)}
 
         if kind == "beginning":
-            return self.answered(state, self.opening.other_beginning)
+            return self.command_update(state, self.run_factory.toggle_bos)
 
-        def move(asked: PageState) -> PageState:
-            place = len(asked.run.token_ids) - len(self.opening.runs.trace(asked.run)) + asked.selection.query
-            return after(asked, place, state.get("move"))
+        def move(page_state: PageState) -> PageState:
+            index = (
+                len(page_state.run.token_ids)
+                - len(self.run_factory.runs.trace(page_state.run))
+                + page_state.selection.query
+            )
+            return apply_command(page_state, index, state.get("move"))
 
-        return self.answered(state, lambda asked: move(self.opening.within(asked)))
+        return self.command_update(state, lambda page_state: move(self.run_factory.clamp_selection(page_state)))
 
-    @telling
+    @with_error_toasts
     def on_compare(self, state: State) -> Iterator[dict]:
-        """What greedy search, beam search and sampling would go on with, as branches."""
-        asked, settings = self.next_turn(state), GenerationSettings.parse(state)
-        run, (lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
-        window, changes = run.window(lm.config.context_length), self.opening.runs.ready(run)
-        room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
-        count = min(COMPARED_TOKENS, self.limits.tokens, room)
-        stops = tokenizer.ends
+        """Add the continuations by greedy search, beam search and sampling as branches."""
+        page_state, settings = self.next_revision(state), GenerationSettings.parse(state)
+        run, (lm, tokenizer) = page_state.run, self.run_factory.runs.model(page_state.run.checkpoint)
+        window, interventions = run.window(lm.config.context_length), self.run_factory.runs.resolve_patches(run)
+        max_new_tokens = min(
+            lm.config.context_length + 1 - len(window), MAX_TOKENS - len(run.generated)
+        )  # the last is not read
+        count = min(COMPARED_TOKENS, self.limits.tokens, max_new_tokens)
+        eos_ids = tokenizer.eos_ids
 
-        def drawn(**how) -> list[int]:
-            limits = {"max_new_tokens": count, "stop_tokens": stops, "num_dropped": run.dropped}
-            steps = generate(lm, run.token_ids, tokenizer=tokenizer, **limits, **how)
-            return [step.token_id for step in edited_steps(lm, changes, steps)]
+        def sample(**options) -> list[int]:
+            limits = {"max_new_tokens": count, "stop_tokens": eos_ids, "num_dropped": run.dropped}
+            steps = generate(lm, run.token_ids, tokenizer=tokenizer, **limits, **options)
+            return [step.token_id for step in generate_with_interventions(lm, interventions, steps)]
 
         def beam() -> tuple[int, ...]:
-            with edited(lm, changes):
-                found = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=stops)
-            return found[0].token_ids
+            with apply_interventions(lm, interventions):
+                beams = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=eos_ids)
+            return beams[0].token_ids
 
         sampling = settings.as_dict()
         del sampling["max_new_tokens"]
-        ways = {"greedy": lambda: drawn(temperature=0), "beam": beam, "sampling": lambda: drawn(**sampling)}
-        for origin, way in ways.items():
-            branches = added(asked.branches, (*run.generated, *way()), origin)
-            asked = replace(asked, branches=branches)
-            yield {self.written: StateUpdate.pack(asked)}
+        methods = {"greedy": lambda: sample(temperature=0), "beam": beam, "sampling": lambda: sample(**sampling)}
+        for origin, method in methods.items():
+            branches = add_branch(page_state.branches, (*run.generated, *method()), origin)
+            page_state = replace(page_state, branches=branches)
+            yield {self.generation_update: StateUpdate.pack(page_state)}
 
-    @at_intervals
-    def steps(self, asked: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
-        """The run after each new token, and in `steps` the place of each among the tokens that the model sees: the
-        browser shows them one by one (pace.js).
+    @throttle
+    def generation_steps(self, page_state: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
+        """Yield the run after each new token.
+
+        `steps` has the position of each new token among the tokens that the model sees: the browser shows them one
+        by one (pace.js).
 
         Args:
-            change: of the state besides.
+            change: further changes of the state.
         """
-        room = MOST_TOKENS - len(asked.run.generated)
-        if room < 1:
-            told = _("{most:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
-            warn(UserError(told.format(most=MOST_TOKENS)))
+        num_free = MAX_TOKENS - len(page_state.run.generated)
+        if num_free < 1:
+            message = _("{most:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            warn(UserError(message.format(most=MAX_TOKENS)))
             return
-        most = min(settings.max_new_tokens, room, self.limits.tokens)
-        run = asked.run
-        lm, tokenizer = self.opening.runs.model(run.checkpoint)
-        how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
-        generated = generate(lm, run.token_ids, stop_tokens=tokenizer.ends, **how)
-        places, end = [], time.monotonic() + self.limits.seconds
-        for done, step in enumerate(edited_steps(lm, self.opening.runs.ready(run), generated), start=1):
+        max_tokens = min(settings.max_new_tokens, num_free, self.limits.tokens)
+        run = page_state.run
+        lm, tokenizer = self.run_factory.runs.model(run.checkpoint)
+        options = settings.as_dict() | {
+            "max_new_tokens": max_tokens,
+            "tokenizer": tokenizer,
+            "num_dropped": run.dropped,
+        }
+        generated = generate(lm, run.token_ids, stop_tokens=tokenizer.eos_ids, **options)
+        positions, end = [], time.monotonic() + self.limits.seconds
+        for num_done, step in enumerate(
+            generate_with_interventions(lm, self.run_factory.runs.resolve_patches(run), generated), start=1
+        ):
             run = replace(run, generated=(*run.generated, step.token_id))
             if run.edits and lm.config.position == "learned":
-                self.opening.runs.trace(run)  # moved positions may have ended with it
-            places.append(len(run.window(lm.config.context_length)) - 1)
-            complete = done == settings.max_new_tokens or step.token_id in tokenizer.ends
-            complete = complete or step.stopped_by is not None
-            last = complete or done == most or time.monotonic() >= end
-            if last and not complete:
-                self.tell_why(done)
-            seen, ask = seen_from(places[-1], replace(asked, run=run)), "show" if last else "token"
-            yield StateUpdate.pack(seen, change, ask) | {"steps": list(places)}
-            if last:
+                self.run_factory.runs.trace(run)  # raises if shifted positions exceed the learned ones
+            positions.append(len(run.window(lm.config.context_length)) - 1)
+            is_complete = num_done == settings.max_new_tokens or step.token_id in tokenizer.eos_ids
+            is_complete = is_complete or step.stopped_by is not None
+            is_last = is_complete or num_done == max_tokens or time.monotonic() >= end
+            if is_last and not is_complete:
+                self.warn_limit_reached(num_done)
+            new_state, ask = (
+                select_position(positions[-1], replace(page_state, run=run)),
+                "show" if is_last else "token",
+            )
+            yield StateUpdate.pack(new_state, change, ask) | {"steps": list(positions)}
+            if is_last:
                 return
 
-    def tell_why(self, done: int):
-        """That a limit ended the text, and how to go on."""
-        if done == self.limits.tokens:
-            told = _("Here at most {most} tokens are written at a time: press Generate to go on.", most=done)
-            warn(UserError(told))
+    def warn_limit_reached(self, num_tokens: int):
+        """Warn that a limit ended the generation, and say how to continue."""
+        if num_tokens == self.limits.tokens:
+            message = _("Limit of {most} tokens per generation reached. Press Generate to continue.", most=num_tokens)
+            warn(UserError(message))
         elif self.limits.seconds < float("inf"):
-            told = _("Here writing ends after {most:g} seconds: press Generate to go on.", most=self.limits.seconds)
-            warn(UserError(told))
+            message = _(
+                "Limit of {most:g} seconds per generation reached. Press Generate to continue.",
+                most=self.limits.seconds,
+            )
+            warn(UserError(message))
 
-    def answered(self, state: State, move: Callable[[PageState], PageState]) -> dict:
-        """What is asked after a move, looked at from its last token."""
-        asked = self.next_turn(state)
-        moved = self.opening.at_end(move(asked))
-        box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.text_of(moved)}
-        return {self.update: StateUpdate.pack(moved)} | box
+    def command_update(self, state: State, command: Callable[[PageState], PageState]) -> dict:
+        """Return the update for a command, with the last token selected."""
+        page_state = self.next_revision(state)
+        new_state = self.run_factory.select_last_token(command(page_state))
+        prompt_update = (
+            {} if new_state.run.prompt == page_state.run.prompt else {self.prompt: self.prompt_text(new_state)}
+        )
+        return {self.update: StateUpdate.pack(new_state)} | prompt_update
 
-    def text_of(self, asked: PageState) -> str:
-        """Of the prompt."""
-        return self.opening.runs.text(asked.run)[0]
+    def prompt_text(self, page_state: PageState) -> str:
+        return self.run_factory.runs.text(page_state.run)[0]
 
-    def next_turn(self, state: State) -> PageState:
-        """What the state asks, in its next turn. UserError where it makes no sense."""
-        asked = PageState.parse(state)
-        self.opening.runs.trace(asked.run)
-        return replace(asked, turn=asked.turn + 1)
+    def next_revision(self, state: State) -> PageState:
+        """Return the parsed state with the next turn number.
 
-
-def seen_from(place: int, asked: PageState) -> PageState:
-    """Looked at from a token to the one before."""
-    return replace(asked, selection=replace(asked.selection, query=place, key=max(0, place - 1)))
+        Raises:
+            UserError, CheckpointError: the state is invalid, or its run cannot be computed.
+        """
+        page_state = PageState.parse(state)
+        self.run_factory.runs.trace(page_state.run)
+        return replace(page_state, turn=page_state.turn + 1)
 
 
-def begun(asked: PageState) -> PageState:
-    """What is written now begins at the end of the run."""
-    return replace(asked, began=len(asked.run.generated))
+def select_position(index: int, page_state: PageState) -> PageState:
+    """Return the state with this position as the query and the one before as the key."""
+    return replace(page_state, selection=replace(page_state.selection, query=index, key=max(0, index - 1)))
+
+
+def mark_generation_start(page_state: PageState) -> PageState:
+    """Return the state with the generation's start at the end of the run."""
+    return replace(page_state, began=len(page_state.run.generated))

@@ -1,40 +1,46 @@
-"""The same text, read by another model."""
+"""Switching the model while keeping the text."""
 
 from dataclasses import replace
 
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.translation import is_begun, translated
-from explorer.web.events.opening import Opening
+from explorer.tracing.retokenize import has_bos, retokenize
+from explorer.web.events.run_factory import RunFactory
 
 
-def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, own: PageState | None) -> PageState:
-    """The same asked of another model: with the continuations it has of the same text from before, or else with what
-    is written now.
+def rerun_with_model(
+    run_factory: RunFactory, checkpoint: str, prompt: str, page_state: PageState, saved_state: PageState | None
+) -> PageState:
+    """Return the state with another model, with that model's saved continuations or the current one retokenized.
 
     Args:
-        prompt: the text of the prompt.
-        own: what the other model's run and tree were, when it was last here.
+        prompt: text of the prompt.
+        saved_state: the other model's run and tree when it was last open; None for none.
     """
-    if own is not None and opening.runs.text(own.run)[0] == opening.runs.text(asked.run)[0]:
-        run = replace(own.run, edits=asked.run.edits)
-        return replace(asked, run=run, branches=own.branches, began=own.began)
-    (_, old), (_, new) = (opening.runs.model(name) for name in (asked.run.checkpoint, checkpoint))
+    if (
+        saved_state is not None
+        and run_factory.runs.text(saved_state.run)[0] == run_factory.runs.text(page_state.run)[0]
+    ):
+        run = replace(saved_state.run, edits=page_state.run.edits)
+        return replace(page_state, run=run, branches=saved_state.branches, began=saved_state.began)
+    (_, old), (_, new) = (run_factory.runs.model(name) for name in (page_state.run.checkpoint, checkpoint))
     if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
-        run = replace(asked.run, checkpoint=checkpoint)
+        run = replace(page_state.run, checkpoint=checkpoint)
     else:
-        run = opening.run_of(checkpoint, prompt, begun=is_begun(asked.run.prompt, old))
-        generated = translated(asked.run.generated, old, new, goes_on=True, before=asked.run.prompt)
-        run = replace(run, generated=generated, edits=asked.run.edits)
-    return replace(asked, run=run, branches=(), began=len(run.generated))
+        run = run_factory.create_run(checkpoint, prompt, with_bos=has_bos(page_state.run.prompt, old))
+        generated = retokenize(
+            page_state.run.generated, old, new, is_continuation=True, previous_ids=page_state.run.prompt
+        )
+        run = replace(run, generated=generated, edits=page_state.run.edits)
+    return replace(page_state, run=run, branches=(), began=len(run.generated))
 
 
-def own_continuations(checkpoint: str, own: object) -> PageState | None:
-    """What the browser kept of a model's run and tree; None where nothing was written, or it makes no sense."""
-    if not isinstance(own, dict):
+def saved_continuations(checkpoint: str, fields: object) -> PageState | None:
+    """Parse the run and tree that the browser saved for a model; None if there is no continuation, or it is invalid."""
+    if not isinstance(fields, dict):
         return None
     try:
-        asked = PageState.parse(own | {"checkpoint": checkpoint, "edits": ""})
+        page_state = PageState.parse(fields | {"checkpoint": checkpoint, "edits": ""})
     except UserError:
         return None
-    return asked if asked.run.generated or asked.branches else None
+    return page_state if page_state.run.generated or page_state.branches else None

@@ -1,39 +1,41 @@
-"""Going to a saved place."""
+"""Opening a saved view."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
-from explorer.web.events.opening import Opening
+from explorer.translations import _
+from explorer.web.events.run_factory import RunFactory
 
-MOST_WORDS, MOST_CHARACTERS = 200, 8000
+MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 
 
-def gone_to_place(
-    opening: Opening, state: Mapping[str, Any], move: Mapping[str, Any]
+def go_to_saved_state(
+    run_factory: RunFactory, state: Mapping[str, Any], command: Mapping[str, Any]
 ) -> tuple[PageState, GenerationSettings]:
-    """What a saved place asks, outside of any lesson.
+    """Return the state and settings of a saved view, outside of any lesson.
 
     Args:
         state: the page's.
-        move: "words", name -> value as in an address; anything, as anybody may send it.
+        command: "words", name -> value as in a URL; unvalidated.
 
     Raises:
-        UserError, CheckpointError: it is no place, or what it asks for is not there.
+        UserError, CheckpointError: it is no saved view, or what it names is not available.
     """
-    words = move.get("words")
-    if not isinstance(words, Mapping) or len(words) > MOST_WORDS or not all(map(_is_word, words.items())):
-        raise UserError(_("a place has the words of an address, got {got!r:.80}", got=words))
-    asked = opening.restored({"checkpoint": "", "view": Selection.view} | dict(words) | {"turn": state.get("turn")})
-    return replace(asked, selection=replace(asked.selection, lesson="", step=0, reply="")), GenerationSettings.parse(
-        words
+    fields = command.get("words")
+    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not all(map(_is_short_text, fields.items())):
+        raise UserError(_("a saved view must have the fields of a link, got {got!r:.80}", got=fields))
+    page_state = run_factory.state_from_query(
+        {"checkpoint": "", "view": Selection.view} | dict(fields) | {"turn": state.get("turn")}
     )
+    return replace(
+        page_state, selection=replace(page_state.selection, lesson="", step=0, reply="")
+    ), GenerationSettings.parse(fields)
 
 
-def _is_word(item: tuple[Any, Any]) -> bool:
-    return all(isinstance(text, str) and len(text) <= MOST_CHARACTERS for text in item)
+def _is_short_text(item: tuple[Any, Any]) -> bool:
+    return all(isinstance(text, str) and len(text) <= MAX_CHARACTERS for text in item)

@@ -1,138 +1,146 @@
-"""A second run beside the first: how it comes about, and what can be done with two."""
+"""Commands that create and change a second run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from explorer.language import _
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
-from explorer.state.alignment import parse_pins, written
+from explorer.state.alignment import format_pins, parse_pins
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.selection import as_index
-from explorer.state.series import model_of
-from explorer.tracing.translation import is_begun
-from explorer.web.errors import told
-from explorer.web.events.opening import Opening
+from explorer.state.selection import parse_index
+from explorer.state.training_steps import model_name
+from explorer.tracing.retokenize import has_bos
+from explorer.translations import _
+from explorer.web.errors import user_message
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.events.toasts import warn
 
 
-class SecondRun:
-    """Commands that say what B is. Errors are those of `Opening`, and UserError where a command makes no sense."""
+class SecondRunCommands:
+    """Commands that define run B; errors are those of `RunFactory`, and UserError if a command is invalid."""
 
-    def __init__(self, opening: Opening):
-        self.opening = opening
+    def __init__(self, run_factory: RunFactory):
+        self.run_factory = run_factory
         self.commands: dict[str, Callable[[PageState, Mapping[str, Any]], PageState]] = {
-            "compare": self.compared,
-            "swap": self.swapped,
-            "copy": self.copied,
-            "close": self.closed,
-            "pin": self.pinned,
-            "unpin": self.unpinned,
-            "pair": self.paired,
+            "compare": self.compare,
+            "swap": self.swap,
+            "copy": self.copy,
+            "close": self.close,
+            "pin": self.pin,
+            "unpin": self.unpin,
+            "pair": self.load_prompt_pair,
         }
 
-    def after(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """What is asked after a command, looked at where it was; the second run is tried, so that none stays that
-        cannot be computed."""
-        before, asked = asked, self.commands[move["kind"]](asked, move)
-        asked = self.taking_what_there_is(before, asked)
-        if asked.other:
-            self.opening.runs.comparison(asked)
-        shown = asked.selection.shown if asked.other else "a"
-        return self.opening.within(replace(asked, selection=replace(asked.selection, shown=shown)))
+    def apply_command(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Apply a command and keep the selection; the comparison is computed, so that no invalid second run remains."""
+        before, page_state = page_state, self.commands[command["kind"]](page_state, command)
+        page_state = self.drop_invalid_patches(before, page_state)
+        if page_state.other:
+            self.run_factory.runs.comparison(page_state)
+        visible_run = page_state.selection.shown if page_state.other else "a"
+        return self.run_factory.clamp_selection(
+            replace(page_state, selection=replace(page_state.selection, shown=visible_run))
+        )
 
-    def taking_what_there_is(self, before: PageState, asked: PageState) -> PageState:
-        """With the changes that take the other's values, where it has them; what became of them is told."""
-        if not asked.patches:
+    def drop_invalid_patches(self, before: PageState, page_state: PageState) -> PageState:
+        """Return the state without patches that the other run can no longer supply; warn of what changed."""
+        if not page_state.patches:
             if before.patches:
-                warn(UserError(_("B is another: the changes that took the other run’s values are gone.")))
-            return asked
-        asked = within_one_model(asked)
-        if not asked.patches:
-            return asked
+                warn(UserError(_("B has changed. The patches from the other run were removed.")))
+            return page_state
+        page_state = drop_cross_model_patches(page_state)
+        if not page_state.patches:
+            return page_state
         try:
-            self.opening.runs.comparison(asked)
+            self.run_factory.runs.comparison(page_state)
         except UserError as error:
-            warn(UserError(_("{wrong}: the changes that took the other run’s values are gone.", wrong=told(error))))
-            return asked.without_patches()
-        if before.other and {asked.run.prompt, asked.other.prompt} != {before.run.prompt, before.other.prompt}:
+            warn(UserError(_("{wrong}: the patches from the other run were removed.", wrong=user_message(error))))
+            return page_state.without_patches()
+        if before.other and {page_state.run.prompt, page_state.other.prompt} != {
+            before.run.prompt,
+            before.other.prompt,
+        }:
             warn(UserError(_("The changes that take the other run’s values now take those of the new B.")))
-        return asked
+        return page_state
 
-    def compared(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """With the same text unchanged, with the same text read by another model, or with another prompt."""
-        run = asked.run
-        ways = {
+    def compare(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Compare with the run without interventions, with the same text by another model, or with another prompt."""
+        run = page_state.run
+        constructors = {
             "unchanged": lambda: Run(run.checkpoint, ()),
-            "model": lambda: Run(self.known(move.get("checkpoint")), (), edits=()),
-            "prompt": lambda: self.prompted(asked, move.get("text")),
+            "model": lambda: Run(self.require_checkpoint(command.get("checkpoint")), (), edits=()),
+            "prompt": lambda: self.set_prompt(page_state, command.get("text")),
         }
-        way = move.get("with")
-        if not isinstance(way, str) or way not in ways:
-            told = _("a run is compared with one of {ways}, got {got!r:.80}")
-            raise UserError(told.format(ways=", ".join(ways), got=way))
-        shown = asked.selection.shown if asked.other else "difference"
-        return replace(asked, other=ways[way](), pins=(), selection=replace(asked.selection, shown=shown))
+        kind = command.get("with")
+        if not isinstance(kind, str) or kind not in constructors:
+            message = _("a run is compared with one of {ways}, got {got!r:.80}")
+            raise UserError(message.format(ways=", ".join(constructors), got=kind))
+        visible_run = page_state.selection.shown if page_state.other else "difference"
+        return replace(
+            page_state, other=constructors[kind](), pins=(), selection=replace(page_state.selection, shown=visible_run)
+        )
 
-    def prompted(self, asked: PageState, text: Any) -> Run:
-        """B with another prompt: read and changed as it is, or as A is where there was no B."""
-        before = asked.other or asked.run.without_patches()
-        _lm, tokenizer = self.opening.runs.model(before.checkpoint)
-        begun = not before.prompt or is_begun(before.prompt, tokenizer)
-        return replace(self.opening.run_of(before.checkpoint, text, begun), edits=before.edits)
+    def set_prompt(self, page_state: PageState, text: Any) -> Run:
+        """Return B with another prompt and its interventions; those of A and its model if there was no B."""
+        before = page_state.other or page_state.run.without_patches()
+        _lm, tokenizer = self.run_factory.runs.model(before.checkpoint)
+        with_bos = not before.prompt or has_bos(before.prompt, tokenizer)
+        return replace(self.run_factory.create_run(before.checkpoint, text, with_bos), edits=before.edits)
 
-    def known(self, checkpoint: Any) -> str:
+    def require_checkpoint(self, checkpoint: Any) -> str:
         if not isinstance(checkpoint, str):
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
-        checkpoint = self.opening.runs.library.offered.resolve(checkpoint)
-        self.opening.runs.model(checkpoint)
+        checkpoint = self.run_factory.runs.library.catalog.resolve(checkpoint)
+        self.run_factory.runs.model(checkpoint)
         return checkpoint
 
-    def swapped(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """B becomes A, and A B, without the tree of continuations, which is A's."""
-        other = self.opening.runs.other(asked)
-        pins = tuple((b, a) for a, b in asked.pins)
-        return replace(asked, run=other, other=asked.run, branches=(), began=len(other.generated), pins=pins)
+    def swap(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Swap A and B, without the tree of continuations, which is A's."""
+        other = self.run_factory.runs.other(page_state)
+        pins = tuple((b, a) for a, b in page_state.pins)
+        return replace(page_state, run=other, other=page_state.run, branches=(), began=len(other.generated), pins=pins)
 
-    def copied(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """B becomes what A is, to keep it while A goes on."""
-        run = asked.run.without_patches()  # they would take its own values
-        return replace(asked, run=run, other=run, pins=())
+    def copy(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Copy A to B, so that B stays as it is while A changes."""
+        run = page_state.run.without_patches()  # they would take its own values
+        return replace(page_state, run=run, other=run, pins=())
 
-    def closed(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        return replace(asked.without_patches(), other=None, pins=())
+    def close(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        return replace(page_state.without_patches(), other=None, pins=())
 
-    def pinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """Two tokens stand beside each other, in place of what stood beside either."""
-        a, b = as_index(move.get("a")), as_index(move.get("b"))
-        if a is None or b is None or not asked.other:
-            raise UserError(_("tokens of two runs are put together by their positions in both"))
-        others = tuple(pair for pair in asked.pins if pair[0] != a and pair[1] != b)
-        return replace(asked, pins=parse_pins(written((*others, (a, b)))))
+    def pin(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Align two tokens manually, replacing earlier pins of either."""
+        a, b = parse_index(command.get("a")), parse_index(command.get("b"))
+        if a is None or b is None or not page_state.other:
+            raise UserError(_("aligning two tokens needs their positions in both runs"))
+        others = tuple(pair for pair in page_state.pins if pair[0] != a and pair[1] != b)
+        return replace(page_state, pins=parse_pins(format_pins((*others, (a, b)))))
 
-    def paired(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        """A pair of prompts to begin patching with: A reads the corrupted one, B the clean one, both unchanged."""
-        place, checkpoint = as_index(move.get("pair")), asked.run.checkpoint
-        if place is None or place >= len(PROMPT_PAIRS):
+    def load_prompt_pair(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Load a prompt pair for patching: A reads the corrupted one, B the clean one, without interventions."""
+        index, checkpoint = parse_index(command.get("pair")), page_state.run.checkpoint
+        if index is None or index >= len(PROMPT_PAIRS):
             raise UserError(_("there are {count} pairs of prompts: choose one of them", count=len(PROMPT_PAIRS)))
-        pair = PROMPT_PAIRS[place]
-        run, other = (self.opening.run_of(checkpoint, text) for text in (pair.corrupted, pair.clean))
-        selection = replace(asked.selection, clean_run="b", answer="", wrong="", shown="a")
+        pair = PROMPT_PAIRS[index]
+        run, other = (self.run_factory.create_run(checkpoint, text) for text in (pair.corrupted, pair.clean))
+        selection = replace(page_state.selection, clean_run="b", answer="", wrong="", shown="a")
         last = len(run.prompt) - 1
         selection = replace(selection, query=last, key=max(0, last - 1))
-        return PageState(run, selection, turn=asked.turn, other=other)
+        return PageState(run, selection, turn=page_state.turn, other=other)
 
-    def unpinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        return replace(asked, pins=())
+    def unpin(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        return replace(page_state, pins=())
 
 
-def within_one_model(asked: PageState) -> PageState:
-    """Return it without the changes that put one model's values into another model, which is told: they mean nothing
-    there. Steps of one training are one model."""
-    if not asked.patches or model_of(asked.run.checkpoint) == model_of(asked.other.checkpoint):
-        return asked
-    told = _("A and B are of different models now: the changes that took the other run’s values are gone.")
-    warn(UserError(told))
-    return asked.without_patches()
+def drop_cross_model_patches(page_state: PageState) -> PageState:
+    """Return the state without patches that copy values between different models, and warn if there were any.
+
+    Checkpoints of one training run count as one model.
+    """
+    if not page_state.patches or model_name(page_state.run.checkpoint) == model_name(page_state.other.checkpoint):
+        return page_state
+    message = _("A and B now have different models. The patches from the other run were removed.")
+    warn(UserError(message))
+    return page_state.without_patches()

@@ -1,4 +1,4 @@
-"""Telling the visitor of an event what went wrong."""
+"""Error messages of events as toasts."""
 
 import html
 import inspect
@@ -8,25 +8,27 @@ from functools import wraps
 
 import gradio as gr
 
-from explorer.language import speaking
-from explorer.tracing.work import unbounded
-from explorer.web.errors import VISITORS, told
-from explorer.web.http.turns import in_turn
-from explorer.web.visitors_language import of_state
+from explorer.tracing.request_budget import unlimited_budget
+from explorer.translations import use_locale
+from explorer.web.errors import USER_ERRORS, user_message
+from explorer.web.http.turns import time_sliced
+from explorer.web.request_locale import locale_from_state
 
 
 def warn(error: Exception):
-    """Show an error's sentence as text; Gradio would read it as HTML."""
-    gr.Warning(html.escape(told(error)))
+    """Show an error's message as a warning, escaped, as Gradio would read it as HTML."""
+    gr.Warning(html.escape(user_message(error)))
 
 
-def telling(handler: Callable) -> Callable:
-    """The handler of an event in the language of the state that it is given, with what it raises told: the visitor's
-    mistakes as warnings, ours as errors. It changes nothing on the page then, or nothing more."""
+def with_error_toasts(handler: Callable) -> Callable:
+    """Decorate a handler to run in the state's locale and to show errors as toasts.
+
+    Users' mistakes are shown as warnings, ours as errors; the page is not changed any further then.
+    """
 
     @wraps(handler)
     def function(*args, **kwargs):
-        with speaking(of_state(args)), _toasts(), in_turn(unbounded()):
+        with use_locale(locale_from_state(args)), _errors_as_toasts(), time_sliced(unlimited_budget()):
             return handler(*args, **kwargs)
         return {}
 
@@ -37,7 +39,7 @@ def telling(handler: Callable) -> Callable:
             while answer is not None:
                 answer = None
                 # Anew each time: Gradio has any thread go on.
-                with speaking(of_state(args)), _toasts(), in_turn(unbounded()):
+                with use_locale(locale_from_state(args)), _errors_as_toasts(), time_sliced(unlimited_budget()):
                     answer = next(answers, None)
                 if answer is not None:
                     yield answer
@@ -46,10 +48,10 @@ def telling(handler: Callable) -> Callable:
 
 
 @contextmanager
-def _toasts() -> Iterator[None]:
+def _errors_as_toasts() -> Iterator[None]:
     try:
         yield
-    except VISITORS as error:
+    except USER_ERRORS as error:
         warn(error)
     except Exception as error:
-        raise gr.Error(html.escape(told(error)), print_exception=False) from error
+        raise gr.Error(html.escape(user_message(error)), print_exception=False) from error

@@ -1,1 +1,1 @@
-"""What comes in over HTTP, and what browsers may do with what goes out."""
+"""HTTP: checks of requests, and headers of responses."""

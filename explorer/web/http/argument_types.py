@@ -1,6 +1,6 @@
-"""The types of a function's arguments, as its signature declares them: checked where a request calls it, in a sentence.
+"""Validation of a function's arguments against its type annotations, with an error in one sentence.
 
-Checks are strict: 1.0 and true are no whole numbers, "3" is no number, and no name is left out or made up.
+Checks are strict: 1.0 and true are not whole numbers, "3" is not a number, and no name may be missing or unknown.
 """
 
 import inspect
@@ -13,8 +13,8 @@ import gradio as gr
 from pydantic import ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from explorer.language import N_, _, look_up
 from explorer.state.errors import UserError
+from explorer.translations import N_, _, translate
 
 STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
 MAX_VALUE_CHARACTERS, MAX_DEPTH = 60, 6  # of a refused value and its place, as a sentence has them
@@ -44,11 +44,11 @@ WANTED = {
 
 
 class ArgumentTypes:
-    """What a function takes of what is sent, in order; a `gr.Request` is Gradio's to give.
+    """Types of a function's arguments in order, without a `gr.Request`, which Gradio passes.
 
     Args:
-        function: whose parameters have types; one without takes anything.
-        count: how many arguments are sent; None for all.
+        function: with annotated parameters; one without an annotation takes any value.
+        count: number of arguments that are sent; None for all.
     """
 
     def __init__(self, function: Callable, count: int | None = None):
@@ -62,49 +62,51 @@ class ArgumentTypes:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The arguments by their names, as JSON Schema."""
+        """The arguments by name, as JSON Schema."""
         return self._model.model_json_schema()
 
     def check(self, values: Any):
-        """UserError where values, a list, are none that the function takes."""
+        """Raise UserError unless `values` is a list of arguments of the right types."""
         if not isinstance(values, list) or len(values) > len(self.names):
             wanted = ", ".join(self.names)
-            raise UserError(_("A call is a list of {wanted}, got {got}.", wanted=wanted or "0", got=quote(values)))
+            raise UserError(
+                _("The arguments must be a list ({wanted}), got {got}.", wanted=wanted or "0", got=quote_value(values))
+            )
         self.check_named(dict(zip(self.names, values, strict=False)))
 
     def check_named(self, values: Any):
-        """The same of values by their names."""
+        """Raise UserError unless `values` maps the arguments' names to values of the right types."""
         try:
             self._model.model_validate(values)
         except ValidationError as error:
-            raise UserError(explain(error, values)) from None
+            raise UserError(explain_error(error, values)) from None
 
 
 @cache
 def argument_types(function: Callable, count: int | None = None) -> ArgumentTypes:
-    """The types of a function's arguments, worked out once."""
+    """Return the cached types of a function's arguments."""
     return ArgumentTypes(function, count)
 
 
 def check_object(types: TypeAdapter, value: Any):
-    """UserError where a value is none of a type."""
+    """Raise UserError if a value is not of a type."""
     try:
         types.validate_python(value)
     except ValidationError as error:
-        raise UserError(explain(error, value)) from None
+        raise UserError(explain_error(error, value)) from None
 
 
-def explain(error: ValidationError, value: Any) -> str:
-    """Say in a sentence what is wrong first: where, what was wanted, and what was got.
+def explain_error(error: ValidationError, value: Any) -> str:
+    """Return a sentence on a value's first error: its location, what was wanted, and what was got.
 
     Args:
-        value: that was checked.
+        value: the validated value.
     """
     errors = error.errors(include_url=False, include_context=True)
     paths = [_path(details, value) for details in errors]
-    deepest = max(paths, key=len)  # of a value that may have several types, in the one that it nearly has
-    here = [details for details, path in zip(errors, paths, strict=True) if path == deepest]
-    name, first = _in_dots(deepest), here[0]
+    deepest = max(paths, key=len)  # of a union's errors, those of the best matching type
+    deepest_errors = [details for details, path in zip(errors, paths, strict=True) if path == deepest]
+    name, first = _dotted_path(deepest), deepest_errors[0]
     if first["type"] == "missing":
         return _("{name} is missing.", name=name)
     if first["type"] == "extra_forbidden":
@@ -112,15 +114,17 @@ def explain(error: ValidationError, value: Any) -> str:
     if first["type"] not in WANTED:
         return _("{name} is refused: {why}.", name=name or "data", why=first["msg"])
     wanted, *others = dict.fromkeys(
-        look_up(WANTED[each["type"]]).format(**each.get("ctx", {})) for each in here if each["type"] in WANTED
+        translate(WANTED[item["type"]]).format(**item.get("ctx", {}))
+        for item in deepest_errors
+        if item["type"] in WANTED
     )
     for other in others:
         wanted = _("{one} or {other}", one=wanted, other=other)
-    return _("{name} must be {wanted}, got {got}.", name=name or "data", wanted=wanted, got=quote(first["input"]))
+    return _("{name} must be {wanted}, got {got}.", name=name or "data", wanted=wanted, got=quote_value(first["input"]))
 
 
-def quote(value: Any) -> str:
-    """A value as JSON has it, cut off; of a list or an object only that it is one."""
+def quote_value(value: Any) -> str:
+    """Return a value as JSON, truncated; only the kind of a list or an object."""
     if isinstance(value, list | tuple):
         return _("a list of {count}", count=len(value))
     if isinstance(value, dict):
@@ -130,7 +134,7 @@ def quote(value: Any) -> str:
 
 
 def _path(details: ErrorDetails, value: Any) -> tuple[str | int, ...]:
-    """Where in a value an error is: what pydantic says, without the types that it tried there."""
+    """Return the location of an error within a value: pydantic's, without the types that it tried there."""
     path: list[str | int] = []
     for part in details["loc"]:
         inside = isinstance(value, dict) and part in value
@@ -142,7 +146,7 @@ def _path(details: ErrorDetails, value: Any) -> tuple[str | int, ...]:
     return tuple(path)
 
 
-def _in_dots(path: Sequence[str | int]) -> str:
-    """A path as programs write it: state.prompt[3]."""
+def _dotted_path(path: Sequence[str | int]) -> str:
+    """Format a path as state.prompt[3]."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part:.40}" for part in path[:MAX_DEPTH])
     return text.removeprefix(".") + "…" * (len(path) > MAX_DEPTH)

@@ -1,4 +1,4 @@
-"""What a browser lets the page do."""
+"""Content-Security-Policy of the page."""
 
 import base64
 import hashlib
@@ -8,11 +8,11 @@ INLINE = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 
 
 def content_policy(page: bytes) -> str:
-    """The Content-Security-Policy of an HTML page of Gradio's: nothing comes from elsewhere, and of scripts within the
-    page only those run that it was sent with.
+    """Return the Content-Security-Policy of one of Gradio's HTML pages.
 
-    Gradio compiles the widgets' scripts in the browser (unsafe-eval) and styles elements one by one (unsafe-inline).
-    A Space shows the page in a frame of huggingface.co.
+    Nothing is loaded from other origins, and of inline scripts only those run that the page was sent with. Gradio
+    compiles the widgets' scripts in the browser (unsafe-eval) and styles elements one by one (unsafe-inline). A
+    Space shows the page in a frame of huggingface.co.
     """
     hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in INLINE.findall(page))
     policy = {

@@ -1,4 +1,4 @@
-"""By which names a server may be asked for."""
+"""Host names that the server answers to."""
 
 import ipaddress
 import os
@@ -9,11 +9,11 @@ from collections.abc import Collection
 SPACES, SHARED = "*.hf.space", "*.gradio.live"  # where Hugging Face and Gradio's `share` lend a name
 
 
-class Hosts:
-    """The names that a server answers to.
+class AllowedHosts:
+    """The host names that the server answers to.
 
-    A page elsewhere can make its own name point to this machine, and would then be let in as the server's own page
-    (DNS rebinding). It cannot do so with an address, so all of these are answered.
+    Another site can make its own name resolve to this machine, and its page would then have the server's origin (DNS
+    rebinding). It cannot do so with an IP address, so all IP addresses are allowed.
 
     Args:
         names: "lab.example.org", or "*.example.org" for all below it, or "*" for any.
@@ -23,27 +23,34 @@ class Hosts:
         self.names = tuple(name.lower() for name in names)
 
     @classmethod
-    def of_this_machine(cls, bound: str | None, more: Collection[str] = ()) -> "Hosts":
-        """The names that a server has wherever it was started, and more.
+    def for_this_machine(cls, bound_host: str | None, more: Collection[str] = ()) -> "AllowedHosts":
+        """Return the machine's own names, those of Spaces and Gradio's share links, and `more`.
 
         Args:
-            bound: the name or address that it listens on; None: this machine only.
+            bound_host: name or address that the server listens on; None for this machine only.
         """
         name = socket.gethostname()
-        own = ("localhost", "*.localhost", name, f"{name}.local", bound or "", os.environ.get("SPACE_HOST", ""))
-        return cls([name for name in (*own, SPACES, SHARED, *more) if name])
+        own_names = (
+            "localhost",
+            "*.localhost",
+            name,
+            f"{name}.local",
+            bound_host or "",
+            os.environ.get("SPACE_HOST", ""),
+        )
+        return cls([name for name in (*own_names, SPACES, SHARED, *more) if name])
 
-    def have(self, host: str) -> bool:
-        """Whether the value of a request's `Host` is one of them, at any port."""
+    def allows(self, host: str) -> bool:
+        """Return whether a request's `Host` header, with any port, is allowed."""
         name = re.sub(r":\d*$", "", host.strip()).strip("[]").rstrip(".").lower()
-        return is_address(name) or any(matches(name, known) for known in self.names)
+        return is_ip_address(name) or any(matches_pattern(name, pattern) for pattern in self.names)
 
 
-def matches(name: str, known: str) -> bool:
-    return known in ("*", name) or (known.startswith("*.") and name.endswith(known[1:]))
+def matches_pattern(name: str, pattern: str) -> bool:
+    return pattern in ("*", name) or (pattern.startswith("*.") and name.endswith(pattern[1:]))
 
 
-def is_address(name: str) -> bool:
+def is_ip_address(name: str) -> bool:
     try:
         return bool(ipaddress.ip_address(name))
     except ValueError:

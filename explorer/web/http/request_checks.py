@@ -1,4 +1,4 @@
-"""What programs and the page's script may send to Gradio in the bodies of requests: checked before Gradio reads it."""
+"""Validation of the bodies of requests before Gradio reads them."""
 
 import re
 from collections.abc import Callable
@@ -8,20 +8,20 @@ import gradio as gr
 from pydantic import Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.translations import _
 from explorer.web.http.argument_types import ArgumentTypes, argument_types, check_object
 from explorer.web.http.request_types import Index
 from explorer.web.http.server_functions import as_json
 from explorer.web.http.strict_json import has_surrogates, parse_json
 
-NOT_FOUND, WRONG_KIND, WRONG_VALUE = 404, 415, 422  # HTTP's statuses
+NOT_FOUND, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 415, 422  # HTTP's statuses
 Name = Annotated[str, Field(max_length=256)]  # that a client makes up
 LENIENT = {"strict": True, "extra": "allow"}  # of what Gradio's clients send each other: newer ones may say more
 
 
 class ServerCall(TypedDict):
-    """A call of a server function of a component."""
+    """A call of a component's server function."""
 
     __pydantic_config__ = LENIENT
 
@@ -32,7 +32,7 @@ class ServerCall(TypedDict):
 
 
 class Join(TypedDict):
-    """An event that is put into the queue."""
+    """An event that enters the queue."""
 
     __pydantic_config__ = LENIENT
 
@@ -48,7 +48,7 @@ class Join(TypedDict):
 
 
 class Call(TypedDict):
-    """A program's call of an endpoint by its name."""
+    """A program's call of a named endpoint."""
 
     __pydantic_config__ = LENIENT
 
@@ -58,7 +58,7 @@ class Call(TypedDict):
 
 
 class Cancel(TypedDict):
-    """An event that is to end."""
+    """A request to cancel an event."""
 
     __pydantic_config__ = LENIENT
 
@@ -68,7 +68,7 @@ class Cancel(TypedDict):
 
 
 class Reset(TypedDict):
-    """An event that ended."""
+    """A notice that an event ended."""
 
     __pydantic_config__ = LENIENT
 
@@ -76,7 +76,7 @@ class Reset(TypedDict):
 
 
 class BodyError(UserError):
-    """A request's body is refused, with a status of HTTP."""
+    """A rejected request body, with an HTTP status."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -84,13 +84,13 @@ class BodyError(UserError):
 
 
 class RequestChecks:
-    """Checks bodies by the routes that they are sent to.
+    """Checks of request bodies by route.
 
-    What is in `data` a server function and the queue check themselves (`server_function`, `SpokenBlocks`), as they are
-    called in other ways, too.
+    The `data` of server functions and of queued events are checked by `server_function` and `LocalizedBlocks`, as
+    these are called in other ways, too.
 
     Args:
-        blocks: whose functions are called.
+        blocks: the app whose functions are called.
     """
 
     def __init__(self, blocks: gr.Blocks):
@@ -108,17 +108,17 @@ class RequestChecks:
         ]
 
     def check(self, path: str, content_type: str, body: bytes) -> bytes:
-        """The body as it is passed on: with U+FFFD in the place of lone surrogates.
+        """Return the body to pass on, with U+FFFD in place of lone surrogates.
 
         Raises:
-            BodyError: it is refused.
+            BodyError: the body is rejected.
         """
-        found = ((pattern.fullmatch(path), types, check) for pattern, types, check in self._checks)
-        route, types, check = next((one for one in found if one[0]), (None, None, None))
+        routes = ((pattern.fullmatch(path), types, check) for pattern, types, check in self._checks)
+        route, types, check = next((one for one in routes if one[0]), (None, None, None))
         if route is None:
             return body
         if content_type.partition(";")[0].strip().lower() != "application/json":
-            raise BodyError(WRONG_KIND, _("Send JSON, as Content-Type: application/json."))
+            raise BodyError(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
         try:
             value = parse_json(body)
             check_object(types, value)
@@ -127,7 +127,7 @@ class RequestChecks:
         except BodyError:
             raise
         except UserError as error:
-            raise BodyError(WRONG_VALUE, str(error)) from None
+            raise BodyError(UNPROCESSABLE, str(error)) from None
         return as_json(value) if has_surrogates(body) else body
 
     def _check_function(self, call: ServerCall):
@@ -142,14 +142,18 @@ class RequestChecks:
             raise BodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
 
     def _check_call(self, call: Call, name: str):
-        self._types(name).check(call["data"])
+        self._argument_types(name).check(call["data"])
 
     def _check_named(self, values: dict[str, Any], name: str):
-        self._types(name).check_named(values)
+        self._argument_types(name).check_named(values)
 
-    def _types(self, name: str) -> ArgumentTypes:
-        """The types of an endpoint's arguments; of the page's own events there are none for programs."""
-        found = (fn for fn in self.blocks.fns.values() if fn.api_name == name and fn.api_visibility == "public")
-        if (function := next(found, None)) is None:
+    def _argument_types(self, name: str) -> ArgumentTypes:
+        """Return the argument types of a public endpoint.
+
+        Raises:
+            BodyError: there is none of this name.
+        """
+        endpoints = (fn for fn in self.blocks.fns.values() if fn.api_name == name and fn.api_visibility == "public")
+        if (function := next(endpoints, None)) is None:
             raise BodyError(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
         return argument_types(function.fn, len(function.inputs))

@@ -1,6 +1,7 @@
-"""The types of what requests hold, each declared once.
+"""Types of the values in requests, each declared once.
 
-They say what a value is; whether a model has such a layer, and how long a text may be, those say who read it.
+They only describe the values; whether a model has such a layer, or how long a text may be, is checked where the
+values are used.
 """
 
 from dataclasses import fields
@@ -10,29 +11,29 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.language import _
-from explorer.state.page_state import OF_OTHER
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import OTHER_PREFIX
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
+from explorer.translations import _
 from explorer.web.http.argument_types import STRICT
-from explorer.web.protocol import ABOUT, PARTS
+from explorer.web.protocol import ABOUT, STAGES
 
 Index = Annotated[int, Field(ge=0, lt=10**9)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Whole = Annotated[int, Field(gt=-(2**53), lt=2**53)]  # as JavaScript has them exactly
+WholeNumber = Annotated[int, Field(gt=-(2**53), lt=2**53)]  # as JavaScript has them exactly
 Ids = str | list[Index]  # of tokens, as numbers or as their text
 About = Literal[ABOUT]
-Part = Annotated[int, Field(ge=PARTS[0], le=PARTS[-1])]  # a Literal would take 1.0 and true for 1
+Stage = Annotated[int, Field(ge=STAGES[0], le=STAGES[-1])]  # a Literal would take 1.0 and true for 1
 
-_OF_RUN = {"checkpoint": str, "prompt": Ids, "generated": Ids, "dropped": Index, "edits": str | list[str]}
-_OF_OTHER = {name: type_ | Literal[""] for name, type_ in _OF_RUN.items()} | {"pins": str, "text": str}
-_OF_TREE = {"branches": str, "began": Index}
-_OF_SELECTION = {int: Index, float: Number, bool: bool, str: str}
-_OF_SETTINGS = _OF_SELECTION | {int: Whole}  # which are brought into their ranges
+_RUN_TYPES = {"checkpoint": str, "prompt": Ids, "generated": Ids, "dropped": Index, "edits": str | list[str]}
+_OTHER_TYPES = {name: type_ | Literal[""] for name, type_ in _RUN_TYPES.items()} | {"pins": str, "text": str}
+_TREE_TYPES = {"branches": str, "began": Index}
+_SELECTION_TYPES = {int: Index, float: Number, bool: bool, str: str}
+_SETTING_TYPES = _SELECTION_TYPES | {int: WholeNumber}  # which are brought into their ranges
 
 
 def _object(name: str, types: dict[str, Any], config: dict[str, Any] = STRICT) -> Any:
-    """The type of an object that may have some fields."""
+    """Return the type of an object with optional fields."""
     declared = TypedDict(name, types, total=False)
     declared.__pydantic_config__ = config
     return declared
@@ -59,21 +60,23 @@ Move = _object(
 _STATE = _object(
     "State",
     {
-        **{field.name: _OF_SELECTION[field.type] for field in fields(Selection)},
-        **{field.name: _OF_SETTINGS[field.type] for field in fields(GenerationSettings)},
-        **_OF_RUN,
-        **_OF_TREE,
-        **{OF_OTHER + name: type_ for name, type_ in _OF_OTHER.items()},
+        **{field.name: _SELECTION_TYPES[field.type] for field in fields(Selection)},
+        **{field.name: _SETTING_TYPES[field.type] for field in fields(GenerationSettings)},
+        **_RUN_TYPES,
+        **_TREE_TYPES,
+        **{OTHER_PREFIX + name: type_ for name, type_ in _OTHER_TYPES.items()},
         **{"lang": str, "turn": Index, "version": str, "text": str, "move": Move},
-        "own": _object("OwnContinuations", _OF_RUN | _OF_TREE) | None,
+        "own": _object("OwnContinuations", _RUN_TYPES | _TREE_TYPES) | None,
     },
     STRICT | {"extra": "allow"},
 )
 
 
 def _check_unknown(state: dict[str, Any]) -> dict[str, Any]:
-    """Names that the page's state has not are left alone, as files that other versions of the page saved have them: of
-    the same simple values. Gradio would read a file of a server's that others name."""
+    """Allow unknown fields of simple values, which files saved by other versions of the page may have.
+
+    Other values are rejected: Gradio would read a file of the server that they name.
+    """
     for name in state.keys() - _STATE.__annotations__.keys():
         values = state[name] if isinstance(state[name], list) else [state[name]]
         if not all(value is None or isinstance(value, str | int | float) for value in values):
@@ -86,7 +89,7 @@ State = Annotated[_STATE, AfterValidator(_check_unknown)]  # the page's
 
 
 class PointFields(TypedDict):
-    """What was clicked, see `Point`."""
+    """Coordinates of a clicked point, see `Point`."""
 
     __pydantic_config__ = STRICT
 

@@ -1,18 +1,19 @@
-"""JSON as RFC 8259 has it: Python's own reader also takes what no other program can read."""
+"""Strict JSON (RFC 8259): Python's own reader also accepts what no other program can read."""
 
 import json
 import math
 from typing import Any
 
-from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.translations import _
 
 
 def parse_json(body: bytes) -> Any:
-    """Return the value that the body of a request has; a lone surrogate in a text is read as U+FFFD.
+    """Return the value of a JSON body; a lone surrogate is read as U+FFFD.
 
     Raises:
-        UserError: it is no JSON in UTF-8, has NaN, an infinity or a name twice in one object, or is nested too deeply.
+        UserError: it is not JSON in UTF-8, has NaN, an infinity or a repeated name in an object, or is nested too
+            deeply.
     """
     try:
         return _parse(body.decode("utf-8-sig"))
@@ -29,7 +30,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def has_surrogates(body: bytes) -> bool:
-    """Whether a body may have one that stands alone: only as an escape, as UTF-8 has none."""
+    """Return whether a body may have a lone surrogate, which in UTF-8 can only be an escape."""
     return b"\\ud" in body or b"\\uD" in body
 
 
@@ -42,12 +43,12 @@ def _parse(text: str) -> Any:
 
 
 def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(_("The request has {name!r:.40} twice in one object: send it once.", name=twice))
-    return found
+        repeated_name = next(name for name in names if names.count(name) > 1)
+        raise UserError(_("The request has {name!r:.40} twice in one object: send it once.", name=repeated_name))
+    return fields
 
 
 def _refuse_constant(name: str):

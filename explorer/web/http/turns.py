@@ -1,4 +1,4 @@
-"""Who is computed for next, where more ask than there are cores."""
+"""Fair scheduling of requests when there are more than cores."""
 
 import asyncio
 import heapq
@@ -11,132 +11,131 @@ from dataclasses import dataclass
 
 import anyio.from_thread
 
-from explorer.tracing.cores import CORES
-from explorer.tracing.work import Work
+from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.threads import CORES
 
 # More only wait for each other: for cores, and for Python's lock, which a stream wants back at each of its tokens.
-PLACES = max(2, min(CORES, 4))
-STRETCH = 0.05  # seconds after which what takes longer lets others in between
+NUM_SLOTS = max(2, min(CORES, 4))
+TIME_SLICE_S = 0.05  # time slice after which a long computation yields
 # Seconds that something may wait while others that came after it are served: what is seen at once, what is below it,
 # and what vouches for it. However many come, nobody is starved.
-AT_ONCE, BELOW, BESIDES = 0.0, 1.0, 3.0
-patience: ContextVar[float] = ContextVar("patience", default=AT_ONCE)
+NO_DELAY_S, BELOW_DELAY_S, VERIFICATION_DELAY_S = 0.0, 1.0, 3.0
+priority_delay_s: ContextVar[float] = ContextVar("patience", default=NO_DELAY_S)
 # Who asks for several things at a time has each of them wait a second longer than the one before, up to so many.
-EACH_MORE, MOST_MORE = 1.0, 10
-visitor: ContextVar[str] = ContextVar("visitor", default="")  # "" for somebody who is not known
-TOLD_AFTER = 1.0  # seconds of waiting from which on somebody is told of those before
+DELAY_PER_REQUEST_S, MAX_DELAYED_REQUESTS = 1.0, 10
+current_client: ContextVar[str] = ContextVar("visitor", default="")  # "" for somebody who is not known
+SHOW_QUEUE_AFTER_S = 1.0  # seconds of waiting after which the queue position is shown
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Somebody who waits for a place, and since when."""
+class Waiter:
+    """A waiting request, and its arrival time."""
 
-    visitor: str
+    client: str
     since: float
-    place: asyncio.Future
+    slot: asyncio.Future
 
 
-class Turns:
-    """Places to compute in, for `anyio.to_thread.run_sync` in place of a `CapacityLimiter`: the next that is free goes
-    to whoever's patience ends first, and of those with the same patience to who came first. Of one event loop.
+class FairScheduler:
+    """Slots to compute in, for `anyio.to_thread.run_sync` in place of a `CapacityLimiter`.
 
-    A stream takes a place for each stretch of what it writes, and waits for the next behind all others.
+    A free slot goes to the request whose priority delay ends first, and in order of arrival among equals. Generation
+    takes a slot for each time slice, and waits for the next one behind all others. Belongs to one event loop.
 
     Args:
-        places: how many compute at a time.
+        num_slots: number of requests that compute at a time.
     """
 
-    def __init__(self, places: int = PLACES):
-        self.places = self.free = places
-        self._heap: list[tuple[float, int, Waiting]] = []
-        self._came = itertools.count()
+    def __init__(self, num_slots: int = NUM_SLOTS):
+        self.num_slots = self.num_free = num_slots
+        self._heap: list[tuple[float, int, Waiter]] = []
+        self._arrivals = itertools.count()
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """Number of waiting requests."""
         return len(self._in_order())
 
-    def before(self, name: str) -> int | None:
-        """How many other visitors are served before one who has waited for a while; None for one who has not."""
+    def queue_position(self, name: str) -> int | None:
+        """Return how many other clients are served before this one; None if it is not waiting, or not for long."""
         order, now = self._in_order(), time.monotonic()
-        mine = [place for place, each in enumerate(order) if each.visitor == name]
-        if not mine or now - min(order[place].since for place in mine) < TOLD_AFTER:
+        own_indices = [index for index, waiter in enumerate(order) if waiter.client == name]
+        if not own_indices or now - min(order[index].since for index in own_indices) < SHOW_QUEUE_AFTER_S:
             return None
-        return len({each.visitor or each.place for each in order[: mine[0]]})
+        return len({waiter.client or waiter.slot for waiter in order[: own_indices[0]]})
 
-    def _in_order(self) -> list[Waiting]:
-        return [waiting for _end, _came, waiting in sorted(self._heap) if not waiting.place.done()]
+    def _in_order(self) -> list[Waiter]:
+        return [waiter for _end, _arrival, waiter in sorted(self._heap) if not waiter.slot.done()]
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """One place for all that is done in the block, which asks for no other."""
-        await self._come()
-        before = _has_place.set(True)
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one slot during the block, which requests no other."""
+        await self._acquire()
+        before = _has_slot.set(True)
         try:
             yield
         finally:
-            _has_place.reset(before)
-            self._leave()
+            _has_slot.reset(before)
+            self._release()
 
     async def __aenter__(self):
-        _turns.set(self)
-        if not _has_place.get():
-            await self._come()
+        _scheduler.set(self)
+        if not _has_slot.get():
+            await self._acquire()
 
     async def __aexit__(self, *error: object):
-        if not _has_place.get():
-            self._leave()
+        if not _has_slot.get():
+            self._release()
 
-    async def _come(self):
-        if self.free:
-            self.free -= 1
+    async def _acquire(self):
+        if self.num_free:
+            self.num_free -= 1
             return
-        name, now, place = visitor.get(), time.monotonic(), asyncio.get_running_loop().create_future()
-        others = sum(each.visitor == name for each in self._in_order()) if name else 0
-        end = now + patience.get() + EACH_MORE * min(others, MOST_MORE)
-        heapq.heappush(self._heap, (end, next(self._came), Waiting(name, now, place)))
+        name, now, slot = current_client.get(), time.monotonic(), asyncio.get_running_loop().create_future()
+        num_waiting = sum(waiter.client == name for waiter in self._in_order()) if name else 0
+        end = now + priority_delay_s.get() + DELAY_PER_REQUEST_S * min(num_waiting, MAX_DELAYED_REQUESTS)
+        heapq.heappush(self._heap, (end, next(self._arrivals), Waiter(name, now, slot)))
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():  # it had been given to this one
-                self._leave()
+            if slot.done() and not slot.cancelled():  # it had been given to this one
+                self._release()
             raise
 
-    def _leave(self):
+    def _release(self):
         while self._heap:
-            _end, _came, waiting = heapq.heappop(self._heap)
-            if not waiting.place.done():
-                waiting.place.set_result(None)
+            _end, _arrival, waiter = heapq.heappop(self._heap)
+            if not waiter.slot.done():
+                waiter.slot.set_result(None)
                 return
-        self.free += 1
+        self.num_free += 1
 
-    async def _again(self):
-        self._leave()
-        await self._come()
+    async def _reacquire(self):
+        self._release()
+        await self._acquire()
 
-    def give_way(self):
-        """By a thread that has a place: let go of it if somebody waits, and return once it has one again."""
+    def yield_slot(self):
+        """Release the calling thread's slot if others wait, and return once it has one again."""
         if self._heap:
-            anyio.from_thread.run(self._again)
+            anyio.from_thread.run(self._reacquire)
 
 
-_turns: ContextVar[Turns] = ContextVar("turns")
-_has_place: ContextVar[bool] = ContextVar("has_place", default=False)
+_scheduler: ContextVar[FairScheduler] = ContextVar("turns")
+_has_slot: ContextVar[bool] = ContextVar("has_place", default=False)
 
 
 @contextmanager
-def in_turn(work: Work) -> Iterator[None]:
-    """While the block runs, what this thread does is done for an answer, for a `STRETCH` at a time: between two of its
-    pieces others go first who wait by then."""
-    turns, began = _turns.get(None), time.monotonic()
+def time_sliced(budget: RequestBudget) -> Iterator[None]:
+    """Activate a request's budget during the block, and yield the slot after each `TIME_SLICE_S`."""
+    scheduler, start_time = _scheduler.get(None), time.monotonic()
 
     def give_way():
-        nonlocal began
-        if time.monotonic() - began > STRETCH:
-            turns.give_way()
-            began = time.monotonic()
+        nonlocal start_time
+        if time.monotonic() - start_time > TIME_SLICE_S:
+            scheduler.yield_slot()
+            start_time = time.monotonic()
 
-    if turns:
-        work.give_way = give_way
-    with work.counted():
+    if scheduler:
+        budget.yield_slot = give_way
+    with budget.activate():
         yield

@@ -1,1 +1,1 @@
-"""What stands where on the page."""
+"""Layout of the page's widgets."""

@@ -1,25 +1,25 @@
-"""How the next token is drawn: the stages, the random number, and the settings."""
+"""Panel of the next token: the sampling stages, the random number, and the settings."""
 
 from html import escape
 
 import gradio as gr
 
-from explorer.language import N_, _, look_up
-from explorer.state.settings import MOST_STOP_CHARACTERS, RANGES, GenerationSettings
+from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
+from explorer.translations import N_, _, translate
 from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
 from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.presets import Presets
-from explorer.web.widgets.words import Words
+from explorer.web.widgets.words import TextBlock
 
 DEFAULTS = GenerationSettings()
-OPEN = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
+NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
-    N_("always the likeliest"): OPEN | {"temperature": 0.0},
-    N_("careful"): OPEN | {"temperature": 0.5, "top_p": 0.9},
-    N_("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *OPEN)},
-    N_("adventurous"): OPEN | {"temperature": 1.2, "top_p": 0.95},
+    N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
+    N_("careful"): NO_FILTERS | {"temperature": 0.5, "top_p": 0.9},
+    N_("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *NO_FILTERS)},
+    N_("adventurous"): NO_FILTERS | {"temperature": 1.2, "top_p": 0.95},
 }
-NAMES = {
+SETTING_LABELS = {
     "temperature": N_("temperature"),
     "top_k": N_("top-k"),
     "top_p": N_("top-p"),
@@ -29,30 +29,32 @@ NAMES = {
 
 
 class SamplingPanel:
-    """The distribution after the selected token and the settings it is drawn with, placed in the open `gr.Blocks`."""
+    """The distribution after the selected token and the settings of sampling, built in the open `gr.Blocks`."""
 
     def __init__(self):
         gr.Markdown("## " + escape(_("Next token")))
-        Words(elem_id=NEXT_TOKEN_WORDS)
+        TextBlock(elem_id=NEXT_TOKEN_WORDS)
         Distribution(elem_id=NEXT_TOKEN)
-        self.presets = Presets({look_up(name): settings for name, settings in PRESETS.items()}, elem_id="presets")
+        self.presets = Presets({translate(name): settings for name, settings in PRESETS.items()}, elem_id="presets")
         with gr.Column(elem_classes="settings"):
-            self.temperature = slider("temperature", 0.05, _("0 takes the likeliest; higher surprises more."))
-            self.top_k = slider("top_k", 1, _("Only the k likeliest can be drawn; 0 keeps all."), maximum=4096)
-            self.top_p = slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
+            self.temperature = make_slider("temperature", 0.05, _("0 takes the likeliest; higher surprises more."))
+            self.top_k = make_slider("top_k", 1, _("Only the k likeliest can be drawn; 0 keeps all."), maximum=4096)
+            self.top_p = make_slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
         with gr.Accordion(_("more"), open=False, elem_id="more-settings"):
-            self.min_p = slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
-            self.repetition_penalty = slider(
+            self.min_p = make_slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
+            self.repetition_penalty = make_slider(
                 "repetition_penalty", 0.05, _("Makes tokens already there less likely; 1 does not.")
             )
             with gr.Row():
-                self.max_new_tokens = whole_number("max_new_tokens", _("new tokens"), _("How many Generate writes."))
-                self.seed = whole_number("seed", _("seed"), _("The same seed, the same luck."))
+                self.max_new_tokens = make_integer_box(
+                    "max_new_tokens", _("new tokens"), _("How many Generate writes.")
+                )
+                self.seed = make_integer_box("seed", _("seed"), _("The same seed, the same luck."))
             self.stop_strings = gr.Textbox(
                 DEFAULTS.stop_strings,
                 label=_("stop text"),
                 info=_("Writing ends where this appears; empty for none."),
-                max_length=MOST_STOP_CHARACTERS,
+                max_length=MAX_STOP_CHARS,
                 interactive=True,
             )
 
@@ -62,20 +64,20 @@ class SamplingPanel:
         return {name: getattr(self, name) for name in DEFAULTS.as_dict()}
 
 
-def slider(name: str, step: float, info: str, maximum: float | None = None) -> gr.Slider:
+def make_slider(name: str, step: float, info: str, maximum: float | None = None) -> gr.Slider:
     low, high = RANGES[name]
     return gr.Slider(
         low,
         maximum or high,
         getattr(DEFAULTS, name),
         step=step,
-        label=look_up(NAMES[name]),
+        label=translate(SETTING_LABELS[name]),
         info=info,
         interactive=True,
     )
 
 
-def whole_number(name: str, label: str, info: str) -> gr.Number:
+def make_integer_box(name: str, label: str, info: str) -> gr.Number:
     low, high = RANGES[name]
     return gr.Number(
         getattr(DEFAULTS, name),

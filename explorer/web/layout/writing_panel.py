@@ -1,23 +1,23 @@
-"""Writing on, what was written, and what else could have been."""
+"""Panel of generation: buttons, generated text, and branches."""
 
 from html import escape
 
 import gradio as gr
 
-from explorer.language import _
+from explorer.translations import _
 from explorer.web.protocol import BRANCHES, BRIEF, PLAYBACK, STORY
 from explorer.web.widgets.branches import Branches
-from explorer.web.widgets.brief import Brief
+from explorer.web.widgets.brief import PromptTail
 from explorer.web.widgets.playback import Playback
-from explorer.web.widgets.story import Story
+from explorer.web.widgets.story import GeneratedText
 
 
-class WritingButtons:
-    """What makes tokens, placed in the open `gr.Blocks`."""
+class GenerationButtons:
+    """Buttons that generate tokens, built in the open `gr.Blocks`."""
 
     def __init__(self):
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            Brief(elem_id=BRIEF)
+            PromptTail(elem_id=BRIEF)
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=70, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=90, elem_id="generate")
@@ -30,9 +30,9 @@ class WritingButtons:
             )
 
 
-def place_writing():
-    """The texts that were written, in the open `gr.Blocks`."""
+def build_generation_texts():
+    """Build the widgets of the generated texts in the open `gr.Blocks`."""
     gr.Markdown("## " + escape(_("What was written")))
-    Story(elem_id=STORY)
+    GeneratedText(elem_id=STORY)
     Playback(elem_id=PLAYBACK)
     Branches(elem_id=BRANCHES)

@@ -1,1 +1,1 @@
-"""A class without accounts: a teacher opens a room, students join by its code, and all is forgotten when it closes."""
+"""Class sessions without accounts: students join a teacher's room by its code; a closed room is deleted."""

@@ -1,46 +1,46 @@
-"""How many rooms somebody may open, and how often ask for one that is not there."""
+"""Limits on opening rooms and on requests for rooms that do not exist."""
 
-from explorer.language import _
-from explorer.state.limits import VisitorLimits
-from explorer.web.http.often import Often
-from explorer.web.http.prompts_a_minute import AN_ADDRESS
-from explorer.web.rooms.refusals import Refusal
+from explorer.state.limits import UserLimits
+from explorer.translations import _
+from explorer.web.http.prompt_rate_limit import CLIENTS_PER_ADDRESS
+from explorer.web.http.rate_limiter import SlidingWindowLimiter
+from explorer.web.rooms.errors import RoomError
 
-HOUR, MINUTE = 3600.0, 60.0
-MOST_MISSES = 30  # rooms that are not there, of an address in a minute: as many as a class mistypes
+HOUR_S, MINUTE_S = 3600.0, 60.0
+MAX_MISSES_PER_MINUTE = 30  # rooms that are not there, of an address in a minute: as many as a class mistypes
 
 
 class RoomLimits:
-    """Counts in this process.
+    """Limits counted in this process.
 
     Args:
-        limits: of what visitors may have.
+        limits: of each user.
     """
 
-    def __init__(self, limits: VisitorLimits):
+    def __init__(self, limits: UserLimits):
         self.rooms, self.people = limits.rooms, limits.people
-        self._opened, self._missed = Often(HOUR), Often(MINUTE)
+        self._opened, self._missed = SlidingWindowLimiter(HOUR_S), SlidingWindowLimiter(MINUTE_S)
 
-    def open(self, visitor: str, address: str):
-        """Refusal where somebody opens one too many."""
-        most = {("visitor", visitor): self.rooms, ("address", address): self.rooms * AN_ADDRESS}
-        if seconds := self._opened.count(most):
-            raise Refusal(
+    def check_open(self, client: str, address: str):
+        """Raise RoomError if the client has opened too many rooms in the last hour, else count one more."""
+        limits = {("visitor", client): self.rooms, ("address", address): self.rooms * CLIENTS_PER_ADDRESS}
+        if seconds := self._opened.acquire(limits):
+            raise RoomError(
                 429,
                 _(
-                    "Here a visitor opens {most:g} rooms an hour: open the next in {minutes} min.",
+                    "Limit reached ({most:g} rooms per hour). Open the next room in {minutes} min.",
                     most=self.rooms,
                     minutes=-(-seconds // 60),
                 ),
             )
 
-    def may_look(self, address: str):
-        """Refusal where somebody asked for too many rooms that are not there."""
-        if seconds := self._missed.wait({address: MOST_MISSES}):
-            raise Refusal(
+    def check_lookup(self, address: str):
+        """Raise RoomError if the address has requested too many rooms that do not exist."""
+        if seconds := self._missed.seconds_until_free({address: MAX_MISSES_PER_MINUTE}):
+            raise RoomError(
                 429,
-                _("Too many rooms that are not there were asked for: try again in {seconds} s.", seconds=seconds),
+                _("Too many requests for rooms that do not exist. Try again in {seconds} s.", seconds=seconds),
             )
 
-    def missed(self, address: str):
-        self._missed.count({address: MOST_MISSES})
+    def count_miss(self, address: str):
+        self._missed.acquire({address: MAX_MISSES_PER_MINUTE})

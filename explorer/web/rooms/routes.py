@@ -1,7 +1,7 @@
-"""What the page's script asks of a room: POST to `/rooms/` and a word, with an object of JSON.
+"""HTTP routes of rooms: POST to `/rooms/ACTION` with a JSON object.
 
-Who asks is told by what they send, a student's name or the teacher's key, and by no cookie, so that another site's page
-has nothing to ask with; JSON alone is read, which such a page cannot send unasked.
+A client identifies itself by a student's name or the teacher's key in the body, not by a cookie, so that another
+site's page has no credentials; only JSON is accepted, which such a page cannot send without a CORS preflight.
 """
 
 import time
@@ -13,14 +13,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from explorer.language import _, speaking, understood
-from explorer.lessons.course.shelf import Shelf
+from explorer.lessons.course.library import LessonLibrary
 from explorer.state.errors import UserError
-from explorer.state.limits import VisitorLimits
-from explorer.state.selection import MOST_REPLY, as_index
+from explorer.state.limits import UserLimits
+from explorer.state.selection import MAX_REPLY_CHARS, parse_index
+from explorer.translations import _, negotiate_locale, use_locale
 from explorer.web.http.argument_types import check_object
-from explorer.web.http.visitors import HEADER, MOST_NAME
-from explorer.web.rooms.asking import (
+from explorer.web.http.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS
+from explorer.web.request_locale import locale_from_request
+from explorer.web.rooms.codes import is_student, parse_code
+from explorer.web.rooms.errors import RoomError, room_not_found, too_many_rooms
+from explorer.web.rooms.hub import RoomHub
+from explorer.web.rooms.limits import RoomLimits
+from explorer.web.rooms.local_room import LocalRoom
+from explorer.web.rooms.requests import (
     CLOSE,
     LEAD,
     LEAVE,
@@ -28,41 +34,35 @@ from explorer.web.rooms.asking import (
     REPLY,
     STUDENT_WAITS,
     TEACHER_WAITS,
-    Asked,
-    address_of,
-    read,
-    unless_gone,
+    JsonBody,
+    client_address,
+    read_json_body,
+    until_disconnect,
 )
-from explorer.web.rooms.codes import code_in, is_student
-from explorer.web.rooms.here import Here
-from explorer.web.rooms.kept_rooms import Led
-from explorer.web.rooms.led_state import state_in
-from explorer.web.rooms.limits import RoomLimits
-from explorer.web.rooms.refusals import Refusal, full, none_there
-from explorer.web.rooms.rooms import Rooms
-from explorer.web.shared.store import Store, StoreError
-from explorer.web.visitors_language import of_request
+from explorer.web.rooms.room_store import TeacherState
+from explorer.web.rooms.teacher_state import parse_teacher_state
+from explorer.web.stores.store import Store, StoreError
 
-WAITS = 20.0  # seconds until an answer that says nothing new: proxies end what is silent for longer
-RENEWED = 60.0  # seconds between two of the teacher's signs that are kept
-MOST_STATE, MOST_BODY = 200_000, 2000  # bytes of what a teacher shows, and of all else
+LONG_POLL_S = 20.0  # maximum wait of a long poll: proxies close idle connections
+MIN_RENEW_INTERVAL_S = 60.0  # seconds between two of the teacher's signs that are kept
+MAX_STATE_BYTES, MAX_BODY_BYTES = 200_000, 2000  # bytes of what a teacher shows, and of all else
 
 
 class RoomRoutes:
-    """An app (ASGI) for requests below `/rooms/`.
+    """ASGI app for requests below `/rooms/`.
 
     Args:
-        store: where rooms are.
-        shelf: the lessons, whose questions are replied to.
-        limits: of what visitors may have.
+        store: where the rooms are.
+        lesson_library: lessons, whose questions students reply to.
+        limits: of each user.
     """
 
-    def __init__(self, store: Store, shelf: Shelf, limits: VisitorLimits):
-        self.rooms, self.shelf, self.limits = Rooms(store), shelf, RoomLimits(limits)
-        self.acts: dict[str, tuple[Callable[[Asked, Request], Awaitable[Any]], TypeAdapter]] = {
+    def __init__(self, store: Store, lesson_library: LessonLibrary, limits: UserLimits):
+        self.hub, self.lesson_library, self.limits = RoomHub(store), lesson_library, RoomLimits(limits)
+        self.handlers: dict[str, tuple[Callable[[JsonBody, Request], Awaitable[Any]], TypeAdapter]] = {
             "open": (self.open, OPEN),
             "next": (self.next, STUDENT_WAITS),
-            "lead": (self.lead, LEAD),
+            "lead": (self.set_teacher_state, LEAD),
             "reply": (self.reply, REPLY),
             "leave": (self.leave, LEAVE),
             "close": (self.close, CLOSE),
@@ -70,148 +70,166 @@ class RoomRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         request = Request(scope, receive)
-        with speaking(of_request(scope)):
-            response = await self._answered(request)
+        with use_locale(locale_from_request(scope)):
+            response = await self._dispatch(request)
         response.headers["Cache-Control"] = "no-store"
         await response(scope, receive, send)
 
-    async def _answered(self, request: Request) -> Response:
+    async def _dispatch(self, request: Request) -> Response:
         name = request.scope["path"].rpartition("/")[2]
         try:
-            if request.method != "POST" or name not in self.acts:
-                raise Refusal(404, _("There is no such thing here."))
-            given = await read(request, MOST_STATE if name == "lead" else MOST_BODY)
-            with speaking(understood(given["lang"]) if "lang" in given else of_request(request.scope)):
-                act, types = self.acts[name]
-                check_object(TEACHER_WAITS if name == "next" and "key" in given else types, given)
-                answer = await act(given, request)
+            if request.method != "POST" or name not in self.handlers:
+                raise RoomError(404, _("Not found."))
+            payload = await read_json_body(request, MAX_STATE_BYTES if name == "lead" else MAX_BODY_BYTES)
+            with use_locale(
+                negotiate_locale(payload["lang"]) if "lang" in payload else locale_from_request(request.scope)
+            ):
+                handler, types = self.handlers[name]
+                check_object(TEACHER_WAITS if name == "next" and "key" in payload else types, payload)
+                answer = await handler(payload, request)
             return (
                 Response(answer, media_type="application/json") if isinstance(answer, bytes) else JSONResponse(answer)
             )
-        except Refusal as refusal:
+        except RoomError as refusal:
             return JSONResponse({"detail": refusal.sentence}, refusal.status)
         except UserError as error:
             return JSONResponse({"detail": str(error)}, 422)
         except StoreError:
             return JSONResponse({"detail": _("The rooms cannot be reached just now: try again in a while.")}, 503)
 
-    async def open(self, given: Asked, request: Request) -> dict[str, str]:
-        """A room: its `code` and its teacher's `key`."""
-        self.limits.open(request.headers.get(HEADER, "")[:MOST_NAME], address_of(request))
-        opened = await self.rooms.asked(self.rooms.kept.open)
-        if opened is None:
-            raise Refusal(429, _("As many rooms are open here as may be: try again later."))
-        return dict(zip(("code", "key"), opened, strict=True))
+    async def open(self, payload: JsonBody, request: Request) -> dict[str, str]:
+        """Open a room, and return its `code` and its teacher's `key`."""
+        self.limits.check_open(request.headers.get(CLIENT_HEADER, "")[:MAX_NAME_CHARACTERS], client_address(request))
+        code_and_key = await self.hub.run_store_call(self.hub.room_store.open)
+        if code_and_key is None:
+            raise RoomError(429, _("Too many rooms are open. Try again later."))
+        return dict(zip(("code", "key"), code_and_key, strict=True))
 
-    async def next(self, given: Asked, request: Request) -> bytes | dict[str, str]:
-        """What is to be known in the room, once that is something else than what was `seen`, by its tag."""
-        is_teacher = "key" in given
-        here = await (self._led_by(given, request) if is_teacher else self._joined(given, request))
-        seen, student = str(given.get("seen", "")), given.get("student")
-        if is_teacher:
-            await self._sign(here)
-        else:
-            here.come(student)
-        here.waiting += 1
-        try:
-            answer = await unless_gone(request, here.next(is_teacher, seen, WAITS))
-        finally:
-            here.waiting, here.left_at = here.waiting - 1, time.monotonic()
-            if not is_teacher:
-                here.go(student)
-        return {"tag": seen} if answer is None else answer
-
-    async def lead(self, given: Asked, request: Request) -> dict[str, Any]:
-        """What the teacher does: whether it `leads`, its `state`, and the `lesson` and `step` whose replies count."""
-        here = await self._led_by(given, request)
-        leads, lesson, step = given.get("leads") is True, given.get("lesson"), as_index(given.get("step")) or 0
-        state = state_in(given.get("state")) if leads else None
-        known = isinstance(lesson, str) and lesson in await self._lessons()
-        await self.rooms.asked(
-            self.rooms.kept.lead, here.code, Led(leads, state, *((lesson, step) if known else ("", 0)))
+    async def next(self, payload: JsonBody, request: Request) -> bytes | dict[str, str]:
+        """Return the room's next response, once its tag differs from `seen`."""
+        is_teacher = "key" in payload
+        room = await (
+            self._require_teacher(payload, request) if is_teacher else self._require_student(payload, request)
         )
-        await self._sign(here)
+        seen_tag, student = str(payload.get("seen", "")), payload.get("student")
+        if is_teacher:
+            await self._renew(room)
+        else:
+            room.join(student)
+        room.waiting += 1
+        try:
+            answer = await until_disconnect(request, room.wait_for_change(is_teacher, seen_tag, LONG_POLL_S))
+        finally:
+            room.waiting, room.left_at = room.waiting - 1, time.monotonic()
+            if not is_teacher:
+                room.leave(student)
+        return {"tag": seen_tag} if answer is None else answer
+
+    async def set_teacher_state(self, payload: JsonBody, request: Request) -> dict[str, Any]:
+        """Set the teacher's state: `leads`, `state`, and the `lesson` and `step` whose replies are counted."""
+        room = await self._require_teacher(payload, request)
+        leads, lesson, step = payload.get("leads") is True, payload.get("lesson"), parse_index(payload.get("step")) or 0
+        state = parse_teacher_state(payload.get("state")) if leads else None
+        is_known_lesson = isinstance(lesson, str) and lesson in await self._lessons()
+        await self.hub.run_store_call(
+            self.hub.room_store.set_teacher_state,
+            room.code,
+            TeacherState(leads, state, *((lesson, step) if is_known_lesson else ("", 0))),
+        )
+        await self._renew(room)
         return {}
 
-    async def reply(self, given: Asked, request: Request) -> dict[str, Any]:
-        """A student's `reply` to the question of a `step` of the room's `lesson`; null for none any more."""
-        here = await self._joined(given, request)
-        student, lesson, step, reply = (given.get(name) for name in ("student", "lesson", "step", "reply"))
-        if student not in here.staying:
-            raise Refusal(403, _("Join the room first."))
-        if not lesson or lesson != here.led.lesson:
-            raise Refusal(409, _("The class goes through another lesson."))
-        steps, place = (await self._lessons())[lesson].steps, as_index(step) or 0
-        question = steps[place - 1].question if 1 <= place <= len(steps) else None
+    async def reply(self, payload: JsonBody, request: Request) -> dict[str, Any]:
+        """Store a student's `reply` to the question of a `step` of the room's `lesson`; null withdraws it."""
+        room = await self._require_student(payload, request)
+        student, lesson, step, reply = (
+            payload.get(question_name) for question_name in ("student", "lesson", "step", "reply")
+        )
+        if student not in room.present_until:
+            raise RoomError(403, _("Join the room first."))
+        if not lesson or lesson != room.teacher_state.lesson:
+            raise RoomError(409, _("The class goes through another lesson."))
+        steps, step_number = (await self._lessons())[lesson].steps, parse_index(step) or 0
+        question = steps[step_number - 1].question if 1 <= step_number <= len(steps) else None
         if question is None:
-            raise Refusal(422, _("There is no question in this step."))
-        counted = question.counted(reply) if isinstance(reply, str) and len(reply) <= MOST_REPLY else None
-        if counted is None and reply is not None:
-            raise Refusal(422, _("This is no reply to the question."))
-        name, kept = f"{lesson}:{place}", self.rooms.kept
+            raise RoomError(422, _("There is no question in this step."))
+        counted_reply = question.tally_key(reply) if isinstance(reply, str) and len(reply) <= MAX_REPLY_CHARS else None
+        if counted_reply is None and reply is not None:
+            raise RoomError(422, _("This is no reply to the question."))
+        question_name, room_store = f"{lesson}:{step_number}", self.hub.room_store
 
         def put() -> bool:
-            others = kept.replied(here.code, name) if reply is not None else []
+            others = room_store.students_with_reply(room.code, question_name) if reply is not None else []
             if student not in others and len(others) >= self.limits.people:
                 return False
-            kept.reply(here.code, name, student, counted)
+            room_store.reply(room.code, question_name, student, counted_reply)
             return True
 
-        if not await self.rooms.asked(put):
-            raise full()
+        if not await self.hub.run_store_call(put):
+            raise too_many_rooms()
         return {}
 
-    async def leave(self, given: Asked, request: Request) -> dict[str, Any]:
-        """A student is no longer there."""
-        here = self.rooms.known(code_in(given.get("code")) or "")
-        if here and is_student(given.get("student")):
-            here.go(given["student"], at_once=True)
+    async def leave(self, payload: JsonBody, request: Request) -> dict[str, Any]:
+        """Mark a student as absent."""
+        room = self.hub.get_local(parse_code(payload.get("code")) or "")
+        if room and is_student(payload.get("student")):
+            room.leave(payload["student"], at_once=True)
         return {}
 
-    async def close(self, given: Asked, request: Request) -> dict[str, Any]:
-        """The room, and all that is kept of it."""
-        here = await self._led_by(given, request)
-        await self.rooms.asked(self.rooms.kept.close, here.code)
-        here.close()  # nobody here need wait for the news
+    async def close(self, payload: JsonBody, request: Request) -> dict[str, Any]:
+        """Delete the room and its contents."""
+        room = await self._require_teacher(payload, request)
+        await self.hub.run_store_call(self.hub.room_store.close, room.code)
+        room.close()  # nobody here need wait for the news
         return {}
 
-    async def _joined(self, given: Asked, request: Request) -> Here:
-        """The room that a student asks about; Refusal where there is none, or none for them."""
-        student = given.get("student")
+    async def _require_student(self, payload: JsonBody, request: Request) -> LocalRoom:
+        """Return the room of a student's request.
+
+        Raises:
+            RoomError: there is no such room, it is full, or the student's name is invalid.
+        """
+        student = payload.get("student")
         if not is_student(student):
-            raise Refusal(422, _("A student has a name of 32 digits from 0 to f."))
-        code, address = code_in(given.get("code")) or "", address_of(request)
-        here = self.rooms.known(code)
-        if here and student in here.staying:
-            return here
-        self.limits.may_look(address)
-        here = await self.rooms.here(code)
-        if here is None:
-            self.limits.missed(address)
-            raise none_there()
-        if student not in here.people and len(here.people) >= self.limits.people:
-            raise full()
-        return here
+            raise RoomError(422, _("A student has a name of 32 digits from 0 to f."))
+        code, address = parse_code(payload.get("code")) or "", client_address(request)
+        room = self.hub.get_local(code)
+        if room and student in room.present_until:
+            return room
+        self.limits.check_lookup(address)
+        room = await self.hub.get_or_follow(code)
+        if room is None:
+            self.limits.count_miss(address)
+            raise room_not_found()
+        if student not in room.people and len(room.people) >= self.limits.people:
+            raise too_many_rooms()
+        return room
 
-    async def _led_by(self, given: Asked, request: Request) -> Here:
-        """The room that its teacher asks about."""
-        here = await self.rooms.here(code_in(given.get("code")) or "")
-        if here and await self.rooms.asked(self.rooms.kept.is_teacher, here.code, given.get("key")):
-            return here
-        self.limits.may_look(address_of(request))  # whoever has a key goes on, however often others guess a code
-        self.limits.missed(address_of(request))
-        raise Refusal(403, _("This is another’s room.")) if here else none_there()
+    async def _require_teacher(self, payload: JsonBody, request: Request) -> LocalRoom:
+        """Return the room of a teacher's request.
 
-    async def _sign(self, here: Here):
-        """The teacher is there."""
+        Raises:
+            RoomError: there is no such room, or the key is another's.
+        """
+        room = await self.hub.get_or_follow(parse_code(payload.get("code")) or "")
+        if room and await self.hub.run_store_call(self.hub.room_store.is_teacher, room.code, payload.get("key")):
+            return room
+        self.limits.check_lookup(
+            client_address(request)
+        )  # whoever has a key goes on, however often others guess a code
+        self.limits.count_miss(client_address(request))
+        raise RoomError(403, _("Only the teacher who opened this room can do that.")) if room else room_not_found()
+
+    async def _renew(self, room: LocalRoom):
+        """Record that the teacher is present."""
         now = time.monotonic()
-        if now - here.teacher_asked_at > WAITS:
-            here.to_read.set()  # replies are read for a teacher alone
-        here.teacher_asked_at = now
-        if now - here.renewed_at > RENEWED:
-            here.renewed_at = now
-            await self.rooms.asked(self.rooms.kept.renew, here.code)
+        if now - room.teacher_asked_at > LONG_POLL_S:
+            room.to_read.set()  # replies are read for a teacher alone
+        room.teacher_asked_at = now
+        if now - room.renewed_at > MIN_RENEW_INTERVAL_S:
+            room.renewed_at = now
+            await self.hub.run_store_call(self.hub.room_store.renew, room.code)
 
     async def _lessons(self) -> Mapping[str, Any]:
-        """Read from their files when they are first asked for."""
-        return await self.rooms.asked(lambda: self.shelf.lessons)
+        """Return the lessons, read from their files on first use."""
+        return await self.hub.run_store_call(lambda: self.lesson_library.lessons)

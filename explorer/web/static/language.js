@@ -1,6 +1,6 @@
 // @ts-check
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
-// looked up in Python's catalogue (explorer/language).
+// looked up in Python's catalogue (explorer/translations).
 
 /** The page's, as a BCP 47 tag. @type {string} */
 export const language = /** @type {any} */ (globalThis).gradio_config?.language ?? "en";

@@ -1,1 +1,1 @@
-"""The widgets that Gradio lacks; a folder each: Python, script and style."""
+"""Widgets that Gradio lacks; one folder each, with Python, script and style sheet."""

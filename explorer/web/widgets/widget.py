@@ -1,4 +1,4 @@
-"""What all widgets share."""
+"""Base class of all widgets."""
 
 import inspect
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.web.assets import imported
+from explorer.web.assets import import_script
 
 # In a picture's place why there is none, and how to have it (jobs.js); below it what vouches for its numbers, and how
 # the one that was clicked comes about (evidence.js).
@@ -20,30 +20,29 @@ EVIDENCE = (
 )
 
 
-def as_text(words: str) -> str:
-    """Words for a template, between its tags or within double quotes: neither HTML nor Gradio's engine reads more in
-    them."""
-    return re.sub(r"""[&<>"'`$@{}\\]""", lambda character: f"&#{ord(character[0])};", words)
+def escape_text(text: str) -> str:
+    """Escape text for a template, between tags or in double quotes, for HTML and Gradio's template engine."""
+    return re.sub(r"""[&<>"'`$@{}\\]""", lambda character: f"&#{ord(character[0])};", text)
 
 
-def with_words(html: str, **words: str) -> str:
-    """HTML with words, as text, in the place of their names in braces."""
-    return html.format(**{name: as_text(text) for name, text in words.items()})
+def fill_template(html: str, **texts: str) -> str:
+    """Return HTML with escaped texts in place of their names in braces."""
+    return html.format(**{name: escape_text(text) for name, text in texts.items()})
 
 
-def attribute(value: Any) -> str:
-    """A value as JSON within the double quotes of an HTML attribute."""
+def json_attribute(value: Any) -> str:
+    """Return a value as JSON, escaped for an HTML attribute in double quotes."""
     return escape(json.dumps(value))
 
 
 class Widget(gr.HTML):
-    """A `gr.HTML` whose `value` is data, drawn and styled by the module and the style sheet in the folder of its class,
-    which have the folder's name.
+    """A `gr.HTML` whose `value` is data, drawn by the module and the style sheet in the folder of its class.
 
-    The template is static: Gradio's template engine runs what it is given, so text of prompts must never pass through
-    it. The module exports by default a function of the widget's element, and of what Gradio gives besides (`Gradio` in
-    contents.js), which builds the DOM with `textContent` alone. What it needs to know from the beginning goes into
-    the template as `attribute`s: other props of a widget are lost when it is updated before its tab was ever open.
+    Both files have the folder's name. The template is static: Gradio's template engine executes its input, so
+    prompts must never pass through it. The module's default export is a function of the widget's element and of what
+    Gradio passes besides (`Gradio` in contents.js); it builds the DOM with `textContent` only. Initial data go into
+    the template as `json_attribute`s: other props of a widget are lost if it is updated before its tab was ever
+    open.
     """
 
     EMITS: tuple[str, ...] = ()  # its own events
@@ -53,8 +52,8 @@ class Widget(gr.HTML):
         css = folder / f"{folder.name}.css"
         super().__init__(
             value,
-            html_template=(f"<h2>{as_text(title)}</h2>" if title else "") + html,
-            js_on_load=starting(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
+            html_template=(f"<h2>{escape_text(title)}</h2>" if title else "") + html,
+            js_on_load=start_script(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
             head=scripts or None,  # loaded before the module is
             apply_default_css=False,
@@ -71,9 +70,11 @@ class Widget(gr.HTML):
         return {"type": "object"}
 
 
-def starting(module: str, events: Iterable[str]) -> str:
-    """Script that starts a widget, which page.js waits for. Gradio knows those events alone whose names it finds quoted
-    here."""
+def start_script(module: str, events: Iterable[str]) -> str:
+    """Return the script that starts a widget, for which page.js waits.
+
+    Gradio only recognises events whose names are quoted in this script.
+    """
     emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)
     start = f"(module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }})"
-    return f"(window.explorerStarting ??= []).push({imported(module)}.then({start}));"
+    return f"(window.explorerStarting ??= []).push({import_script(module)}.then({start}));"

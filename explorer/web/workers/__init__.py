@@ -1,1 +1,1 @@
-"""Several processes behind one address: each has its own interpreter, and one that dies takes nobody's text along."""
+"""Several server processes behind one address, so that one that exits does not end the others' work."""

@@ -1,4 +1,4 @@
-"""The processes that serve, each started anew when it ends."""
+"""Server processes that are restarted when they exit."""
 
 import asyncio
 import logging
@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from explorer.web.workers.worker import Worker
 
 LOG = logging.getLogger(__name__)
-AGAIN_AFTER, PATIENCE = 1.0, 10.0  # seconds until one that ended is started anew; until one that is to end is killed
+RETRY_AFTER_S, TERMINATE_TIMEOUT_S = (
+    1.0,
+    10.0,
+)  # seconds until one that ended is started anew; until one that is to end is killed
 
 
-class Process(Worker):
-    """One of this machine, always at the same port.
+class LocalWorker(Worker):
+    """A worker on this machine, always at the same port.
 
     Args:
         number: see `Worker`.
-        command: that starts it, to which its address is added.
+        command: that starts it; its host and port are appended.
         root: path of the whole server, behind a proxy that cuts it off; "" for none.
     """
 
@@ -31,22 +34,22 @@ class Process(Worker):
         self.ends = False
 
     async def serve(self):
-        """Run it until `end`, and whenever it ends by itself start it anew."""
+        """Run the process until `end`, and restart it when it exits."""
         environment = os.environ | {"GRADIO_ROOT_PATH": self.path}
         command = [*self.command, "--host", self.host, "--port", str(self.port), "--workers", "1"]
         while not self.ends:
             self.process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=sys.stderr)
             status = await self.process.wait()
             if not self.ends:
-                LOG.warning("worker %d ended with status %d and is started anew", self.number, status)
-                await asyncio.sleep(AGAIN_AFTER)
+                LOG.warning("worker %d exited with status %d, restarting it", self.number, status)
+                await asyncio.sleep(RETRY_AFTER_S)
 
     async def end(self):
         self.ends = True
         if self.process and self.process.returncode is None:
             self.process.terminate()
             try:
-                await asyncio.wait_for(self.process.wait(), PATIENCE)
+                await asyncio.wait_for(self.process.wait(), TERMINATE_TIMEOUT_S)
             except TimeoutError:
                 self.process.kill()
                 await self.process.wait()

@@ -1,27 +1,27 @@
-"""The head of a request of HTTP/1.1, as far as a front changes it."""
+"""Head of an HTTP/1.1 request, as far as the load balancer changes it."""
 
 import asyncio
 import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-MOST_BYTES = 64 << 10
-OF_CONNECTION = ("connection", "keep-alive", "proxy-connection")  # said of one connection, not of what is asked
+MAX_HEAD_BYTES = 64 << 10
+CONNECTION_HEADERS = ("connection", "keep-alive", "proxy-connection")  # said of one connection, not of what is asked
 FORWARDED = "x-forwarded-for"
-OF_WORKER = re.compile(r"/w([0-9]{1,3})(/.*)?")
+WORKER_PATH = re.compile(r"/w([0-9]{1,3})(/.*)?")
 
 
-class NoRequest(Exception):
-    """What came is none."""
+class InvalidRequestError(Exception):
+    """A connection sent no valid request head."""
 
 
 @dataclass
 class RequestHead:
-    """What is asked, by whom.
+    """Head of a request.
 
     Attributes:
         target: path and query.
-        headers: name -> value, in the order in which they came, in small letters.
+        headers: (name, value) in order of arrival, names in lower case.
     """
 
     method: str
@@ -30,17 +30,21 @@ class RequestHead:
 
     @classmethod
     async def read(cls, reader: asyncio.StreamReader) -> "RequestHead":
-        """NoRequest where there is none; its body stays to be read."""
+        """Read the head of a request, and leave its body unread.
+
+        Raises:
+            InvalidRequestError: there is none.
+        """
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError) as error:
-            raise NoRequest from error
+            raise InvalidRequestError from error
         first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         match first.split(" "):
             case [method, target, version] if version.startswith("HTTP/1.") and target.startswith("/"):
                 headers = [tuple(map(str.strip, line.split(":", 1))) for line in lines if ":" in line]
                 return cls(method, target, [(name.lower(), value) for name, value in headers])
-        raise NoRequest
+        raise InvalidRequestError
 
     @property
     def path(self) -> str:
@@ -53,14 +57,14 @@ class RequestHead:
 
     @property
     def worker(self) -> tuple[int, str] | None:
-        """Whom the path names, and the path there; None where it names nobody."""
-        if match := OF_WORKER.fullmatch(self.path):
+        """Number of the worker that the path names, and the path there; None if it names none."""
+        if match := WORKER_PATH.fullmatch(self.path):
             return int(match[1]), match[2] or ""
         return None
 
-    def sent_on(self, path: str, client: str) -> bytes:
-        """The same of another path, from a client; whoever answers closes the connection then."""
-        known = ", ".join([*(value for name, value in self.headers if name == FORWARDED), client])
-        kept = [(name, value) for name, value in self.headers if name not in (*OF_CONNECTION, FORWARDED)]
-        lines = [f"{name}: {value}" for name, value in (*kept, (FORWARDED, known), ("connection", "close"))]
+    def encode_for_worker(self, path: str, client: str) -> bytes:
+        """Return the head for another path, with the client's address added, and closing the connection afterwards."""
+        forwarded = ", ".join([*(value for name, value in self.headers if name == FORWARDED), client])
+        headers = [(name, value) for name, value in self.headers if name not in (*CONNECTION_HEADERS, FORWARDED)]
+        lines = [f"{name}: {value}" for name, value in (*headers, (FORWARDED, forwarded), ("connection", "close"))]
         return "\r\n".join([f"{self.method} {path}{self.query} HTTP/1.1", *lines, "\r\n"]).encode("latin-1")

@@ -1,26 +1,26 @@
-"""Workers and the front before them, until the process is told to end."""
+"""Serving by workers and a load balancer, until the process is stopped."""
 
 import asyncio
 import logging
 import signal
 from collections.abc import Sequence
 
-from explorer.web.workers.front import Front
+from explorer.web.workers.front import LoadBalancer
 from explorer.web.workers.worker import Worker
 
 LOG = logging.getLogger(__name__)
-LOOKING = 0.2  # seconds
+POLL_INTERVAL_S = 0.2  # seconds
 
 
 def serve(workers: Sequence[Worker], host: str, port: int):
-    """Serve from workers, until SIGTERM or SIGINT.
+    """Serve by workers until SIGTERM or SIGINT.
 
     Args:
-        workers: those that are ours to run are run as long.
+        workers: local ones are started and stopped, too.
         host, port: where to listen.
 
     Raises:
-        OSError: nobody can listen there.
+        OSError: the port cannot be opened.
     """
     asyncio.run(_serve(workers, host, port))
 
@@ -29,9 +29,9 @@ async def _serve(workers: Sequence[Worker], host: str, port: int):
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    server = await Front(workers).serve(host, port)
+    server = await LoadBalancer(workers).serve(host, port)
     serving = [asyncio.create_task(worker.serve()) for worker in workers]
-    telling = asyncio.create_task(_tell(workers, f"http://{host}:{port}"))
+    telling = asyncio.create_task(_announce_when_ready(workers, f"http://{host}:{port}"))
     try:
         await ended.wait()
     finally:
@@ -42,8 +42,8 @@ async def _serve(workers: Sequence[Worker], host: str, port: int):
             task.cancel()
 
 
-async def _tell(workers: Sequence[Worker], address: str):
-    """Once all of them are there, as Gradio does of one."""
-    while not all([await worker.is_there() for worker in workers]):
-        await asyncio.sleep(LOOKING)
+async def _announce_when_ready(workers: Sequence[Worker], address: str):
+    """Print the URL once all workers answer, as Gradio does for one process."""
+    while not all([await worker.is_alive() for worker in workers]):
+        await asyncio.sleep(POLL_INTERVAL_S)
     print(f"* Running on local URL:  {address}, from {len(workers)} processes", flush=True)

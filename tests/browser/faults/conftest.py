@@ -1,20 +1,20 @@
-"""Servers of their own, and people whose page may fail to load what it asks for."""
+"""Servers for the fault tests, and people whose page may fail to load its files."""
 
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from ..conftest import DESK, PATIENCE, leave
+from ..conftest import DESK, TIMEOUT_MS, close_page
 from ..person import Person
-from .lost import SERVE, Server, two_workers_of
+from .lost import SERVE, Server, run_two_workers
 
-NOT_COME = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
+LOAD_ERROR = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
 
 
 @pytest.fixture(scope="module")
 def kept_server(checkpoints) -> Iterator[Server]:
-    """Which may have been stopped."""
+    """Server shared by the module's tests, which may have been stopped."""
     server = Server("-c", SERVE, checkpoints, "--port", Server)
     server.start()
     yield server
@@ -23,7 +23,7 @@ def kept_server(checkpoints) -> Iterator[Server]:
 
 @pytest.fixture
 def server(kept_server) -> Server:
-    """Which runs when the test begins."""
+    """Server that runs when the test begins."""
     if not kept_server.runs:
         kept_server.start()
     return kept_server
@@ -31,24 +31,26 @@ def server(kept_server) -> Server:
 
 @pytest.fixture
 def two_workers(checkpoints) -> Iterator[Server]:
-    with two_workers_of(SERVE, checkpoints) as server:
+    with run_two_workers(SERVE, checkpoints) as server:
         yield server
 
 
 @pytest.fixture
 def somebody(profile, address, kept_page):
-    """Makes a person whose page may fail to load what it asks for, and nothing else. Nobody else's page is open: what
-    happens to the profile, as going offline, happens to all its pages."""
+    """Function that opens a page whose files may fail to load, without any other complaints, and returns its `Person`.
+
+    No other page is open, because what happens to the profile (going offline) happens to all its pages.
+    """
     pages, errors = [], []
     while kept_page:
-        leave(kept_page.pop())
+        close_page(kept_page.pop())
 
     def arrive(address=address, **query) -> Person:
         page = profile.new_page()
         pages.append(page)
         page.set_viewport_size(DESK)
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: NOT_COME.match(str(error)) or errors.append(str(error)))
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("pageerror", lambda error: LOAD_ERROR.match(str(error)) or errors.append(str(error)))
         return Person(page, address).open(**query)
 
     yield arrive

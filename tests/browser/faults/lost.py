@@ -1,4 +1,4 @@
-"""Servers that go and come back, and what is seen of it."""
+"""Servers that stop and start again, and the page's banner about it."""
 
 import socket
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import expect
 
-from ..conftest import PATIENCE
+from ..conftest import TIMEOUT_MS
 
 ROOT = Path(__file__).parents[3]
 SERVE = """
@@ -27,11 +27,11 @@ Page(Library("cpu"), "tiny").launch(server_port=port, quiet=True)
 """
 SERVE_FROM_WORKERS = """
 import sys
-from explorer.web.workers.processes import Process
+from explorer.web.workers.processes import LocalWorker
 from explorer.web.workers.serving import serve
-serve([Process(number, [sys.executable, *sys.argv[2:]]) for number in range(2)], "127.0.0.1", int(sys.argv[1]))
+serve([LocalWorker(number, [sys.executable, *sys.argv[2:]]) for number in range(2)], "127.0.0.1", int(sys.argv[1]))
 """
-ONE_MOMENT = """(() => {
+IS_CONSISTENT = """(() => {
   const { prompt, generated } = page.state, chips = document.querySelectorAll("#strip .chip");
   return prompt && (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
     && document.querySelector("#attention-pattern .plot")?._fullLayout?.yaxis._categories.length === chips.length
@@ -43,29 +43,29 @@ class Server:
     """The app in a process of its own, always at the same port.
 
     Args:
-        command: arguments of Python; where it is to listen is added.
-        there: what answers once it is.
+        command: arguments of Python, in which `Server` stands for the port.
+        ready_path: path that answers once the server is ready.
     """
 
-    def __init__(self, *command: str | Path, there: str = "gradio_api/app_id"):
+    def __init__(self, *command: str | Path, ready_path: str = "gradio_api/app_id"):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.command, self.address, self.there = command, f"http://127.0.0.1:{self.port}", there
+        self.command, self.address, self.ready_path = command, f"http://127.0.0.1:{self.port}", ready_path
 
     def start(self):
-        command = [str(self.port) if part is Server else part for part in self.command]
+        command = [str(self.port) if argument is Server else argument for argument in self.command]
         self.process = subprocess.Popen([sys.executable, *command], cwd=ROOT)
-        end = time.monotonic() + 3 * PATIENCE / 1000  # busy machines import for a while
+        end = time.monotonic() + 3 * TIMEOUT_MS / 1000  # busy machines import for a while
         while True:
             try:
-                return httpx.get(f"{self.address}/{self.there}").raise_for_status()
+                return httpx.get(f"{self.address}/{self.ready_path}").raise_for_status()
             except httpx.HTTPError:
                 assert time.monotonic() < end and self.process.poll() is None
                 time.sleep(0.1)
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         return self.process.poll() is None
 
     def stop(self):
@@ -74,14 +74,14 @@ class Server:
 
 
 @contextmanager
-def two_workers_of(serve: str, *given: str | Path) -> Iterator[Server]:
-    """A front before two processes, both of which are there.
+def run_two_workers(serve: str, *args: str | Path) -> Iterator[Server]:
+    """Run a front before two worker processes; yield it once both of them answer.
 
     Args:
         serve: the program of each.
-        given: its arguments.
+        args: its arguments.
     """
-    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", serve, *given)
+    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", serve, *args)
     server.start()
     for number in (0, 1):
         while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
@@ -95,7 +95,7 @@ def banner(person):
     return person.page.get_by_role("status").and_(person.page.locator("#connection"))
 
 
-def write(person, tokens: int):
+def generate_tokens(person, tokens: int):
     """Press Generate and wait for the first tokens."""
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated")).nth(tokens)).to_be_attached()

@@ -1,4 +1,4 @@
-"""A class whose teacher and student are pages of two processes, of which one dies."""
+"""A class whose teacher and student have pages of two worker processes, one of which dies."""
 
 import os
 import signal
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.benchmarks.classroom import family
+from tests.benchmarks.classroom import process_tree
 
-from ..conftest import ARGUMENTS, arrived, executable
-from .lost import SERVE, two_workers_of
+from ..conftest import ARGUMENTS, executable, new_person
+from .lost import SERVE, run_two_workers
 
 SHARING = SERVE.replace('Page(Library("cpu"), "tiny")', 'Page(Library("cpu"), "tiny", shared=sys.argv[2])')
 
@@ -18,7 +18,7 @@ SHARING = SERVE.replace('Page(Library("cpu"), "tiny")', 'Page(Library("cpu"), "t
 @pytest.fixture
 def sharing(checkpoints, tmp_path):
     """Two workers, which share a file."""
-    with two_workers_of(SHARING, checkpoints, f"file:{tmp_path}/kept.db") as server:
+    with run_two_workers(SHARING, checkpoints, f"file:{tmp_path}/kept.db") as server:
         yield server
 
 
@@ -26,7 +26,7 @@ def sharing(checkpoints, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes below another in /proc")
 def test_a_student_follows_from_another_worker_and_after_that_one_died(sharing, playwright):
     browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
-    teacher, student = (arrived(browser.new_context(), f"{sharing.address}/w{number}/") for number in (0, 1))
+    teacher, student = (new_person(browser.new_context(), f"{sharing.address}/w{number}/") for number in (0, 1))
     teacher.open()
     teacher.page.get_by_role("button", name="Class", exact=True).click()
     teacher.page.get_by_role("button", name="Open a room").click()
@@ -40,7 +40,7 @@ def test_a_student_follows_from_another_worker_and_after_that_one_died(sharing, 
     student.wait_until("page.state.query === 2")
     expect(teacher.page.locator("#room .people")).to_have_text("1 student is there")
     name = student.page.evaluate("sessionStorage.getItem('explorer:room')")
-    _front, _first, second = sorted(family(sharing.process.pid))
+    _front, _first, second = sorted(process_tree(sharing.process.pid))
     os.kill(second, signal.SIGKILL)
     teacher.chips.nth(1).click()
     student.wait_until("page.state.query === 1")

@@ -1,17 +1,17 @@
-"""The server goes and comes back while somebody looks at the page."""
+"""A server that stops and starts again while a user looks at the page."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from .lost import ONE_MOMENT, banner, write
+from .lost import IS_CONSISTENT, banner, generate_tokens
 
 
 def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     person = somebody(temperature=0, max_new_tokens=40)
     expect(banner(person)).to_have_text("")
-    write(person, 5)
+    generate_tokens(person, 5)
     person.page.context.set_offline(True)
     expect(banner(person)).to_have_text("The server does not answer: the page catches up by itself once it is back.")
     person.tab("Residual stream")
@@ -23,27 +23,27 @@ def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     person.wait_until("page.state.generated.length === 40")  # or else the last token is not the last for long
     person.tab("Attention")
     person.chips.last.click()
-    person.wait_until(ONE_MOMENT)
+    person.wait_until(IS_CONSISTENT)
     expect(person.prompt).to_have_value("typed meanwhile")
 
 
 @pytest.mark.exhaustive
 def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, server):
     person = somebody(server.address, temperature=0, max_new_tokens=512)
-    write(person, 5)
+    generate_tokens(person, 5)
     server.stop()
     expect(banner(person)).to_contain_text("The server does not answer")
     expect(person.page.locator(".toast-body")).not_to_be_visible()
     person.prompt.fill("typed <b>meanwhile</b>")
-    written = person.state["generated"]
-    assert written
+    generated = person.state["generated"]
+    assert generated
     server.start()
     expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
-    person.wait_until(ONE_MOMENT)
-    assert person.state["generated"] == written
+    person.wait_until(IS_CONSISTENT)
+    assert person.state["generated"] == generated
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.wait_until("page.state.generated.length > given", len(written))
+    person.wait_until("page.state.generated.length > given", len(generated))
     expect(banner(person)).to_have_text("")
     person.page.get_by_role("button", name="Stop").click()
     person.page.reload()
@@ -55,22 +55,22 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
 @pytest.mark.exhaustive
 def test_what_was_written_stays_while_nobody_answers_for_ten_seconds(somebody):
     person = somebody(temperature=0, max_new_tokens=512)
-    write(person, 5)
+    generate_tokens(person, 5)
     person.page.context.set_offline(True)
     expect(banner(person)).to_contain_text("The server does not answer")
-    written = person.state["generated"]
+    generated = person.state["generated"]
     person.prompt.fill("typed meanwhile")
     person.page.wait_for_timeout(10_000)
-    assert person.state["generated"][: len(written)] == written
+    assert person.state["generated"][: len(generated)] == generated
     person.page.context.set_offline(False)
     expect(banner(person)).not_to_contain_text("The server does not answer")
-    person.wait_until(ONE_MOMENT)
-    assert person.state["generated"][: len(written)] == written
+    person.wait_until(IS_CONSISTENT)
+    assert person.state["generated"][: len(generated)] == generated
     expect(person.prompt).to_have_value("typed meanwhile")
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.wait_until("page.state.generated.length > given", len(written))
+    person.wait_until("page.state.generated.length > given", len(generated))
     person.page.get_by_role("button", name="Stop").click()
-    assert person.state["generated"][: len(written)] == written
+    assert person.state["generated"][: len(generated)] == generated
 
 
 @pytest.mark.exhaustive
@@ -82,7 +82,7 @@ def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, serv
     expect(banner(person)).to_contain_text("The server does not answer")
     server.start()
     expect(banner(person)).to_have_text("")
-    person.wait_until(ONE_MOMENT)
+    person.wait_until(IS_CONSISTENT)
     now = person.state
     assert {name: now[name] for name in ("prompt", "generated", "view")} == {
         name: before[name] for name in ("prompt", "generated", "view")
@@ -102,16 +102,16 @@ def test_a_click_that_nobody_answers_is_answered_later(somebody):
 
 
 def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(somebody, monkeypatch):
-    person = somebody(seed=4711)  # of which no answer is kept
+    person = somebody(seed=4711)  # a run without cached answers
 
-    def slip(*args):
+    def raise_error(*args):
         raise ZeroDivisionError("of ours")
 
     with monkeypatch.context() as broken:
-        broken.setattr("explorer.web.answers.around_tabs.prediction_after", slip)
+        broken.setattr("explorer.web.answers.page_contents.next_token_in_run", raise_error)
         person.chips.nth(2).click()
         problem = person.page.locator("#problem")
-        expect(problem).to_contain_text(re.compile("Something broke here, .* in the log as [0-9a-f]{8}"))
+        expect(problem).to_contain_text(re.compile(r"Internal error \(not your fault\)\. It was logged as [0-9a-f]{8}"))
     expect(banner(person)).to_have_text("")
     person.chips.nth(3).click()
     expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")

@@ -1,4 +1,4 @@
-"""What goes wrong at a server or on the way to it, while somebody looks at the page and writes."""
+"""Faults of a server, or on the way to it, while a user looks at the page and generates text."""
 
 import os
 import re
@@ -11,9 +11,9 @@ import torch
 from playwright.sync_api import expect
 
 from explorer.web.events import generation_events
-from tests.benchmarks.classroom import family
+from tests.benchmarks.classroom import process_tree
 
-from .lost import ONE_MOMENT, banner, write
+from .lost import IS_CONSISTENT, banner, generate_tokens
 
 A_TOKEN = 0.1  # seconds
 CONDITIONS = "Network.emulateNetworkConditions"
@@ -23,11 +23,11 @@ SLOW = {"offline": False, "latency": 400, "downloadThroughput": 200_000, "upload
 def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody, monkeypatch):
     person = somebody(text="A question that nobody asked before")  # or else its answer is kept
     problem = person.page.locator("#problem")
-    for place, takes_too_much in ((2, lambda *args: np.empty(1 << 50)), (1, lambda *args: torch.empty(1 << 50))):
+    for position, takes_too_much in ((2, lambda *args: np.empty(1 << 50)), (1, lambda *args: torch.empty(1 << 50))):
         with monkeypatch.context() as full:
-            full.setattr("explorer.web.answers.around_tabs.prediction_after", takes_too_much)
+            full.setattr("explorer.web.answers.page_contents.next_token_in_run", takes_too_much)
             person.prompt.fill("typed meanwhile")
-            person.chips.nth(place).click()
+            person.chips.nth(position).click()
             expect(problem).to_have_text(re.compile("The server has not enough memory for this just now"))
         person.chips.nth(3).click()
         expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
@@ -39,21 +39,21 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
 def test_a_worker_that_is_killed_leaves_its_pages_to_another(somebody, two_workers):
     person = somebody(two_workers.address, temperature=0, max_new_tokens=512)
     person.tab("Residual stream")
-    write(person, 5)
+    generate_tokens(person, 5)
     person.prompt.fill("typed <b>meanwhile</b>")
-    mine = int(re.search(r"/w(\d)/", person.page.url)[1])
-    written = person.state["generated"]
-    _front, *workers = family(two_workers.process.pid)
-    os.kill(workers[mine], signal.SIGKILL)
+    worker_index = int(re.search(r"/w(\d)/", person.page.url)[1])
+    generated = person.state["generated"]
+    _front, *workers = process_tree(two_workers.process.pid)
+    os.kill(workers[worker_index], signal.SIGKILL)
     expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
-    assert f"/w{1 - mine}/" in person.page.url
-    person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(written))
-    assert person.state["generated"][: len(written)] == written
+    assert f"/w{1 - worker_index}/" in person.page.url
+    person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(generated))
+    assert person.state["generated"][: len(generated)] == generated
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
     person.page.get_by_role("button", name="Stop").click()
-    assert person.state["generated"][: len(written)] == written
+    assert person.state["generated"][: len(generated)] == generated
     expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
 
 
@@ -62,7 +62,7 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
     person = somebody(temperature=0, max_new_tokens=30)
     line = person.page.context.new_cdp_session(person.page)
     line.send(CONDITIONS, SLOW)
-    write(person, 3)
+    generate_tokens(person, 3)
     person.prompt.fill("typed meanwhile")
     person.chips.nth(2).click()
     person.tab("Residual stream")
@@ -71,7 +71,7 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
     expect(banner(person)).to_have_text("")
     person.tab("Attention")
     person.chips.last.click()
-    person.wait_until(ONE_MOMENT)
+    person.wait_until(IS_CONSISTENT)
     expect(banner(person)).to_have_text("")
     expect(person.prompt).to_have_value("typed meanwhile")
 
@@ -80,17 +80,17 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
 def test_of_a_page_that_is_closed_nothing_more_is_written(somebody, monkeypatch):
     times, generate = [], generation_events.generate
 
-    def slowly(*given, **how):
-        for step in generate(*given, **how):
+    def slow_generate(*args, **kwargs):
+        for step in generate(*args, **kwargs):
             time.sleep(A_TOKEN)
             times.append(time.monotonic())
             yield step
 
-    monkeypatch.setattr(generation_events, "generate", slowly)
+    monkeypatch.setattr(generation_events, "generate", slow_generate)
     person = somebody(temperature=0, max_new_tokens=512)
-    write(person, 3)
+    generate_tokens(person, 3)
     person.page.close()
-    left = time.monotonic()
+    closed_at = time.monotonic()
     time.sleep(20 * A_TOKEN)
-    more = [written - left for written in times if written > left]
-    assert len(times) > 3 and len(more) <= 2, more
+    delays = [step_time - closed_at for step_time in times if step_time > closed_at]
+    assert len(times) > 3 and len(delays) <= 2, delays

@@ -1,4 +1,4 @@
-"""A page of which not all comes."""
+"""Pages with files that failed to load."""
 
 import http.client
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from .lost import ONE_MOMENT, banner, write
+from .lost import IS_CONSISTENT, banner, generate_tokens
 
 MODULE, PLOTLY, STYLE = "widgets/figure/figure.js", "*explorer-*/plotly.js", "assets/*.css"
 ANSWERS = "gradio_api/app_id"
 
 
-def fail(person, part: str, times: int = 1) -> list[str]:
-    """The first requests of a part fail. All of them, as they come."""
-    asked = []
+def fail_requests(person, file: str, times: int = 1) -> list[str]:
+    """Make the first `times` requests of a file fail; return a list that collects the URLs of all its requests."""
+    urls = []
 
     def answer(route):
-        asked.append(route.request.url)
-        if len(asked) > times:
+        urls.append(route.request.url)
+        if len(urls) > times:
             return route.fallback()
-        return route.abort() if len(asked) % 2 else route.fulfill(status=503, body="no")
+        return route.abort() if len(urls) % 2 else route.fulfill(status=503, body="no")
 
-    person.page.route(f"**/{part}", answer)
-    return asked
+    person.page.route(f"**/{file}", answer)
+    return urls
 
 
 def line(person):
@@ -37,18 +37,18 @@ def line(person):
 @pytest.mark.parametrize("part", [MODULE, STYLE])
 def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
     person = somebody()
-    fail(person, part)
+    fail_requests(person, part)
     person.page.reload()
     person.wait_until(
-        f"sessionStorage['explorer:incomplete'] && {ONE_MOMENT} && !document.querySelector('#incomplete')"
+        f"sessionStorage['explorer:incomplete'] && {IS_CONSISTENT} && !document.querySelector('#incomplete')"
     )
     assert person.evaluate("JSON.parse(sessionStorage['explorer:incomplete']).count") == 1
 
 
 def test_says_so_and_waits_for_the_server(somebody):
     person = somebody(lang="zh-CN")
-    answers = fail(person, ANSWERS, 2)
-    fail(person, PLOTLY)
+    answers = fail_requests(person, ANSWERS, 2)
+    fail_requests(person, PLOTLY)
     person.page.reload()
     expect(line(person)).to_contain_text("本页面尚未完整")
     assert len(answers) <= 2
@@ -58,39 +58,39 @@ def test_says_so_and_waits_for_the_server(somebody):
 
 def test_that_writing_was_interrupted_is_told_by_the_page_that_is_complete(somebody):
     person = somebody(temperature=0, max_new_tokens=512)
-    write(person, 3)
-    fail(person, PLOTLY)
+    generate_tokens(person, 3)
+    fail_requests(person, PLOTLY)
     person.page.reload()
-    person.wait_until(ONE_MOMENT)
+    person.wait_until(IS_CONSISTENT)
     assert line(person).count() == 0
     expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
 
 
 @contextmanager
 def cutting_proxy(address: str, prefix: str) -> Iterator[str]:
-    """Address of a proxy that answers below a prefix alone and cuts it off, as nginx does by `proxy_pass http://…/;`."""
+    """Yield the URL of a proxy below a prefix, which it cuts off, as nginx does with `proxy_pass http://…/;`."""
 
     class Proxy(BaseHTTPRequestHandler):
         def answer(self):
             if not self.path.startswith(prefix):
                 return self.send_error(404)
-            to, length = (
+            connection, length = (
                 http.client.HTTPConnection(urlsplit(address).netloc),
                 int(self.headers.get("Content-Length", 0)),
             )
             headers = {
                 name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")
             }
-            to.request(self.command, "/" + self.path.removeprefix(prefix), self.rfile.read(length), headers)
-            answer = to.getresponse()
+            connection.request(self.command, "/" + self.path.removeprefix(prefix), self.rfile.read(length), headers)
+            answer = connection.getresponse()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "server", "date"):
                     self.send_header(name, value)
             self.end_headers()
-            while piece := answer.read1(1 << 16):
-                self.wfile.write(piece)
-            return to.close()
+            while chunk := answer.read1(1 << 16):
+                self.wfile.write(chunk)
+            return connection.close()
 
         do_GET = do_POST = do_HEAD = answer
 

@@ -33,7 +33,7 @@ view: attention
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory) -> Path:
-    """A teacher's folder."""
+    """Folder of a teacher's lessons."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "of-a-teacher.md").write_text(HTML, encoding="utf-8")
     return folder
@@ -41,7 +41,7 @@ def own(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def bundled_address(own) -> Iterator[str]:
-    """Where the app answers with the bundled models: the other tests have put theirs in their place."""
+    """URL of an app with the bundled models; the other tests replace these by their own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,27 +1,27 @@
-"""How a person goes through a lesson."""
+"""Steps of a lesson in the browser: locators, expectations and replies."""
 
 import re
 
 from playwright.sync_api import Locator, Page, expect
 
 from explorer.lessons.course.lesson import Step
-from explorer.lessons.course.shelf import Shelf
+from explorer.lessons.course.library import LessonLibrary
 
-LESSONS = Shelf().lessons
+LESSONS = LessonLibrary().lessons
 
 PHONE = {"width": 390, "height": 844}
 
-WALKED = "who-looks-at-whom"  # in the core suite
+CORE_LESSON = "who-looks-at-whom"  # in the core suite
 
 
-def ask_in_every_way() -> list[str]:
-    """The lesson of the core suite, and each that asks in a way in which none before it does."""
-    names, ways = [], set()
-    for name in (WALKED, *LESSONS):
-        asked = [step.question for step in LESSONS[name].steps]
-        if others := {(type(question), bool(getattr(question, "options", ()))) for question in asked} - ways:
+def lessons_by_question_kind() -> list[str]:
+    """Return the lesson of the core suite, and each lesson with a kind of question that none before it has."""
+    names, kinds = [], set()
+    for name in (CORE_LESSON, *LESSONS):
+        questions = [step.question for step in LESSONS[name].steps]
+        if new_kinds := {(type(question), bool(getattr(question, "options", ()))) for question in questions} - kinds:
             names.append(name)
-            ways |= others
+            kinds |= new_kinds
     return names
 
 
@@ -34,26 +34,26 @@ def open_lesson(page: Page, address: str, **query):
     expect(column(page)).to_be_visible()
 
 
-def at_step(page: Page, step: Step, place: int, steps: int):
-    """The step is on show, its pictures drawn, and what it hides is hidden."""
+def expect_step(page: Page, step: Step, number: int, steps: int):
+    """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
     expect(column(page).locator("h2")).to_have_text(step.title)
-    expect(column(page).locator(".of")).to_contain_text(f"{place} of {steps}")
+    expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
     page.wait_for_function("!document.querySelector('[data-old-since]')")
-    for name in step.hides:
+    for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).to_be_hidden()
-    if step.target and step.target not in step.hides:
+    if step.target and step.target not in step.hidden_figures:
         expect(page.locator(f"#{step.target}")).to_contain_class("pointed-out")
 
 
 def reply(page: Page, step: Step):
-    """Replies as somebody would who does not know better."""
+    """Reply to a step's question as a student who does not know better."""
     question, kind = column(page).locator(".question"), type(step.question).__name__
-    if kind in ("Choice", "LargestCell") or (kind == "TopToken" and step.question.options):
+    if kind in ("ChoiceQuestion", "LargestCellQuestion") or (kind == "TokenQuestion" and step.question.options):
         question.locator(".option, .cell").first.click()
-    elif kind == "TopToken":
+    elif kind == "TokenQuestion":
         question.locator("input").fill("moon")
         question.locator("input").press("Enter")
-    elif kind in ("Number", "Curve"):
+    elif kind in ("NumberQuestion", "CurveQuestion"):
         question.locator(".reply").click()
     elif step.question.blanks == "none":
         return
@@ -63,7 +63,7 @@ def reply(page: Page, step: Step):
         question.locator("input").last.press("Enter")
     expect(column(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
     expect(question.get_by_role("button", name="Ask me again")).to_be_visible()
-    for name in step.hides:
+    for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).not_to_have_css("visibility", "hidden")
 
 
@@ -71,5 +71,5 @@ def next_step(page: Page):
     column(page).get_by_role("button", name="Next").click()
 
 
-def picture(page: Page, name: str) -> Locator:
+def get_figure(page: Page, name: str) -> Locator:
     return page.locator(f"#{name} .html-container").first

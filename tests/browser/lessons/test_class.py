@@ -1,4 +1,4 @@
-"""A teacher and two students, each at a browser of their own: joined, led, let go, asked, and over."""
+"""A class with a teacher and two students, each in a browser of their own: joining, following, replying, closing."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,21 +7,21 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
-from ..conftest import ARGUMENTS, arrived, executable
+from ..conftest import ARGUMENTS, executable, new_person
 from ..person import Person
 from .steps import LESSONS, column
 
-ASKING = "tokens-and-merges", 4  # a lesson, and a step of it with a choice
+QUESTION_STEP = "tokens-and-merges", 4  # a lesson, and a step of it with a choice
 
 
 @pytest.fixture
 def arrive(playwright, bundled_address) -> Iterator[Callable[..., Person]]:
-    """Makes people with a browser of their own: of one browser all pages share six connections to a server."""
+    """Function that opens a page in its own browser: pages of one browser share six connections to a server."""
     browsers, people = [], []
 
     def arrive(address=bundled_address, **options) -> Person:
         browsers.append(playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS))
-        person = arrived(browsers[-1].new_context(), address, **options)
+        person = new_person(browsers[-1].new_context(), address, **options)
         person.asked = []
         person.page.on("request", lambda request: person.asked.append(f"{request.url} {request.post_data or ''}"))
         people.append(person)
@@ -41,8 +41,8 @@ def line(student: Person) -> Locator:
     return student.page.locator("#room-line")
 
 
-def opened(teacher: Person) -> tuple[str, str]:
-    """The code and the link of a room that a teacher opens."""
+def open_room(teacher: Person) -> tuple[str, str]:
+    """Open a room as the teacher; return its code and its link."""
     teacher.page.get_by_role("button", name="Class", exact=True).click()
     panel(teacher).get_by_role("button", name="Open a room").click()
     code = panel(teacher).locator(".code")
@@ -53,7 +53,7 @@ def opened(teacher: Person) -> tuple[str, str]:
 @pytest.mark.exhaustive
 def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher = arrive().open(text="The cat saw the dog and the dog saw")
-    code, link = opened(teacher)
+    code, link = open_room(teacher)
     assert link == f"{bundled_address}?room={code.replace('-', '')}"
     first, second = arrive(), arrive()
     first.page.goto(link)
@@ -86,8 +86,8 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(line(second)).to_contain_text("look around on your own")
     panel(teacher).get_by_label("the class follows me").check()
 
-    lesson, step = ASKING
-    teacher.evaluate("moves.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", ASKING)
+    lesson, step = QUESTION_STEP
+    teacher.evaluate("moves.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
         expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
     counts = panel(teacher).locator(".bars .count")
@@ -101,10 +101,10 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     column(second.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
-    expect(column(teacher.page).locator("button.option")).to_have_count(4)  # nothing is told to whoever leads, either
+    expect(column(teacher.page).locator("button.option")).to_have_count(4)  # the teacher's page has no answer, either
     expect(panel(teacher).locator(".is-right")).to_have_count(0)
-    assert not [found["id"] for found in Axe().run(teacher.page, [["#room"]]).response["violations"]]
-    assert not [found["id"] for found in Axe().run(first.page, [["#room-line"]]).response["violations"]]
+    assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]
+    assert not [match["id"] for match in Axe().run(first.page, [["#room-line"]]).response["violations"]]
     column(teacher.page).locator("button.option").nth(0).click()
     expect(panel(teacher).locator(".is-right .says")).to_contain_text("about 4,000")
     assert column(first.page).locator(".is-yours").count() == 1  # their own reply stayed theirs
@@ -112,11 +112,11 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(panel(teacher)).to_be_visible()
     teacher.page.keyboard.press("Escape")
 
-    (key,) = {found for asked in teacher.asked for found in re.findall(r'"key": ?"([\w-]{32})"', asked)}
+    (key,) = {match for request_text in teacher.asked for match in re.findall(r'"key": ?"([\w-]{32})"', request_text)}
     for person in (teacher, first, second):
         assert key not in person.page.url
         assert not person.page.context.cookies()
-    assert not [asked for student in (first, second) for asked in student.asked if key in asked]
+    assert not [request_text for student in (first, second) for request_text in student.asked if key in request_text]
     assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
     panel(teacher).get_by_role("button", name="Close the room").click()
     for student in (first, second):

@@ -1,35 +1,35 @@
-"""What would tell is covered until there is a reply, wherever it is told."""
+"""Panels that would give the answer away are hidden until there is a reply."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from .steps import LESSONS, PHONE, WALKED, at_step, column, open_lesson, picture
+from .steps import CORE_LESSON, LESSONS, PHONE, column, expect_step, get_figure, open_lesson
 
 
 @pytest.mark.exhaustive
 def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED, step=2)
-    step = LESSONS[WALKED].step(2)
-    at_step(page, step, 2, len(LESSONS[WALKED].steps))
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
+    step = LESSONS[CORE_LESSON].step(2)
+    expect_step(page, step, 2, len(LESSONS[CORE_LESSON].steps))
     page.get_by_role("tab", name="Residual stream").click()
     expect(page.locator("#residual-lengths [data-draws]")).to_have_attribute("data-draws", re.compile(r"\d"))
-    expect(picture(page, "residual-lengths")).to_be_hidden()
+    expect(get_figure(page, "residual-lengths")).to_be_hidden()
     expect(page.locator("#residual-formula .formula")).to_be_hidden()
     expect(page.locator("#why-token button")).to_be_hidden()
     expect(page.locator("#next-token .distribution")).to_be_visible()  # which tells nothing of it
     column(page).locator(".question .option").first.click()
-    expect(picture(page, "residual-lengths")).to_be_visible()
+    expect(get_figure(page, "residual-lengths")).to_be_visible()
     page.get_by_role("tab", name="Attention").click()
-    expect(picture(page, "attention-pattern")).to_be_visible()
+    expect(get_figure(page, "attention-pattern")).to_be_visible()
 
 
 def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=2)
     expect(column(page).locator("input")).to_be_visible()
-    for shown in ("#next-token .distribution", "#next-token-words .prose", "#prediction-lens .html-container"):
-        expect(page.locator(shown)).to_be_hidden()
+    for selector in ("#next-token .distribution", "#next-token-words .prose", "#prediction-lens .html-container"):
+        expect(page.locator(selector)).to_be_hidden()
     page.set_viewport_size(PHONE)
     expect(page.locator("#brief button")).to_be_hidden()
     column(page).get_by_role("button", name="Show it without my reply").click()
@@ -40,11 +40,11 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
 
 @pytest.mark.exhaustive
 def test_leaving_uncovers_all(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED, step=2)
-    expect(picture(page, "attention-pattern")).to_be_hidden()
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
+    expect(get_figure(page, "attention-pattern")).to_be_hidden()
     column(page).get_by_role("button", name="Leave").click()
     expect(column(page)).to_be_hidden()
-    expect(picture(page, "attention-pattern")).to_be_visible()
+    expect(get_figure(page, "attention-pattern")).to_be_visible()
     expect(page.locator(".pointed-out")).to_have_count(0)
     page.wait_for_function("!/lesson|step=|reply/.test(location.search)")
 

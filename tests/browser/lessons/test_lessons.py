@@ -1,21 +1,31 @@
-"""Lessons are gone through to their end: asked before it is told, nothing told before, and left where one likes."""
+"""Lessons from start to end: questions come before answers, and a lesson can be left at any step."""
 
 import re
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
-from .steps import LESSONS, PHONE, WALKED, ask_in_every_way, at_step, column, next_step, open_lesson, reply
+from .steps import (
+    CORE_LESSON,
+    LESSONS,
+    PHONE,
+    column,
+    expect_step,
+    lessons_by_question_kind,
+    next_step,
+    open_lesson,
+    reply,
+)
 
 
-@pytest.mark.parametrize("name", first_of(ask_in_every_way()))
+@pytest.mark.parametrize("name", first_in_core(lessons_by_question_kind()))
 def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
     lesson = LESSONS[name]
     open_lesson(page, bundled_address, lesson=name)
-    for place, step in enumerate(lesson.steps, 1):
-        at_step(page, step, place, len(lesson.steps))
+    for number, step in enumerate(lesson.steps, 1):
+        expect_step(page, step, number, len(lesson.steps))
         if step.question:
             reply(page, step)
         if step.question or not step.task:
@@ -23,7 +33,7 @@ def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
         else:
             expect(column(page).locator(".verdict p")).not_to_have_text(re.compile("^✓"))
             expect(column(page).locator(".after > *")).to_have_count(0)
-        column(page).get_by_role("button", name="Next" if place < len(lesson.steps) else "Finish").click()
+        column(page).get_by_role("button", name="Next" if number < len(lesson.steps) else "Finish").click()
     expect(column(page)).to_be_hidden()
     assert "lesson=" not in page.url or page.wait_for_function("!location.search.includes('lesson=')")
 
@@ -49,8 +59,8 @@ def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address
 
 
 def test_the_browsers_back_goes_a_step_back(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED)
-    heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[WALKED].steps]
+    open_lesson(page, bundled_address, lesson=CORE_LESSON)
+    heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[CORE_LESSON].steps]
     expect(heading).to_have_text(titles[0])
     next_step(page)
     expect(heading).to_have_text(titles[1])
@@ -104,7 +114,7 @@ def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_addr
 
 @pytest.mark.exhaustive
 def test_a_head_is_found_by_a_click(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED, step=len(LESSONS[WALKED].steps))
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=len(LESSONS[CORE_LESSON].steps))
     verdict = column(page).locator(".verdict p")
     expect(verdict).to_contain_text("You chose layer 0 head 0")
     page.locator("select[data-field=layer]:visible").select_option("5")
@@ -124,21 +134,21 @@ def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
 @pytest.mark.exhaustive
 def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page = newcomer(address=bundled_address, viewport=PHONE).page
-    open_lesson(page, bundled_address, lesson=WALKED, step=2)
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
     expect(column(page).locator(".question .option").first).to_be_visible()
     assert column(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.get_by_role("button", name="fold the lesson").click()
     expect(column(page).locator(".question .option").first).to_be_hidden()
     assert column(page).bounding_box()["height"] < 60
-    assert foot(column(page)) <= page.locator("#step").bounding_box()["y"]
+    assert bottom_y(column(page)) <= page.locator("#step").bounding_box()["y"]
     page.get_by_role("button", name="Simple", exact=True).click()  # where no buttons stay at the bottom
     expect(page.locator("#tagline")).to_be_visible()
-    assert foot(column(page)) == pytest.approx(PHONE["height"], abs=1)
+    assert bottom_y(column(page)) == pytest.approx(PHONE["height"], abs=1)
 
 
-def foot(box: Locator) -> float:
-    """The y of its bottom, in pixels."""
+def bottom_y(box: Locator) -> float:
+    """Return the y coordinate of a box's bottom in pixels."""
     return sum(box.bounding_box()[side] for side in ("y", "height"))
 
 
@@ -151,12 +161,16 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
 
 
 def test_of_a_reply_that_is_no_number_it_is_said(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED, step=4)
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=4)
     box, refusal = column(page).locator(".question input"), column(page).get_by_role("alert")
-    for given, said in {"abc": "“abc” is no number", "": "A blank is empty", "0x1": "“0x1” is no number"}.items():
-        box.fill(given)
+    for reply_text, message in {
+        "abc": "“abc” is no number",
+        "": "A blank is empty",
+        "0x1": "“0x1” is no number",
+    }.items():
+        box.fill(reply_text)
         column(page).get_by_role("button", name="Reply", exact=True).click()
-        expect(refusal).to_contain_text(said)
+        expect(refusal).to_contain_text(message)
         expect(box).to_be_focused()
     box.fill("−0,25")
     box.press("Enter")
@@ -164,7 +178,7 @@ def test_of_a_reply_that_is_no_number_it_is_said(page, bundled_address):
 
 
 def test_a_step_points_at_what_it_asks_about(page, bundled_address):
-    """Covered as it is; no label is left beside what is covered."""
+    """No label remains beside the hidden panel."""
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=7)
     expect(page.locator(".pointed-out")).to_have_id("next-token")
     for field in ("target", "rival"):

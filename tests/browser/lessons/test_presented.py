@@ -1,12 +1,12 @@
-"""A lesson is presented, printed, and read by everybody."""
+"""Presenting and printing lessons."""
 
 import pytest
 from playwright.sync_api import TimeoutError, expect
 
-from ..legible import BEAMER, fits, legible, nothing_wrong
-from .steps import LESSONS, WALKED, column, next_step, open_lesson
+from ..legible import BEAMER, assert_accessible, assert_fits, assert_legible
+from .steps import CORE_LESSON, LESSONS, column, next_step, open_lesson
 
-PATIENCE = 40_000  # milliseconds
+PAGE_TIMEOUT_MS = 40_000  # milliseconds
 
 LOOKS = [({"width": 1440, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")]
 
@@ -16,13 +16,13 @@ LOOKS = [({"width": 1440, "height": 900}, "light"), ({"width": 390, "height": 84
 def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_address, size, scheme):
     person = newcomer(address=bundled_address, viewport=size, color_scheme=scheme, reduced_motion="reduce")
     page = person.page
-    open_lesson(page, bundled_address, lesson=WALKED, step=1)
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=1)
     term = column(page).locator(".before .term").first
     expect(term).to_have_text("token")
     term.focus()
     expect(page.locator("#definition")).to_contain_text("a piece of text")
     for _step in range(3):  # words, a question, a working
-        nothing_wrong(page, "#lesson")
+        assert_accessible(page, "#lesson")
         next_step(page)
         page.wait_for_function("!document.querySelector('[data-old-since]')")
 
@@ -30,52 +30,57 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
-SOME = list(LESSONS)[1::2]  # what their pages are made of is in all of them
+LESSON_NAMES = list(LESSONS)[1::2]  # what their pages are made of is in all of them
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in SOME]
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in LESSON_NAMES]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
     page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     open_lesson(page, bundled_address, lesson=name, step=1)
     page.wait_for_function("!document.querySelector('[data-old-since]')")
     page.keyboard.press("p")
-    lesson, seen = LESSONS[name], []
-    count, hiding = len(lesson.steps), {i for i, step in enumerate(lesson.steps, 1) if step.target in step.hides}
+    lesson, stages = LESSONS[name], []
+    count, hiding = (
+        len(lesson.steps),
+        {i for i, step in enumerate(lesson.steps, 1) if step.target in step.hidden_figures},
+    )
     while True:
-        legible(page)
-        fits(page)
-        at, shown = page.evaluate(STAGE_AT)
-        seen.append((at, shown))
-        place = int(at.partition(" / ")[0])
-        expect(page.locator("#stage h2")).to_have_text(lesson.step(place).title)
-        if shown == "question" and place in hiding:
+        assert_legible(page)
+        assert_fits(page)
+        step_label, stage_part = page.evaluate(STAGE_AT)
+        stages.append((step_label, stage_part))
+        number = int(step_label.partition(" / ")[0])
+        expect(page.locator("#stage h2")).to_have_text(lesson.step(number).title)
+        if stage_part == "question" and number in hiding:
             expect(page.locator(".presented")).to_have_count(0)  # what would tell is not there before the answer
         page.keyboard.press("PageDown")
         # After the last page nothing comes, which is not waited for long where it is known to be the last.
-        patience = PATIENCE if place < count else 300 if shown == "after" else 1500
+        timeout_ms = PAGE_TIMEOUT_MS if number < count else 300 if stage_part == "after" else 1500
         try:
             page.wait_for_function(
-                f"(before) => String(({STAGE_AT})()) !== before", arg=f"{at},{shown}", timeout=patience
+                f"(before) => String(({STAGE_AT})()) !== before", arg=f"{step_label},{stage_part}", timeout=timeout_ms
             )
         except TimeoutError:
             break
-    asked = {
+    with_question = {
         i for i, step in enumerate(lesson.steps, 1) if step.question and getattr(step.question, "blanks", "") != "none"
     }
-    assert {at for at, _shown in seen} == {f"{place} / {count}" for place in range(1, count + 1)}
-    assert {at for at, shown in seen if shown == "answer"} == {f"{place} / {count}" for place in asked}
+    assert {step_label for step_label, _shown in stages} == {f"{number} / {count}" for number in range(1, count + 1)}
+    assert {step_label for step_label, stage_part in stages if stage_part == "answer"} == {
+        f"{number} / {count}" for number in with_question
+    }
 
 
 def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED)
-    lesson, sheet = LESSONS[WALKED], page.locator("#sheet")
+    open_lesson(page, bundled_address, lesson=CORE_LESSON)
+    lesson, sheet = LESSONS[CORE_LESSON], page.locator("#sheet")
     column(page).get_by_role("button", name="Print").click()
     expect(sheet).to_have_attribute("data-ready", "true")
     expect(sheet.locator(".step h2")).to_have_text([f"{i}. {step.title}" for i, step in enumerate(lesson.steps, 1)])
-    asked = [step for step in lesson.steps if step.question and getattr(step.question, "blanks", "") != "none"]
-    expect(sheet.locator(".answer")).to_have_count(len(asked))
+    with_question = [step for step in lesson.steps if step.question and getattr(step.question, "blanks", "") != "none"]
+    expect(sheet.locator(".answer")).to_have_count(len(with_question))
     shares = sheet.locator(".step").filter(has_text="all blank").last
     expect(shares.locator(".blank")).to_have_count(9)  # four powers, their sum, four shares
     expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
@@ -98,8 +103,8 @@ def test_the_map_of_the_model_is_printed_as_it_is_on_a_light_page(newcomer, bund
     open_lesson(page, bundled_address, lesson="residual-stream")
     column(page).get_by_role("button", name="Print").click()
     expect(page.locator("#sheet")).to_have_attribute("data-ready", "true")
-    drawn = page.locator("#sheet .map-on-paper")
-    expect(drawn.locator(".part.head")).to_have_count(36)
-    expect(drawn.locator(".line").first).to_have_css("fill", "none")
-    expect(drawn.locator("svg")).to_have_css("fill", "rgb(17, 17, 17)")
-    assert drawn.evaluate("(map) => map.scrollWidth <= map.clientWidth && map.clientHeight > 200")
+    printed_map = page.locator("#sheet .map-on-paper")
+    expect(printed_map.locator(".part.head")).to_have_count(36)
+    expect(printed_map.locator(".line").first).to_have_css("fill", "none")
+    expect(printed_map.locator("svg")).to_have_css("fill", "rgb(17, 17, 17)")
+    assert printed_map.evaluate("(map) => map.scrollWidth <= map.clientWidth && map.clientHeight > 200")

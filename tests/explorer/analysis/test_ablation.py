@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.next_token import next_token
-from explorer.state.interventions import Edit
+from explorer.state.interventions import make_intervention
 from explorer.tracing.capture import capture
 
 
@@ -16,23 +16,23 @@ def test_the_log_probability_is_that_of_the_softmax(trace):
 
 
 def test_a_change_is_that_of_a_run_with_the_edit(lms, trace, style):
-    found = ablation(trace, 9, 33)
-    assert found.before == log_probability(trace, 9, 33)
-    assert found.error < 1e-4
+    effects = ablation(trace, 9, 33)
+    assert effects.before == log_probability(trace, 9, 33)
+    assert effects.error < 1e-4
     edits = {
-        Edit("blocks.0.attn.z", "zero", index=2): found.heads[0, 2],
-        Edit("blocks.1.attn.z", "zero", index=0): found.heads[1, 0],
-        Edit("blocks.0.attn.z", "zero"): found.sublayers[0, 0],
-        Edit("blocks.0.ffn.hidden", "zero"): found.sublayers[0, 1],
-        Edit("blocks.1.ffn.hidden", "zero"): found.sublayers[1, 1],
+        make_intervention("blocks.0.attn.z", "zero", index=2): effects.heads[0, 2],
+        make_intervention("blocks.1.attn.z", "zero", index=0): effects.heads[1, 0],
+        make_intervention("blocks.0.attn.z", "zero"): effects.sublayers[0, 0],
+        make_intervention("blocks.0.ffn.hidden", "zero"): effects.sublayers[0, 1],
+        make_intervention("blocks.1.ffn.hidden", "zero"): effects.sublayers[1, 1],
     }
     for edit, change in edits.items():
         changed = capture(lms[style], trace.token_ids, [edit])
-        assert change == pytest.approx(log_probability(changed, 9, 33) - found.before, abs=1e-4), edit
+        assert change == pytest.approx(log_probability(changed, 9, 33) - effects.before, abs=1e-4), edit
 
 
 def test_what_is_silent_already_changes_nothing_more(lms, trace, style):
-    silent = capture(lms[style], trace.token_ids, [Edit("blocks.1.attn.z", "zero", index=2)])
+    silent = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=2)])
     assert_allclose(ablation(silent, 9, 33).heads[1, 2], 0, atol=1e-4)
     assert np.abs(ablation(silent, 9, 33).heads).max() > 1e-3
 

@@ -4,44 +4,44 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from explorer.analysis.activations import Statistics, matrix_at
+from explorer.analysis.activations import Statistics, tap_matrix
 
 
 def test_statistics_in_closed_form():
-    statistics = Statistics.of(np.array([[3, -1], [0, 2]], np.float32))
+    statistics = Statistics.from_array(np.array([[3, -1], [0, 2]], np.float32))
     assert statistics == Statistics(mean=1, std=math.sqrt(2.5), rms=math.sqrt(3.5), smallest=-1, largest=3, zeros=0.25)
 
 
 def test_statistics_of_nothing_but_one_value():
-    assert Statistics.of(np.zeros((2, 3), np.float32)) == Statistics(0, 0, 0, 0, 0, zeros=1)
+    assert Statistics.from_array(np.zeros((2, 3), np.float32)) == Statistics(0, 0, 0, 0, 0, zeros=1)
 
 
 def test_statistics_of_values_whose_squares_do_not_fit_float32():
-    assert Statistics.of(np.full(3, 1e30, np.float32)).rms == pytest.approx(1e30)
+    assert Statistics.from_array(np.full(3, 1e30, np.float32)).rms == pytest.approx(1e30)
 
 
 def test_rms_mean_and_std_belong_together(trace):
     for value in trace.values.values():
-        statistics = Statistics.of(value)
+        statistics = Statistics.from_array(value)
         assert statistics.rms**2 == pytest.approx(statistics.mean**2 + statistics.std**2)
         assert statistics.smallest <= statistics.mean <= statistics.largest
 
 
 def test_half_of_a_pattern_is_zeros(trace):
     tokens = len(trace)
-    assert Statistics.of(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
+    assert Statistics.from_array(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
 
 
 def test_shared_values_are_those_of_the_heads_group(trace_of):
     trace = trace_of("grouped")
     for name in ("blocks.0.attn.k", "blocks.1.attn.k_rot", "blocks.1.attn.v"):
         for head, kv_head in enumerate((0, 0, 1, 1, 2, 2)):
-            assert_array_equal(matrix_at(trace, name, head), trace[name][kv_head])
+            assert_array_equal(tap_matrix(trace, name, head), trace[name][kv_head])
 
 
 def test_a_value_a_head_is_cut_to_the_head(trace):
-    assert_array_equal(matrix_at(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
+    assert_array_equal(tap_matrix(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
 
 
 def test_other_values_are_matrices_already(trace):
-    assert matrix_at(trace, "embed", 2) is trace["embed"]
+    assert tap_matrix(trace, "embed", 2) is trace["embed"]

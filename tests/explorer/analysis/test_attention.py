@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attention import attention_cell, score_by_dimension, shown_pattern, stages
+from explorer.analysis.attention import attention_cell, displayed_pattern, score_by_dimension, stages
 from tests import layouts
 
 CELLS = [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)]
@@ -23,7 +23,7 @@ def test_the_steps_lead_from_the_score_to_the_weight(trace, cell):
     layer, head, query, key = cell
     recomputed = attention_cell(trace, *cell)
     scores = trace[f"blocks.{layer}.attn.scores"][head, query, : query + 1].astype(float)
-    within = layouts.capped(scores, trace.config.score_cap)
+    within = layouts.softcap(scores, trace.config.score_cap)
     seen = within[max(0, query + 1 - (trace.config.window(layer) or len(trace))) :]
     exps = np.exp(within - seen.max())
     assert_allclose(recomputed.capped, within[key], atol=1e-5)
@@ -68,32 +68,34 @@ def test_dimensions_add_up_to_the_score(trace):
 
 
 def test_what_is_moved_adds_up_to_what_the_head_writes(trace):
-    """Weight × written value, vector by vector, is z through the head's part of o_proj; its lengths are the shown."""
+    """Weight × written value, summed over keys, is z through the head's block of o_proj; its norms are displayed."""
     layer, head, query, d = 1, 2, 9, trace.config.d_head
     output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query]
-    moved = weights[:, None] * (trace.of_head(f"blocks.{layer}.attn.v", head) @ output.T)  # (T, D)
-    assert_allclose(moved.sum(0), trace[f"blocks.{layer}.attn.z"][head, query] @ output.T, atol=1e-5)
-    assert_allclose(np.linalg.norm(moved, axis=-1), shown_pattern(trace, layer, head, "moved")[query], atol=1e-5)
+    weighted_values = weights[:, None] * (trace.head_value(f"blocks.{layer}.attn.v", head) @ output.T)  # (T, D)
+    assert_allclose(weighted_values.sum(0), trace[f"blocks.{layer}.attn.z"][head, query] @ output.T, atol=1e-5)
+    assert_allclose(
+        np.linalg.norm(weighted_values, axis=-1), displayed_pattern(trace, layer, head, "moved")[query], atol=1e-5
+    )
 
 
 def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
     patterns = trace["blocks.1.attn.pattern"]
-    assert_allclose(shown_pattern(trace, 1, 0, "layer_mean"), patterns.mean(0))
-    assert_allclose(shown_pattern(trace, 1, 0, "layer_max"), patterns.max(0))
-    assert_allclose(shown_pattern(trace, 1, 2, "weight"), patterns[2])
+    assert_allclose(displayed_pattern(trace, 1, 0, "layer_mean"), patterns.mean(0))
+    assert_allclose(displayed_pattern(trace, 1, 0, "layer_max"), patterns.max(0))
+    assert_allclose(displayed_pattern(trace, 1, 2, "weight"), patterns[2])
     chosen = ((0, 1), (1, 0), (1, 2))
     several = np.array([trace[f"blocks.{layer}.attn.pattern"][head] for layer, head in chosen])
-    assert_allclose(shown_pattern(trace, 1, 2, "chosen_mean", chosen), several.sum(0) / 3, atol=1e-6)
-    assert_allclose(shown_pattern(trace, 1, 2, "chosen_max", chosen), np.maximum.reduce(several))
-    assert_allclose(shown_pattern(trace, 1, 2, "chosen_mean"), patterns[2])
-    assert_allclose(shown_pattern(trace, 1, 2, "without_first")[1:].sum(-1), 1, atol=1e-6)
+    assert_allclose(displayed_pattern(trace, 1, 2, "chosen_mean", chosen), several.sum(0) / 3, atol=1e-6)
+    assert_allclose(displayed_pattern(trace, 1, 2, "chosen_max", chosen), np.maximum.reduce(several))
+    assert_allclose(displayed_pattern(trace, 1, 2, "chosen_mean"), patterns[2])
+    assert_allclose(displayed_pattern(trace, 1, 2, "without_first")[1:].sum(-1), 1, atol=1e-6)
 
 
 def test_stages_lead_from_products_to_weights(trace):
-    found = stages(trace, 1, 2, 7)
-    assert_allclose(found.dots / trace.config.divisor, found.scores, rtol=1e-6)
-    assert_allclose(found.capped, layouts.capped(found.scores, trace.config.score_cap), atol=1e-6)
-    exps = np.exp(found.capped.astype(float)) * found.allowed
-    assert_allclose(exps / exps.sum(), found.weights, atol=1e-6)
-    assert found.allowed.tolist() == [True] * 8 + [False] * 4
+    steps = stages(trace, 1, 2, 7)
+    assert_allclose(steps.dots / trace.config.divisor, steps.scores, rtol=1e-6)
+    assert_allclose(steps.capped, layouts.softcap(steps.scores, trace.config.score_cap), atol=1e-6)
+    exps = np.exp(steps.capped.astype(float)) * steps.allowed
+    assert_allclose(exps / exps.sum(), steps.weights, atol=1e-6)
+    assert steps.allowed.tolist() == [True] * 8 + [False] * 4

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.change import (
-    attention_moved,
+from explorer.analysis.intervention_effects import (
+    attention_shift,
     next_token_change,
     pattern_change,
     score_change,
@@ -13,7 +13,7 @@ from explorer.analysis.change import (
     surprisal_change,
 )
 from explorer.analysis.residual import stages
-from explorer.state.interventions import Edit
+from explorer.state.interventions import make_intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 
@@ -41,8 +41,8 @@ def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(ed
 
 def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
     after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
-    seen = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
-    assert score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(seen))
+    visible = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
+    assert score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
 
 
 def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
@@ -51,8 +51,8 @@ def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edit
     assert_allclose(change.before, before, rtol=1e-4)
     assert_allclose(change.after, after, rtol=1e-4)
     won = (after - before).clip(0).sum()
-    assert change.moved == pytest.approx(won, rel=1e-3)
-    assert change.moved == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
+    assert change.total_variation == pytest.approx(won, rel=1e-3)
+    assert change.total_variation == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
 
 
 def test_the_likeliest_of_either_run_are_on_top(edited_trace):
@@ -77,25 +77,25 @@ def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_t
 
 
 def test_the_stream_moves_from_where_it_is_changed(edited_trace):
-    change, places = stream_change(with_unchanged(edited_trace)), stages(edited_trace)
-    assert change.shape == (len(places), 12)
-    for row, place in enumerate(places):
-        before, after = (run[place.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
+    change, tapped_stages = stream_change(with_unchanged(edited_trace)), stages(edited_trace)
+    assert change.shape == (len(tapped_stages), 12)
+    for row, stage in enumerate(tapped_stages):
+        before, after = (run[stage.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
         assert change[row, 4] == pytest.approx(np.sqrt(((after - before) ** 2).sum() / (before**2).sum()), abs=1e-5)
 
 
 def test_before_a_silenced_head_nothing_moves(lms, trace, style):
-    changed = capture(lms[style], trace.token_ids, [Edit("blocks.1.attn.z", "zero", index=1)])
+    changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
-    moved, heads = stream_change(with_unchanged(changed)), attention_moved(with_unchanged(changed))
-    before = [place.layer == 0 for place in stages(changed)]
-    assert not moved[before].any() and moved[np.logical_not(before)].all()
+    distances, heads = stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
+    before = [stage.layer == 0 for stage in stages(changed)]
+    assert not distances[before].any() and distances[np.logical_not(before)].all()
     assert not heads.any()  # the last layer's patterns are made before its heads are heard
 
 
 def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
-    moved = attention_moved(with_unchanged(edited_trace))
+    shifted = attention_shift(with_unchanged(edited_trace))
     for layer, head in ((0, 0), (1, 2)):
         won = pattern_change(with_unchanged(edited_trace), layer, head).clip(0).sum(-1).mean()
-        assert moved[layer, head] == pytest.approx(won, abs=1e-5)
-    assert (moved >= 0).all() and (moved <= 1).all()
+        assert shifted[layer, head] == pytest.approx(won, abs=1e-5)
+    assert (shifted >= 0).all() and (shifted <= 1).all()

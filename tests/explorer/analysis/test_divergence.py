@@ -7,22 +7,24 @@ from numpy.testing import assert_allclose
 from torch.distributions import Categorical
 from torch.distributions import kl_divergence as nats
 
-from explorer.analysis.divergence import jensen_shannon_distance, kl_divergence, on_vocabulary
+from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance, kl_divergence
 
 
-def two(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    drawn = np.random.default_rng(seed)
-    return drawn.dirichlet(np.ones(7)), drawn.dirichlet(np.full(7, 0.3))
+def random_distributions(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(7)), rng.dirichlet(np.full(7, 0.3))
 
 
 def reference(p: np.ndarray, q: np.ndarray) -> float:
-    """PyTorch's, in bits."""
-    return float(nats(*(Categorical(probs=torch.tensor(each, dtype=torch.float64)) for each in (p, q)))) / math.log(2)
+    """Return a divergence of two distributions in bits, by PyTorch."""
+    return float(
+        nats(*(Categorical(probs=torch.tensor(distribution, dtype=torch.float64)) for distribution in (p, q)))
+    ) / math.log(2)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_divergence_is_pytorchs(seed):
-    p, q = two(seed)
+    p, q = random_distributions(seed)
     assert kl_divergence(p, q) == pytest.approx(reference(p, q), rel=1e-9)
     assert kl_divergence(q, p) == pytest.approx(reference(q, p), rel=1e-9)
 
@@ -37,7 +39,7 @@ def test_ends_of_the_divergence():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_distance_is_the_root_of_both_divergences_from_the_middle(seed):
-    p, q = two(seed)
+    p, q = random_distributions(seed)
     middle = (p + q) / 2
     expected = math.sqrt((reference(p, middle) + reference(q, middle)) / 2)
     assert jensen_shannon_distance(p, q) == pytest.approx(expected, rel=1e-9)
@@ -51,5 +53,5 @@ def test_ends_of_the_distance():
 
 def test_tokens_are_the_same_by_their_texts():
     values = np.array([0.1, 0.2, 0.7])
-    assert on_vocabulary(values, ("a", "b", "c"), ("a", "b", "c")) is values
-    assert_allclose(on_vocabulary(values, ("a", "b", "c"), ("c", "x", "a", "b")), [0.7, np.nan, 0.1, 0.2])
+    assert align_to_vocabulary(values, ("a", "b", "c"), ("a", "b", "c")) is values
+    assert_allclose(align_to_vocabulary(values, ("a", "b", "c"), ("c", "x", "a", "b")), [0.7, np.nan, 0.1, 0.2])

@@ -6,14 +6,14 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, residual_at_depth
 from tests import layouts
 
 QUERY = 7
 
 
 def eigen(vectors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Principal directions (n, D) and their shares of the variance, from the covariance matrix."""
+    """Return principal directions (n, D) and their shares of the variance, from the covariance matrix."""
     sizes, directions = np.linalg.eigh(np.cov(vectors.astype(np.float64), rowvar=False))
     return directions[:, ::-1].T[:n], sizes[::-1][:n] / sizes.sum()
 
@@ -39,8 +39,8 @@ def test_the_parts_are_the_models_own(trace, style, lms):
 def test_an_embedding_that_is_none_of_the_tables_has_an_error(trace):
     wrong = trace["embed"].copy()
     wrong[QUERY, 3] += 0.25
-    found = embedding_parts(replace(trace, values={**trace.values, "embed": wrong}), QUERY)
-    assert found.error == pytest.approx(0.25, abs=1e-6)
+    parts = embedding_parts(replace(trace, values={**trace.values, "embed": wrong}), QUERY)
+    assert parts.error == pytest.approx(0.25, abs=1e-6)
 
 
 def test_the_nearest_tokens_are_those_of_largest_cosine(trace, style, lms):
@@ -48,9 +48,9 @@ def test_the_nearest_tokens_are_those_of_largest_cosine(trace, style, lms):
     table = lms[style].token_embedding.weight.double()
     cosines = torch.cosine_similarity(table, table[token_id][None]).index_fill(0, torch.tensor(token_id), -2)
     expected = cosines.topk(15)
-    ids, found = nearest_tokens(trace, token_id, 15)
+    ids, similarities = nearest_tokens(trace, token_id, 15)
     assert ids.tolist() == expected.indices.tolist()
-    assert_allclose(found, expected.values, atol=1e-6)
+    assert_allclose(similarities, expected.values, atol=1e-6)
     assert token_id not in ids
 
 
@@ -66,48 +66,48 @@ def test_all_other_tokens_can_be_near_and_a_row_of_zeros_is_to_none(trace):
 
 
 def test_the_stream_begins_as_the_embedding_and_ends_at_the_unembedding(trace, style, lms):
-    assert_array_equal(stream_at(trace, 0), trace["embed"])
-    assert_array_equal(stream_at(trace, 1), trace["blocks.1.resid_pre"])
-    lm, last = lms[style], torch.tensor(stream_at(trace, 2))
-    logits = layouts.capped(lm.lm_head(lm.final_norm(last)).numpy(), lm.config.logit_cap)
+    assert_array_equal(residual_at_depth(trace, 0), trace["embed"])
+    assert_array_equal(residual_at_depth(trace, 1), trace["blocks.1.resid_pre"])
+    lm, last = lms[style], torch.tensor(residual_at_depth(trace, 2))
+    logits = layouts.softcap(lm.lm_head(lm.final_norm(last)).numpy(), lm.config.logit_cap)
     assert_allclose(logits, trace["logits"], atol=1e-4)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_principal_components_are_the_covariances_eigenvectors(trace, depth):
-    vectors = stream_at(trace, depth)
-    found = principal_components(vectors)
+    vectors = residual_at_depth(trace, depth)
+    components = principal_components(vectors)
     directions, shares = eigen(vectors, 2)
-    assert_allclose(found.shares, shares, atol=1e-6)
-    assert_allclose(np.abs((found.directions * directions).sum(-1)), 1, atol=1e-5)
-    assert_allclose(found.points, (vectors - vectors.mean(0)) @ found.directions.T, atol=1e-4)
-    assert_allclose(found.points.var(0) / vectors.astype(float).var(0).sum(), found.shares, atol=1e-6)
+    assert_allclose(components.shares, shares, atol=1e-6)
+    assert_allclose(np.abs((components.directions * directions).sum(-1)), 1, atol=1e-5)
+    assert_allclose(components.points, (vectors - vectors.mean(0)) @ components.directions.T, atol=1e-4)
+    assert_allclose(components.points.var(0) / vectors.astype(float).var(0).sum(), components.shares, atol=1e-6)
 
 
 def test_the_sign_of_a_component_is_that_of_its_largest_number(trace):
-    found = principal_components(trace["embed"])
-    for direction in found.directions:
+    components = principal_components(trace["embed"])
+    for direction in components.directions:
         assert direction[np.abs(direction).argmax()] > 0
-    turned = principal_components(-trace["embed"])
-    assert_allclose(turned.directions, found.directions, atol=1e-6)
-    assert_allclose(turned.points, -found.points, atol=1e-5)
+    negated = principal_components(-trace["embed"])
+    assert_allclose(negated.directions, components.directions, atol=1e-6)
+    assert_allclose(negated.points, -components.points, atol=1e-5)
 
 
 def test_all_components_together_are_the_vectors_again(trace):
     vectors = trace["embed"].astype(float)
-    found = principal_components(vectors, n=11)  # 12 vectors less their mean have 11 directions
-    assert_allclose(found.points @ found.directions + vectors.mean(0), vectors, atol=1e-6)
-    assert found.shares.sum() == pytest.approx(1)
+    components = principal_components(vectors, n=11)  # 12 vectors less their mean have 11 directions
+    assert_allclose(components.points @ components.directions + vectors.mean(0), vectors, atol=1e-6)
+    assert components.shares.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("vectors", [np.ones((1, 4)), np.ones((5, 4)), np.zeros((3, 1))], ids=["one", "same", "thin"])
 def test_where_nothing_differs_there_is_no_direction(vectors):
-    found = principal_components(vectors)
-    assert found.points.shape == (len(vectors), 2)
-    assert not found.points.any() and not found.directions.any() and not found.shares.any()
+    components = principal_components(vectors)
+    assert components.points.shape == (len(vectors), 2)
+    assert not components.points.any() and not components.directions.any() and not components.shares.any()
 
 
 def test_two_vectors_differ_in_one_direction():
-    found = principal_components(np.array([[1.0, 2, 3], [1, 5, 7]]))
-    assert_allclose(found.points, [[-2.5, 0], [2.5, 0]], atol=1e-9)
-    assert_allclose(found.shares, [1, 0], atol=1e-9)
+    components = principal_components(np.array([[1.0, 2, 3], [1, 5, 7]]))
+    assert_allclose(components.points, [[-2.5, 0], [2.5, 0]], atol=1e-9)
+    assert_allclose(components.shares, [1, 0], atol=1e-9)

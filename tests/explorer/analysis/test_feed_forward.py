@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.attribution import attribution
 from explorer.analysis.feed_forward import (
     ACTIVATIONS,
-    BELL,
+    NORMAL_SHARE,
     neuron,
+    neuron_logit_effects,
     neurons,
-    pushed,
     sparsity,
 )
-from explorer.analysis.norms import added_of
-from explorer.architecture.stream import norms_among, way_of
+from explorer.analysis.norms import sublayer_contribution
+from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding
 from model.layers.activations import KERNELS
 from tests import layouts
 
@@ -42,7 +42,11 @@ def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(tra
     ours = neurons(trace, 0, 5)
     down = trace.weights["blocks.0.ffn.down_proj.weight"]
     vectors = ours.hidden[:, None] * down.T  # (F, D)
-    assert_allclose(ours.written, np.linalg.norm(layouts.added(trace, 0, "ffn", vectors, 5), axis=-1), rtol=1e-5)
+    assert_allclose(
+        ours.output_norms,
+        np.linalg.norm(layouts.residual_contributions(trace, 0, "ffn", vectors, 5), axis=-1),
+        rtol=1e-5,
+    )
     bias = trace.weights.get("blocks.0.ffn.down_proj.bias", 0.0)
     assert_allclose(vectors.sum(0) + bias, trace["blocks.0.ffn.out"][5], atol=1e-5)
 
@@ -51,12 +55,12 @@ def test_the_top_neurons_are_those_that_write_most(trace):
     ours = neurons(trace, 1, 3)
     top = ours.top(6)
     assert len(set(top)) == 6
-    assert (np.diff(ours.written[top]) <= 0).all()
-    assert ours.written[top].min() >= np.delete(ours.written, top).max()
+    assert (np.diff(ours.output_norms[top]) <= 0).all()
+    assert ours.output_norms[top].min() >= np.delete(ours.output_norms, top).max()
 
 
 def test_of_neurons_that_write_as_much_the_lower_number_comes_first(trace_of):
-    still = replace(neurons(trace_of("gpt"), 0, 0), written=np.zeros(5))
+    still = replace(neurons(trace_of("gpt"), 0, 0), output_norms=np.zeros(5))
     assert_array_equal(still.top(3), [0, 1, 2])
 
 
@@ -79,7 +83,7 @@ def test_the_error_is_that_of_the_captured_value(rope_trace):
 
 
 def with_hidden(trace, hidden: list[list[float]]):
-    """The run with both layers' hidden values set, and a second layer's of 1."""
+    """Return the run with the first layer's hidden values set, and the second layer's set to 1."""
     hidden = np.array(hidden, np.float32)
     values = {"blocks.0.ffn.hidden": hidden, "blocks.1.ffn.hidden": np.ones_like(hidden)}
     return replace(trace, values={**trace.values, **values})
@@ -90,7 +94,7 @@ def test_dead_neurons_of_relu_are_those_never_active(trace_of):
     built = with_hidden(trace_of("gpt"), [[3, 0, 0, 1e-6], [2, 5, 0, 1e-6], [1, 0, 0, 1e-6]])
     ours = sparsity(built)
     assert_allclose(ours.near_zero, [5 / 12, 0])
-    assert_allclose(ours.silent, [1 / 4, 0])
+    assert_allclose(ours.inactive, [1 / 4, 0])
 
 
 def test_near_zero_elsewhere_is_a_tenth_of_the_root_mean_square(trace_of):
@@ -98,27 +102,27 @@ def test_near_zero_elsewhere_is_a_tenth_of_the_root_mean_square(trace_of):
     assert np.sqrt(np.mean(built["blocks.0.ffn.hidden"] ** 2)) == pytest.approx(5, abs=0.01)
     ours = sparsity(built)
     assert_allclose(ours.near_zero, [5 / 8, 0])
-    assert_allclose(ours.silent, [1 / 4, 0])
+    assert_allclose(ours.inactive, [1 / 4, 0])
 
 
 def test_of_normally_distributed_values_the_share_near_zero_is_known(trace_of):
     values = np.random.default_rng(0).normal(scale=7, size=(100, 2000))
-    assert sparsity(with_hidden(trace_of("rope"), values)).near_zero[0] == pytest.approx(BELL, abs=0.002)
+    assert sparsity(with_hidden(trace_of("rope"), values)).near_zero[0] == pytest.approx(NORMAL_SHARE, abs=0.002)
 
 
 @pytest.mark.parametrize(("layer", "number", "query"), [(0, 0, 0), (0, 39, 11), (1, 17, 6)])
 def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms, trace, style, layer, number, query):
-    """Brute force: the change of the logits as the neuron's vector is added to the stream, norms' divisors held."""
+    """Brute force: the change of the logits when the neuron's vector is added, with the scales of norms held fixed."""
     lm = lms[style]
     vector = lm.blocks[layer].ffn.down_proj.weight[:, number].double()
-    for name, normalised in norms_among(trace.config, way_of(trace.config, layer, "ffn")).items():
+    for name, normalised in norm_inputs(trace.config, path_to_unembedding(trace.config, layer, "ffn")).items():
         norm = lm.get_submodule(name)
         x = torch.tensor(trace[normalised][query]).double()
         centre = (lambda v: v - v.mean()) if trace.config.norm == "layernorm" else (lambda v: v)
         vector = centre(vector) / (centre(x).square().mean() + norm.eps).sqrt() * norm.weight
     logits = lm.lm_head.weight.double() @ vector
-    logits = logits * torch.tensor(layouts.cap_share(trace, query))
-    ours = pushed(trace, layer, number, query)
+    logits = logits * torch.tensor(layouts.softcap_factors(trace, query))
+    ours = neuron_logit_effects(trace, layer, number, query)
     assert_allclose(ours, logits.numpy(), rtol=1e-4, atol=1e-6)
     assert_array_equal(np.argsort(-ours)[:5], torch.topk(logits, 5).indices)
 
@@ -127,31 +131,33 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
 def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, query):
     token_id = int(trace["logits"][query].argmax())
     hidden = neurons(trace, layer, query).hidden
-    total = sum(hidden[n] * pushed(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
+    total = sum(hidden[n] * neuron_logit_effects(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
     share = attribution(trace, query, token_id).feed_forward[layer]
     bias = trace.weights.get(f"blocks.{layer}.ffn.down_proj.bias")
-    if bias is not None:  # which no neuron has a part in: as if another neuron of 1 wrote it
+    if bias is not None:  # belongs to no neuron: as if one more neuron with activation 1 wrote it
         down = f"blocks.{layer}.ffn.down_proj.weight"
         columns = trace.weights[down].copy()
         columns[:, 0] = bias
-        share -= pushed(replace(trace, weights={**trace.weights, down: columns}), layer, 0, query)[token_id]
+        share -= neuron_logit_effects(replace(trace, weights={**trace.weights, down: columns}), layer, 0, query)[
+            token_id
+        ]
     assert total == pytest.approx(share, abs=1e-4)
 
 
 def test_what_all_neurons_and_heads_add_is_what_the_stream_gets(trace):
-    """Through the norm of a sublayer's output, where there is one, with the biases that are no part's."""
+    """Contributions pass through a post-norm where there is one; the biases belong to no component."""
     block, position = "blocks.1", 5
     hidden = trace[f"{block}.ffn.hidden"][position].astype(float)
     z = trace[f"{block}.attn.z"][:, position].astype(float)
     output = trace.weights[f"{block}.attn.o_proj.weight"].reshape(trace.config.d_model, *z.shape)
-    given = {
+    contributions = {
         "ffn": (hidden[:, None] * trace.weights[f"{block}.ffn.down_proj.weight"].T, "down_proj"),
         "attn": (np.einsum("hd,khd->hk", z, output), "o_proj"),
     }
-    for sublayer, (parts, last) in given.items():
+    for sublayer, (vectors, last) in contributions.items():
         bias = trace.weights.get(f"{block}.{sublayer}.{last}.bias", np.zeros(trace.config.d_model))
         norm = layouts.output_norm(trace.config, sublayer)
         shift = trace.weights.get(f"{block}.{norm}.bias", 0)
-        written = f"{block}.{norm}" if norm else f"{block}.{sublayer}.out"
-        total = added_of(trace, 1, sublayer, np.stack([*parts, bias]), position).sum(0) + shift
-        assert_allclose(total, trace[written][position], atol=1e-5)
+        tap = f"{block}.{norm}" if norm else f"{block}.{sublayer}.out"
+        total = sublayer_contribution(trace, 1, sublayer, np.stack([*vectors, bias]), position).sum(0) + shift
+        assert_allclose(total, trace[tap][position], atol=1e-5)

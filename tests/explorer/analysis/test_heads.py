@@ -12,19 +12,19 @@ A, B, C = 5, 6, 7
 
 
 @pytest.fixture
-def patterned(rope_trace):
-    """`patterned(ids, pattern)`: a run over the ids in which every head has the pattern (T, T)."""
+def run_with_pattern(rope_trace):
+    """Return `patterned(ids, pattern)`: a run over the ids in which every head has the pattern (T, T)."""
 
-    def patterned(ids, pattern):
+    def with_pattern(ids, pattern):
         heads = rope_trace.config.num_heads
         values = {f"blocks.{i}.attn.pattern": np.stack([pattern] * heads).astype(np.float32) for i in range(2)}
         return replace(rope_trace, token_ids=tuple(ids), values=rope_trace.values | values)
 
-    return patterned
+    return with_pattern
 
 
-def looking_at(keys) -> np.ndarray:
-    """Each query pays all its attention to one key."""
+def attend_to(keys) -> np.ndarray:
+    """Return a pattern in which each query puts all its attention weight on one key."""
     return np.eye(len(keys))[list(keys)]
 
 
@@ -39,33 +39,33 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_a_head_that_does_nothing_else_scores_1(patterned, name):
-    assert_allclose(head_scores(patterned(IDS, looking_at(LOOKS[name])), name), 1)
+def test_a_head_that_does_nothing_else_scores_1(run_with_pattern, name):
+    assert_allclose(head_scores(run_with_pattern(IDS, attend_to(LOOKS[name])), name), 1)
 
 
-def test_a_score_is_the_share_of_attention_paid(patterned):
-    half = (looking_at(LOOKS["previous_token"]) + looking_at(LOOKS["self"])) / 2
-    assert_allclose(head_scores(patterned((A, B, C), half[:3, :3]), "previous_token"), 0.5)
+def test_a_score_is_the_share_of_attention_paid(run_with_pattern):
+    half = (attend_to(LOOKS["previous_token"]) + attend_to(LOOKS["self"])) / 2
+    assert_allclose(head_scores(run_with_pattern((A, B, C), half[:3, :3]), "previous_token"), 0.5)
 
 
-def test_induction_checks_the_token(patterned):
-    """The same pattern over tokens that are all different is no induction: there is no query to judge by."""
-    pattern = looking_at(LOOKS["induction"])
-    assert np.isnan(head_scores(patterned((1, 2, 3, 4, 5, 6), pattern), "induction")).all()
-    assert np.isnan(head_scores(patterned((1, 2, 3, 4, 5, 6), pattern), "duplicate_token")).all()
-    assert (head_scores(patterned((A, B, C, B, A, C), pattern), "induction") < 0.5).all()
+def test_induction_checks_the_token(run_with_pattern):
+    """With distinct tokens the same pattern is no induction: no query has an earlier occurrence to attend to."""
+    pattern = attend_to(LOOKS["induction"])
+    assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "induction")).all()
+    assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "duplicate_token")).all()
+    assert (head_scores(run_with_pattern((A, B, C, B, A, C), pattern), "induction") < 0.5).all()
 
 
-def test_an_even_head_is_spread_and_a_sharp_one_is_not(patterned):
+def test_an_even_head_is_spread_and_a_sharp_one_is_not(run_with_pattern):
     even = np.tri(6) / np.arange(1, 7)[:, None]
-    assert_allclose(head_scores(patterned(IDS, even), "spread"), 1)
-    assert_allclose(head_scores(patterned(IDS, looking_at(LOOKS["self"])), "spread"), 0, atol=1e-12)
+    assert_allclose(head_scores(run_with_pattern(IDS, even), "spread"), 1)
+    assert_allclose(head_scores(run_with_pattern(IDS, attend_to(LOOKS["self"])), "spread"), 0, atol=1e-12)
 
 
-def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(patterned):
+def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(run_with_pattern):
     ids = (C, A, B, C, A, B)
     keys = (0, 1, 2, 1, 2, 3)  # what followed the query's last occurrence, itself if it is new
-    trace = patterned(ids, 0.9 * looking_at([0] * 6) + 0.1 * looking_at(keys))
+    trace = run_with_pattern(ids, 0.9 * attend_to([0] * 6) + 0.1 * attend_to(keys))
     assert_allclose(head_scores(trace, "induction"), 0.1)
     assert_allclose(head_scores(trace, "induction", hide_first=True), 1)
 

@@ -3,39 +3,39 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.interventions import as_edited
-from explorer.analysis.lens import streams, tracked
-from explorer.analysis.unembedding import unembed, unembedding
-from explorer.architecture.stream import stream_taps
-from explorer.state.interventions import parse_edits
+from explorer.analysis.interventions import apply_linear_part
+from explorer.analysis.logit_lens import lens_inputs, token_probabilities
+from explorer.analysis.unembedding import unembed_vectors, unembedding
+from explorer.architecture.residual_stream import stream_taps
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from tests.specimens import known_edits
+from tests.specimens import applicable_interventions
 
 ON_THE_WAY = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
 
-def each_edit(config) -> list[str]:
-    """Of every value between a part and its logit, as a whole and of one dimension."""
+def edit_texts(config) -> list[str]:
+    """Return edits of every value between a component and its logit, of the whole value and of one dimension."""
     taps = [*stream_taps(config), *ON_THE_WAY]
     return [f"{tap}{part}" for tap in taps for part in ("*scale*-1.5", ".3*scale*4", "*zero")]
 
 
 def test_a_value_is_what_the_hooks_make_of_it(lms, trace, style):
-    """That of a run with the edit, of what was computed before it."""
-    for text in each_edit(trace.config):
-        changed = capture(lms[style], trace.token_ids, parse_edits(text))
+    """A run with the edit is compared with the edit applied to the value before it."""
+    for text in edit_texts(trace.config):
+        changed = capture(lms[style], trace.token_ids, parse_interventions(text))
         (edit,) = changed.edits
-        expected = as_edited(changed, edit.tap, trace[edit.tap])
+        expected = apply_linear_part(changed, edit.tap, trace[edit.tap])
         assert_allclose(changed[edit.tap], expected, atol=1e-6, err_msg=text)
         if edit.operation == "scale":
             assert np.abs(changed[edit.tap] - trace[edit.tap]).max() > 0.01, text
 
 
 def test_what_is_not_edited_is_the_same_array(trace):
-    assert as_edited(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
+    assert apply_linear_part(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
 
 
-# Of each kind that acts on the way to a logit, at the position that is looked at and not at the one before.
+# One edit of each kind that acts on the path to a logit, at the selected position and not at the one before.
 KINDS = [
     "final_norm@9*scale*3",
     "final_norm.4@9*mean",
@@ -57,13 +57,13 @@ KINDS = [
 @pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])
 def test_so_they_do_with_every_kind_of_edit(lms, trace, style, ids, text):
-    changed = capture(lms[style], trace.token_ids, known_edits(lms[style], text))
+    changed = capture(lms[style], trace.token_ids, applicable_interventions(lms[style], text))
     for position in (8, 9):
         assert attribution(changed, position, *ids).error <= 1e-4, text
-    read = [unembed(changed, x, np.array([8, 9])) for x in streams(changed, slice(8, 10))]
+    read = [unembed_vectors(changed, x, np.array([8, 9])) for x in lens_inputs(changed, slice(8, 10))]
     assert_allclose(read[-1], changed["logits"][8:10], atol=1e-4)
     assert_allclose(
-        tracked(changed, range(8, 10), 3)[-1], np.exp(log_softmax(changed["logits"][8:10]))[:, 3], atol=1e-5
+        token_probabilities(changed, range(8, 10), 3)[-1], np.exp(log_softmax(changed["logits"][8:10]))[:, 3], atol=1e-5
     )
 
 
@@ -74,33 +74,37 @@ def log_softmax(logits):
 
 @pytest.mark.exhaustive
 def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, trace, style):
-    """Of any two vectors x and y, what edits leave of x along y is x along what they leave of y, backwards."""
-    edits = parse_edits(
+    """For any vectors x and y, the edits' linear map A satisfies (A x) · y = x · (Aᵀ y)."""
+    edits = parse_interventions(
         "blocks.0.resid_post*remove*unembed.3~blocks.0.resid_post.3*scale*-4~blocks.0.resid_post.5@9*mean"
     )
     changed, rng = capture(lms[style], trace.token_ids, edits), np.random.default_rng(0)
     x, y = rng.normal(size=(2, trace.config.d_model))
     for position in (8, 9):
-        forwards = as_edited(changed, "blocks.0.resid_post", x, position) @ y
-        assert forwards == pytest.approx(x @ as_edited(changed, "blocks.0.resid_post", y, position, back=True))
-        assert forwards != pytest.approx(x @ as_edited(changed, "blocks.0.resid_post", y, position))
+        forwards = apply_linear_part(changed, "blocks.0.resid_post", x, position) @ y
+        assert forwards == pytest.approx(
+            x @ apply_linear_part(changed, "blocks.0.resid_post", y, position, backwards=True)
+        )
+        assert forwards != pytest.approx(x @ apply_linear_part(changed, "blocks.0.resid_post", y, position))
 
 
 def test_it_is_asked_where_where_that_matters(lms, trace, style):
-    changed = capture(lms[style], trace.token_ids, parse_edits("final_norm@9*zero"))
+    changed = capture(lms[style], trace.token_ids, parse_interventions("final_norm@9*zero"))
     with pytest.raises(ValueError, match="holds at some positions only: say at which the vectors are"):
-        as_edited(changed, "final_norm", trace["final_norm"])
+        apply_linear_part(changed, "final_norm", trace["final_norm"])
 
 
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])
 def test_parts_add_up_to_the_logit_and_the_last_depth_to_all_logits(lms, trace, style, ids):
-    for text in each_edit(trace.config):
-        changed = capture(lms[style], trace.token_ids, parse_edits(text))
+    for text in edit_texts(trace.config):
+        changed = capture(lms[style], trace.token_ids, parse_interventions(text))
         assert attribution(changed, 9, *ids).error <= 1e-4, text
-        assert_allclose(unembed(changed, streams(changed, slice(9, 10))[-1])[0], changed["logits"][9], atol=1e-4)
+        assert_allclose(
+            unembed_vectors(changed, lens_inputs(changed, slice(9, 10))[-1])[0], changed["logits"][9], atol=1e-4
+        )
 
 
 def test_a_token_s_own_direction_follows_an_edit_of_its_logit(lms, trace, style):
-    changed = capture(lms[style], trace.token_ids, parse_edits("logits.17*scale*3"))
+    changed = capture(lms[style], trace.token_ids, parse_interventions("logits.17*scale*3"))
     assert_allclose(unembedding(changed, 17, 9), 3 * unembedding(trace, 17, 9))
     assert_array_equal(unembedding(changed, 16, 9), unembedding(trace, 16, 9))

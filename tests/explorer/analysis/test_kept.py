@@ -1,45 +1,45 @@
-"""Results that are kept by trace."""
+"""Cache of results per trace."""
 
 import gc
 from dataclasses import replace
 
 import pytest
 
-from explorer.analysis import kept
-from explorer.analysis.kept import kept_by_trace
+from explorer.analysis import cache
+from explorer.analysis.cache import cache_per_trace
 
 
 @pytest.fixture
-def asked():
+def calls():
     return []
 
 
 @pytest.fixture
-def lengths(asked):
-    @kept_by_trace
+def lengths(calls):
+    @cache_per_trace
     def lengths(trace, position, token_id=None):
-        asked.append((position, token_id))
+        calls.append((position, token_id))
         return len(trace) + position
 
     return lengths
 
 
-def test_the_same_question_is_computed_once(trace, lengths, asked):
+def test_the_same_question_is_computed_once(trace, lengths, calls):
     assert lengths(trace, 2) == lengths(trace, 2) == len(trace) + 2
-    assert asked == [(2, None)]
+    assert calls == [(2, None)]
 
 
-def test_another_question_and_another_trace_are_not(trace, lengths, asked):
+def test_another_question_and_another_trace_are_not(trace, lengths, calls):
     for run in (trace, replace(trace)):
         lengths(run, 1), lengths(run, 2), lengths(run, 1, token_id=3)
-    assert len(asked) == 6
+    assert len(calls) == 6
 
 
-def test_few_of_a_trace_are_kept_those_asked_for_last(trace, lengths, asked, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_OF_A_TRACE", 2)
+def test_few_of_a_trace_are_kept_those_asked_for_last(trace, lengths, calls, monkeypatch):
+    monkeypatch.setattr(cache, "MAX_RESULTS_PER_TRACE", 2)
     for position in (1, 2, 1, 3, 1, 2):
         lengths(trace, position)
-    assert [position for position, _token in asked] == [1, 2, 3, 2]
+    assert [position for position, _token in calls] == [1, 2, 3, 2]
 
 
 def test_a_trace_that_is_gone_leaves_nothing(trace):
@@ -52,7 +52,7 @@ def test_a_trace_that_is_gone_leaves_nothing(trace):
         def __del__(self):
             alive.append("gone")
 
-    @kept_by_trace
+    @cache_per_trace
     def result(trace):
         return Result()
 

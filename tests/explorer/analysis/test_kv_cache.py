@@ -1,16 +1,16 @@
-"""What the cache view shows is what the model's own cache holds."""
+"""The KV cache view's values equal those in the model's own KV cache."""
 
 import numpy as np
 import pytest
 import torch
 
 from explorer.analysis.kv_cache import (
-    cached_lengths,
-    cached_name,
+    cached_norms,
+    cached_norms_all_heads,
+    cached_tap,
     megabytes_stored,
     positions_computed,
     step_flops,
-    whole_lengths,
 )
 from model.kv_cache import KVCache
 
@@ -22,13 +22,13 @@ def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, styl
         for token_id in trace.token_ids:  # a step a token
             lm(torch.tensor([[token_id]]), cache)
     for layer in range(lm.config.num_layers):
-        for index, part in enumerate("kv"):
-            held = cache.entries[layer, index, 0, :, : len(trace)].numpy()  # (G, T, d)
-            np.testing.assert_allclose(trace[cached_name(trace, layer, part)], held, atol=1e-5)
-            lengths = cached_lengths(trace, layer, part)
-            np.testing.assert_allclose(lengths, np.sqrt((held**2).sum(-1)), atol=1e-5)
-            whole = np.sqrt((held**2).sum((0, 2)))
-            np.testing.assert_allclose(whole_lengths(trace, part)[layer], whole, atol=1e-5)
+        for index, vector in enumerate("kv"):
+            entries = cache.entries[layer, index, 0, :, : len(trace)].numpy()  # (G, T, d)
+            np.testing.assert_allclose(trace[cached_tap(trace, layer, vector)], entries, atol=1e-5)
+            lengths = cached_norms(trace, layer, vector)
+            np.testing.assert_allclose(lengths, np.sqrt((entries**2).sum(-1)), atol=1e-5)
+            whole = np.sqrt((entries**2).sum((0, 2)))
+            np.testing.assert_allclose(cached_norms_all_heads(trace, vector)[layer], whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("style", ["rope", pytest.param("grouped", marks=pytest.mark.exhaustive)])

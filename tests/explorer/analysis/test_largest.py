@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.largest import largest_first
+from explorer.analysis.top_k import top_indices
 
 rng = np.random.default_rng(0)
 VALUES = {
@@ -16,4 +16,4 @@ VALUES = {
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_the_largest_are_those_that_sorting_puts_first(values):
     for most in (0, 1, 3, 10, 49, 50, 60):
-        np.testing.assert_array_equal(largest_first(values, most), np.argsort(-values, kind="stable")[:most])
+        np.testing.assert_array_equal(top_indices(values, most), np.argsort(-values, kind="stable")[:most])

@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.tracing.trace import Trace
 from model.generation.autoregressive import generate
-from model.generation.sampling import luck, sampling_stages
+from model.generation.sampling import sampling_stages, uniform_draw
 
 
 @pytest.fixture
 def with_logits(tiny_config):
-    """A run whose last logits are given."""
+    """Return `with_logits(*logits)`: a run with these logits at the last position."""
 
     def with_logits(*logits: float) -> Trace:
         values = {"logits": np.array([logits], np.float32)}
@@ -45,7 +45,7 @@ def test_stages_are_those_of_the_settings_and_of_the_tokens_so_far(trace):
     settings = {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.7}
     prediction = next_token(trace, 6, 0.7, 30, **settings)
     expected = sampling_stages(trace["logits"][6], 0.7, 30, previous=trace.token_ids[:7], **settings)
-    for name in ("penalised", "scaled", "in_top_k", "in_top_p", "in_min_p", "probabilities", "cumulative"):
+    for name in ("penalised", "scaled_logits", "in_top_k", "in_top_p", "in_min_p", "probabilities", "cumulative"):
         np.testing.assert_array_equal(getattr(prediction.stages, name), getattr(expected, name))
     assert prediction.sampled is prediction.stages.probabilities
     later = next_token(trace, 6, repetition_penalty=1.7).stages
@@ -61,15 +61,15 @@ def test_drawn_is_what_generation_draws(lms, style, trace, settings):
         prompt = trace.token_ids[: position + 1]
         (step,) = generate(lms[style], prompt, max_new_tokens=1, temperature=0.9, seed=3, **settings)
         prediction = next_token(trace, position, 0.9, seed=3, **settings)
-        assert (prediction.drawn, prediction.u) == (step.token_id, step.u)
-        assert prediction.sampled[prediction.drawn] == pytest.approx(step.probability, abs=1e-5)
+        assert (prediction.sampled_token_id, prediction.u) == (step.token_id, step.u)
+        assert prediction.sampled[prediction.sampled_token_id] == pytest.approx(step.probability, abs=1e-5)
 
 
 def test_u_depends_on_the_seed_and_on_the_place_in_the_whole_text(trace):
     assert next_token(trace, 4).u is None
-    assert next_token(trace, 4).drawn is None
-    assert next_token(trace, 4, seed=2).u == luck(2, position=5)
-    assert next_token(trace, 4, seed=2, start=100).u == luck(2, position=105)
+    assert next_token(trace, 4).sampled_token_id is None
+    assert next_token(trace, 4, seed=2).u == uniform_draw(2, position=5)
+    assert next_token(trace, 4, seed=2, start=100).u == uniform_draw(2, position=105)
 
 
 def test_actual_is_the_token_that_comes_next(trace):

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.overview import overview
+from explorer.analysis.model_overview import overview
 from explorer.analysis.residual import updates
 from tests import layouts
 
@@ -17,8 +17,8 @@ def found(trace):
 
 def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
     added = updates(trace, QUERY)
-    assert_allclose(found.writes.ravel(), added.lengths, rtol=1e-6)
-    sums = layouts.sums(trace.config)
+    assert_allclose(found.write_norms.ravel(), added.norms, rtol=1e-6)
+    sums = layouts.residual_sums(trace.config)
     before = [
         np.sqrt((trace[old][QUERY].astype(float) ** 2).sum()) for _name, old, outs, _after in sums for _out in outs
     ]
@@ -42,19 +42,19 @@ def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found
     d = trace.config.d_head
     for layer in range(trace.config.num_layers):
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"].astype(float)
-        written = np.zeros(trace.config.d_model)
+        summed_outputs = np.zeros(trace.config.d_model)
         for head in range(trace.config.num_heads):
-            alone = np.zeros(trace.config.num_heads * d)
-            alone[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
-            added = layouts.added(trace, layer, "attn", output @ alone, QUERY)
-            assert found.head_writes[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
-            written += output @ alone
-        written += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
-        assert_allclose(written, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
+            single_head_z = np.zeros(trace.config.num_heads * d)
+            single_head_z[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
+            added = layouts.residual_contributions(trace, layer, "attn", output @ single_head_z, QUERY)
+            assert found.head_write_norms[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
+            summed_outputs += output @ single_head_z
+        summed_outputs += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
+        assert_allclose(summed_outputs, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
 
 
 def test_divisors_are_those_of_the_norms(trace, found):
-    norms = layouts.norms(trace.config)
+    norms = layouts.block_norms(trace.config)
     if trace.config.norm_placement != "post":
         norms["final_norm"] = f"blocks.{trace.config.num_layers - 1}.resid_post"
     assert list(found.divisors) == list(norms)
@@ -66,8 +66,13 @@ def test_divisors_are_those_of_the_norms(trace, found):
 
 @pytest.mark.parametrize("rival", [None, RIVAL])
 def test_what_is_added_is_what_attribution_finds(trace, rival):
-    found, parts = overview(trace, QUERY, TOKEN, rival), attribution(trace, QUERY, TOKEN, rival)
-    assert_allclose(found.adds[:, 0], parts.heads.sum(1) + parts.biases)
-    assert_allclose(found.adds[:, 1], parts.feed_forward)
-    whole = found.parts.token + found.parts.positions + found.adds.sum() + found.parts.shift
+    model_overview, parts = overview(trace, QUERY, TOKEN, rival), attribution(trace, QUERY, TOKEN, rival)
+    assert_allclose(model_overview.logit_effects[:, 0], parts.heads.sum(1) + parts.biases)
+    assert_allclose(model_overview.logit_effects[:, 1], parts.feed_forward)
+    whole = (
+        model_overview.attribution.token
+        + model_overview.attribution.positions
+        + model_overview.logit_effects.sum()
+        + model_overview.attribution.shift
+    )
     assert whole == pytest.approx(parts.logit, abs=1e-4)

@@ -1,4 +1,4 @@
-"""What patched runs say, by metrics that are measured once for all maps."""
+"""Effects of patching, with metrics that one pass measures for all maps."""
 
 from functools import partial
 
@@ -8,18 +8,25 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.analysis.patching import agreement, effects, metric_of, neuron_effects, part_effects, strongest
-from explorer.state.interventions import parse_edit
+from explorer.analysis.patching import (
+    agreement,
+    component_effects,
+    logit_metrics,
+    neuron_effects,
+    patching_effects,
+    strongest,
+)
+from explorer.state.interventions import parse_intervention
 from explorer.tracing.capture import capture
-from explorer.tracing.patching import contrast as contrasts
-from explorer.tracing.patching_question import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingQuestion
-from tests.explorer.tracing.patching.by_hand import CLEAN, CONTRAST, CORRUPTED, measured, values
+from explorer.tracing.patching import setup as contrasts
+from explorer.tracing.patching.experiment import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment
+from tests.explorer.tracing.patching.by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, values
 
 
 @pytest.fixture
-def question(lms, style) -> PatchingQuestion:
+def question(lms, style) -> PatchingExperiment:
     identity = capture(lms[style], CLEAN).model
-    return PatchingQuestion(identity, tuple(CLEAN), tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"])
+    return PatchingExperiment(identity, tuple(CLEAN), tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"])
 
 
 def test_all_maps_are_those_of_activation_patching(lms, style, question):
@@ -28,17 +35,19 @@ def test_all_maps_are_those_of_activation_patching(lms, style, question):
         *(("attn.z", direction, metric) for direction in DIRECTIONS for metric in METRICS),
     ]:
         expected = activation_patching(lms[style], **CONTRAST, part=part, direction=direction, metric=metric)
-        assert_allclose(part_effects(question, part, metric, direction), expected, atol=2e-4)
+        assert_allclose(component_effects(question, part, metric, direction), expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("receiver", ["logits", (1, 0, "q"), (1, 1, "v")])
 def test_paths_are_those_of_path_patching(lms, style, question, receiver):
     for direction in DIRECTIONS:
         expected = path_patching(lms[style], **CONTRAST, receiver=receiver, direction=direction)
-        found = effects(question, question.paths(direction, receiver), "logit_difference", direction)
+        path_effects = patching_effects(
+            question, question.path_metrics(direction, receiver), "logit_difference", direction
+        )
         last = 2 if receiver == "logits" else 1
-        assert_allclose(found[:last], expected[:last], atol=1e-9)
-        assert np.isnan(found[last:]).all()
+        assert_allclose(path_effects[:last], expected[:last], atol=1e-9)
+        assert np.isnan(path_effects[last:]).all()
 
 
 def test_estimates_are_those_of_attribution_patching(lms, style, question):
@@ -47,60 +56,60 @@ def test_estimates_are_those_of_attribution_patching(lms, style, question):
 
 
 def test_each_neuron_is_put_in_alone(lms, style, question):
-    lm, found = lms[style], neuron_effects(question, 1, "logit_difference")
-    clean, corrupted = measured(lm, CLEAN), measured(lm, CORRUPTED)
-    assert found.shape == (2, lm.config.d_ff)
+    lm, neuron_effect = lms[style], neuron_effects(question, 1, "logit_difference")
+    clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
+    assert neuron_effect.shape == (2, lm.config.d_ff)
     tap, runs = "blocks.1.ffn.hidden", ((CORRUPTED, CLEAN, corrupted), (CLEAN, CORRUPTED, clean))
-    for row, (recipient, donor, base) in zip(found, runs, strict=True):
+    for row, (recipient, donor, base) in zip(neuron_effect, runs, strict=True):
         for neuron in (0, 7, 39):
-            given = values(lm, donor, tap)[tap][0, :, neuron]
+            patch_values = values(lm, donor, tap)[tap][0, :, neuron]
 
-            def put(module, inputs, output, neuron=neuron, given=given):
+            def patch_neuron(module, inputs, output, neuron=neuron, patch_values=patch_values):
                 output = output.clone()
-                output[0, :, neuron] = given
+                output[0, :, neuron] = patch_values
                 return output
 
-            handle = lm.taps[tap].register_forward_hook(put)
+            handle = lm.taps[tap].register_forward_hook(patch_neuron)
             try:
-                after = measured(lm, recipient)
+                after = measure_metric(lm, recipient)
             finally:
                 handle.remove()
             assert row[neuron] == pytest.approx((after - base) / (clean - corrupted), abs=2e-4)
-    order = strongest(found, 5)
-    assert np.abs(found).max(0)[order].tolist() == sorted(np.abs(found).max(0), reverse=True)[:5]
+    order = strongest(neuron_effect, 5)
+    assert np.abs(neuron_effect).max(0)[order].tolist() == sorted(np.abs(neuron_effect).max(0), reverse=True)[:5]
 
 
 def test_an_ordinary_changed_run_measures_the_same(question):
-    """By the hooks of interventions, and one run at a time."""
+    """Patching through the intervention hooks, one run at a time, has the same effects."""
     for part, cell, text in (
         ("resid_pre", (1, 3), "blocks.1.resid_pre@3*patch"),
         ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
         ("attn.pattern", (1, 2), "blocks.1.attn.pattern.2*patch"),
     ):
-        for place, direction in enumerate(DIRECTIONS):
-            found = question.parts()[part][(place, slice(None), *cell)]
-            assert_allclose(question.changed(direction, parse_edit(text)), found, atol=2e-5)
+        for row, direction in enumerate(DIRECTIONS):
+            cell_metrics = question.component_metrics()[part][(row, slice(None), *cell)]
+            assert_allclose(question.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5)
 
 
 def test_metrics_are_worked_out_of_logits(question, lms, style):
     logits = capture(lms[style], CLEAN)["logits"][-1]
-    found = metric_of(logits, question.answer, question.wrong)
-    assert_allclose(found, question.unpatched[0], atol=1e-5)
+    metrics = logit_metrics(logits, question.answer, question.wrong)
+    assert_allclose(metrics, question.unpatched_metrics[0], atol=1e-5)
     ln = torch.tensor(logits).double().log_softmax(-1)
-    assert_allclose(found[1:], [ln[question.answer], ln[question.answer].exp()], atol=1e-6)
+    assert_allclose(metrics[1:], [ln[question.answer], ln[question.answer].exp()], atol=1e-6)
     assert tuple(contrasts.METRICS) == METRICS
 
 
 def test_two_runs_alike_have_no_effects(lms):
     identity = capture(lms["rope"], CLEAN).model
-    question = PatchingQuestion(identity, tuple(CLEAN), tuple(CLEAN), 1, 2)
-    assert np.isnan(part_effects(question, "attn.z", "logit_difference", "denoise")).all()
+    question = PatchingExperiment(identity, tuple(CLEAN), tuple(CLEAN), 1, 2)
+    assert np.isnan(component_effects(question, "attn.z", "logit_difference", "denoise")).all()
 
 
 def test_an_estimate_is_held_against_what_it_estimates():
     exact = np.array([[0.0, 1.0], [0.5, -0.2]])
-    held = agreement(exact, exact * 0.5, 2)
-    assert held.correlation == pytest.approx(1) and held.worst == ((0, 1), (1, 0)) and held.errors == (-0.5, -0.25)
+    fit = agreement(exact, exact * 0.5, 2)
+    assert fit.correlation == pytest.approx(1) and fit.worst == ((0, 1), (1, 0)) and fit.errors == (-0.5, -0.25)
     assert np.isnan(agreement(exact, np.zeros((2, 2))).correlation)
     assert agreement(exact, exact[:, ::-1]).correlation == pytest.approx(
         np.corrcoef(exact.ravel(), exact[:, ::-1].ravel())[0, 1]
@@ -112,119 +121,125 @@ PARTNERS = {"denoise": (0, 1, 3, 4, 5, 6, 7), "noise": (0, 1, None, 2, 3, 4, 5, 
 
 
 @pytest.fixture
-def unequal(lms, style) -> PatchingQuestion:
+def unequal(lms, style) -> PatchingExperiment:
     identity = capture(lms[style], CLEAN).model
     both = tuple(PARTNERS[direction] for direction in DIRECTIONS)
-    return PatchingQuestion(identity, LONGER, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
+    return PatchingExperiment(identity, LONGER, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
 
 
-def by_hand(lm, direction: str, tap: str, place: int, at: int | None) -> float:
-    """The metric with the donor's values at partners in one head at all positions, or at one of the clean prompt."""
+def patch_by_hand(lm, direction: str, tap: str, head: int, position: int | None) -> float:
+    """Return the metric with the source's aligned values patched into one head or one position."""
     recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
-    given, heads = values(lm, donor, tap)[tap], "attn" in tap and not tap.endswith("out")
+    patch_values, heads = values(lm, donor, tap)[tap], "attn" in tap and not tap.endswith("out")
 
-    def change(value):
+    def patch_value(value):
         value = value.clone()
         for i, partner in enumerate(PARTNERS[direction]):
             if partner is None:
                 continue
             if heads:
-                value[0, place, i] = given[0, place, partner]
-            elif at == (partner if direction == "denoise" else i):
-                value[0, i] = given[0, partner]
+                value[0, head, i] = patch_values[0, head, partner]
+            elif position == (partner if direction == "denoise" else i):
+                value[0, i] = patch_values[0, partner]
         return value
 
-    return measured(lm, recipient, {tap: change})
+    return measure_metric(lm, recipient, {tap: patch_value})
 
 
 def test_of_unequal_prompts_values_go_over_between_partners(lms, style, unequal):
     lm = lms[style]
-    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
         for part in BY_POSITION:
-            found = part_effects(unequal, part, "logit_difference", direction)
-            assert found.shape == (2, len(LONGER)) and np.isnan(found[:, 2]).all()
-            for at in (0, 3, 7):
-                expected = (by_hand(lm, direction, f"blocks.1.{part}", 0, at) - base) / (clean - corrupted)
-                assert found[1, at] == pytest.approx(expected, abs=2e-4)
+            effect = component_effects(unequal, part, "logit_difference", direction)
+            assert effect.shape == (2, len(LONGER)) and np.isnan(effect[:, 2]).all()
+            for position in (0, 3, 7):
+                expected = (patch_by_hand(lm, direction, f"blocks.1.{part}", 0, position) - base) / (clean - corrupted)
+                assert effect[1, position] == pytest.approx(expected, abs=2e-4)
         for part in ("attn.z", "attn.q", "attn.k", "attn.v"):
-            found = part_effects(unequal, part, "logit_difference", direction)
-            expected = (by_hand(lm, direction, f"blocks.0.{part}", 1, None) - base) / (clean - corrupted)
-            assert found[0, 1] == pytest.approx(expected, abs=2e-4)
-        assert np.isnan(part_effects(unequal, "attn.pattern", "logit_difference", direction)).all()
-    assert unequal.put_at("noise") == (0, 1, None, 3, 4, 5, 6, 7)
-    assert unequal.put_at("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
+            effect = component_effects(unequal, part, "logit_difference", direction)
+            expected = (patch_by_hand(lm, direction, f"blocks.0.{part}", 1, None) - base) / (clean - corrupted)
+            assert effect[0, 1] == pytest.approx(expected, abs=2e-4)
+        assert np.isnan(component_effects(unequal, "attn.pattern", "logit_difference", direction)).all()
+    assert unequal.target_positions("noise") == (0, 1, None, 3, 4, 5, 6, 7)
+    assert unequal.target_positions("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
 
 
 def test_of_unequal_prompts_a_changed_run_measures_the_same(unequal):
-    for place, direction in enumerate(DIRECTIONS):
+    for row, direction in enumerate(DIRECTIONS):
         for part, cell, text in (
-            ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal.put_at(direction)[4]}*patch"),
+            ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal.target_positions(direction)[4]}*patch"),
             ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
         ):
-            found = unequal.parts()[part][(place, slice(None), *cell)]
-            assert_allclose(unequal.changed(direction, parse_edit(text)), found, atol=2e-5)
-        found = unequal.neurons(1)[place][:, 7]
-        assert_allclose(unequal.changed(direction, parse_edit("blocks.1.ffn.hidden.7*patch")), found, atol=2e-5)
+            cell_metrics = unequal.component_metrics()[part][(row, slice(None), *cell)]
+            assert_allclose(unequal.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5)
+        cell_metrics = unequal.neuron_metrics(1)[row][:, 7]
+        assert_allclose(
+            unequal.rerun_with_patch(direction, parse_intervention("blocks.1.ffn.hidden.7*patch")),
+            cell_metrics,
+            atol=2e-5,
+        )
 
 
 def test_of_unequal_prompts_estimates_are_slopes(lms, style, unequal):
-    """A small share of the way there by hand changes the metric by that share of the estimate."""
+    """A small step towards the source's value, by hand, changes the metric by that share of the estimate."""
     lm, share = lms[style], 0.01
-    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
         recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
         tap = "blocks.0.attn.z"
-        given = values(lm, donor, tap)[tap]
+        patch_values = values(lm, donor, tap)[tap]
 
-        def change(value, given=given, direction=direction):
+        def step_towards(value, patch_values=patch_values, direction=direction):
             value = value.clone()
             for i, partner in enumerate(PARTNERS[direction]):
                 if partner is not None:
-                    value[0, 1, i] += share * (given[0, 1, partner] - value[0, 1, i])
+                    value[0, 1, i] += share * (patch_values[0, 1, partner] - value[0, 1, i])
             return value
 
-        slope = (measured(lm, recipient, {tap: change}) - base) / share / (clean - corrupted)
+        slope = (measure_metric(lm, recipient, {tap: step_towards}) - base) / share / (clean - corrupted)
         assert unequal.estimate(direction, "attn.z", "logit_difference")[0, 1] == pytest.approx(
             slope, rel=0.05, abs=0.02
         )
-        found = unequal.estimate(direction, "resid_pre", "logit_difference")
-        assert np.isnan(found[:, 2]).all() and np.isfinite(np.delete(found, 2, axis=1)).all()
+        estimates = unequal.estimate(direction, "resid_pre", "logit_difference")
+        assert np.isnan(estimates[:, 2]).all() and np.isfinite(np.delete(estimates, 2, axis=1)).all()
 
 
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
 def test_queries_and_keys_are_estimated_where_they_come_to_stand(lms, unequal, style, part):
-    """The pattern that they give at the recipient's positions, by hand; then a small share of the way to it."""
+    """The expected slope is that of a small step towards the pattern from the patched queries or keys."""
     lm, share, pattern = lms[style], 0.01, "blocks.0.attn.pattern"
-    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
     group = lm.config.num_heads // lm.config.kv_heads if part == "attn.k" else 1
     for direction in ("denoise", "noise"):
         recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
-        given, seen = values(lm, donor, f"blocks.0.{part}")[f"blocks.0.{part}"], []
+        patch_values, patterns = values(lm, donor, f"blocks.0.{part}")[f"blocks.0.{part}"], []
 
-        def put(value, given=given, direction=direction):
+        def patch_head(value, patch_values=patch_values, direction=direction):
             value = value.clone()
             for i, partner in enumerate(PARTNERS[direction]):
                 if partner is not None:
-                    value[0, 1, i] = given[0, 1, partner]
+                    value[0, 1, i] = patch_values[0, 1, partner]
             return value
 
-        measured(lm, recipient, {f"blocks.0.{part}": put, pattern: seen.append})
+        measure_metric(lm, recipient, {f"blocks.0.{part}": patch_head, pattern: patterns.append})
 
-        def towards(value, share, seen=seen):
+        def step_towards(value, share, patterns=patterns):
             value = value.clone()
             heads = slice(group, 2 * group)
-            value[:, heads] += share * (seen[0][:, heads] - value[:, heads])
+            value[:, heads] += share * (patterns[0][:, heads] - value[:, heads])
             return value
 
-        ahead, back = (measured(lm, recipient, {pattern: partial(towards, share=s)}) for s in (share, -share))
-        slope = (ahead - back) / (2 * share) / (clean - corrupted)
-        found = unequal.estimate(direction, part, "logit_difference")[0, 1]
-        assert found == pytest.approx(slope, rel=0.05, abs=0.02)
+        forwards, backwards = (
+            measure_metric(lm, recipient, {pattern: partial(step_towards, share=s)}) for s in (share, -share)
+        )
+        slope = (forwards - backwards) / (2 * share) / (clean - corrupted)
+        estimate = unequal.estimate(direction, part, "logit_difference")[0, 1]
+        assert estimate == pytest.approx(slope, rel=0.05, abs=0.02)
 
 
 def test_an_estimate_is_held_against_what_is_defined_alone():
     exact = np.array([[0.0, 1.0, np.nan], [0.5, -0.2, np.nan]])
-    held = agreement(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
-    assert held.correlation == pytest.approx(1) and held.worst[:2] == ((0, 1), (1, 0))
-    assert held.worst[-2:] == ((0, 2), (1, 2))
+    fit = agreement(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
+    assert fit.correlation == pytest.approx(1) and fit.worst[:2] == ((0, 1), (1, 0))
+    assert fit.worst[-2:] == ((0, 2), (1, 2))

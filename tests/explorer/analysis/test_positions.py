@@ -3,8 +3,15 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis.positions import by_distance, context_vectors, cosine_of_waves, cosines, lengths, waves
-from explorer.state.interventions import parse_edits
+from explorer.analysis.position_embeddings import (
+    context_vectors,
+    cosines,
+    cosines_by_distance,
+    position_norms,
+    sinusoidal_cosine,
+    sinusoidal_vectors,
+)
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 
@@ -13,13 +20,13 @@ ADDING = ["gpt", "learned"]
 
 @pytest.fixture(params=ADDING)
 def adding(trace_of, request):
-    """A run of each kind of model that adds vectors for positions."""
+    """Return a run of each kind of model that adds position embeddings."""
     return trace_of(request.param)
 
 
 def test_waves_are_those_that_the_model_adds():
     added = SinusoidalPositionalEmbedding(50, 16)(torch.arange(50)).numpy()
-    assert_allclose(waves(np.arange(50), 16), added, atol=1e-6)
+    assert_allclose(sinusoidal_vectors(np.arange(50), 16), added, atol=1e-6)
 
 
 def test_the_run_has_the_first_of_the_contexts_vectors(adding):
@@ -29,15 +36,15 @@ def test_the_run_has_the_first_of_the_contexts_vectors(adding):
 
 def test_cosines_of_waves_depend_on_the_distance_alone(trace_of):
     trace = trace_of("gpt")
-    found, alone = by_distance(trace), cosine_of_waves(np.arange(len(trace)), trace.config.d_model)
-    for part in (found.least, found.mean, found.most):
-        assert_allclose(part, alone, atol=1e-6)
+    cosines, closed_form = cosines_by_distance(trace), sinusoidal_cosine(np.arange(len(trace)), trace.config.d_model)
+    for part in (cosines.minimum, cosines.mean, cosines.maximum):
+        assert_allclose(part, closed_form, atol=1e-6)
 
 
 def test_cosines_of_learned_vectors_do_not(trace_of):
-    found = by_distance(trace_of("learned"))
-    assert (found.most - found.least).max() > 0.05
-    assert (found.least <= found.mean + 1e-9).all() and (found.mean <= found.most + 1e-9).all()
+    cosines = cosines_by_distance(trace_of("learned"))
+    assert (cosines.maximum - cosines.minimum).max() > 0.05
+    assert (cosines.minimum <= cosines.mean + 1e-9).all() and (cosines.mean <= cosines.maximum + 1e-9).all()
 
 
 def test_cosines_are_torchs(adding):
@@ -48,19 +55,19 @@ def test_cosines_are_torchs(adding):
 
 def test_a_shifted_run_looks_at_later_waves(lms, trace_of):
     trace = trace_of("gpt")
-    shifted = capture(lms["gpt"], trace.token_ids, parse_edits("position_embed*shift*3"))
+    shifted = capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*shift*3"))
     assert_allclose(cosines(shifted), cosines(trace), atol=1e-6)
     assert_allclose(context_vectors(shifted)[3 : 3 + len(trace)], shifted["position_embed"], atol=1e-6)
 
 
 def test_what_was_taken_away_has_no_direction(lms, trace_of):
     trace = trace_of("gpt")
-    assert (cosines(capture(lms["gpt"], trace.token_ids, parse_edits("position_embed*zero"))) == 0).all()
+    assert (cosines(capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*zero"))) == 0).all()
 
 
 def test_lengths_are_those_of_the_sum_and_its_parts(adding, lms):
-    token, position, total = lengths(adding)
-    own = adding["embed"] - adding["position_embed"]
-    assert_allclose(token, np.linalg.norm(own, axis=-1), rtol=1e-4)
+    token, position, total = position_norms(adding)
+    token_vectors = adding["embed"] - adding["position_embed"]
+    assert_allclose(token, np.linalg.norm(token_vectors, axis=-1), rtol=1e-4)
     assert_allclose(position, np.linalg.norm(adding["position_embed"], axis=-1), rtol=1e-6)
     assert_allclose(total, np.linalg.norm(adding["embed"], axis=-1), rtol=1e-6)

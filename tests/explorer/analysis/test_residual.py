@@ -10,10 +10,10 @@ from explorer.analysis.residual import (
     norm_readings,
     outliers,
     residual_norms,
+    residual_norms_by_stage,
     similarity,
     stages,
     stream,
-    stream_lengths,
     updates,
 )
 from tests import layouts
@@ -21,8 +21,8 @@ from tests import layouts
 UPDATES = ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
 
 
-def added_of(trace) -> list[str]:
-    """What the sublayers add, in turn."""
+def update_taps(trace) -> list[str]:
+    """Return the taps of the sublayers' updates to the residual stream, in order."""
     norms = {"attn": "attn.out", "ffn": "ffn.out"} | {
         sublayer: norm for sublayer in ("attn", "ffn") if (norm := layouts.output_norm(trace.config, sublayer))
     }
@@ -35,7 +35,7 @@ def is_post(trace) -> bool:
 
 def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
     taps, config = [stage.tap for stage in stages(trace)][1:], trace.config
-    sums = [name for name, *_rest in layouts.sums(config)]
+    sums = [name for name, *_rest in layouts.residual_sums(config)]
     if is_post(trace):
         assert [stage.name for stage in stages(trace)][:4] == [
             "embedding",
@@ -43,9 +43,9 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
             "0 attention norm",
             "0 feed-forward",
         ]
-        assert taps[::2] == sums and taps[1::2] == list(layouts.norms(config))
+        assert taps[::2] == sums and taps[1::2] == list(layouts.block_norms(config))
     else:
-        assert [stage.name for stage in stages(trace)] == layouts.stages(config)
+        assert [stage.name for stage in stages(trace)] == layouts.stage_names(config)
         assert taps == sums
     assert [stage.tap for stage in stages(trace, normed=False)][1:] == sums
     assert [stage.layer for stage in stages(trace, normed=False)] == [0, *(int(name.split(".")[1]) for name in sums)]
@@ -55,16 +55,18 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
 
 def test_lengths_at_every_stage(trace):
     expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in stages(trace)]
-    assert_allclose(stream_lengths(trace), expected, rtol=1e-5)
+    assert_allclose(residual_norms_by_stage(trace), expected, rtol=1e-5)
     unnormed = [row for row, stage in zip(expected, stages(trace), strict=True) if stage in stages(trace, normed=False)]
     assert_allclose(residual_norms(trace).median, [sum(sorted(row)[5:7]) / 2 for row in unnormed], rtol=1e-5)
 
 
 def test_lengths_along_the_residual_stream(trace):
-    norms, written = residual_norms(trace), added_of(trace)
-    sums = layouts.sums(trace.config)
-    assert norms.stages == tuple(layouts.stages(trace.config)) and norms.names == tuple(UPDATES)
-    assert [sums[place - 1][2].count(added) for place, added in zip(norms.places, written, strict=True)] == [1] * 4
+    norms, written = residual_norms(trace), update_taps(trace)
+    sums = layouts.residual_sums(trace.config)
+    assert norms.stages == tuple(layouts.stage_names(trace.config)) and norms.names == tuple(UPDATES)
+    assert [sums[stage - 1][2].count(added) for stage, added in zip(norms.stage_indices, written, strict=True)] == [
+        1
+    ] * 4
     for lengths, names in ((norms.stream, ["embed", *(name for name, *_rest in sums)]), (norms.updates, written)):
         expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
         assert_allclose(lengths, expected, rtol=1e-5)
@@ -76,12 +78,12 @@ def test_updates_add_up_to_the_stream(trace, query):
     assert ours.names == tuple(UPDATES)
     assert ours.error < 1e-5
     if not is_post(trace):
-        total = trace["embed"][query] + sum(trace[name][query] for name in added_of(trace))
+        total = trace["embed"][query] + sum(trace[name][query] for name in update_taps(trace))
         assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
 
 
 def test_the_error_of_an_update_is_found(trace):
-    name, *_rest = layouts.sums(trace.config)[-1]
+    name, *_rest = layouts.residual_sums(trace.config)[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.5})
     assert updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
 
@@ -89,10 +91,10 @@ def test_the_error_of_an_update_is_found(trace):
 @pytest.mark.parametrize("query", [0, 7])
 def test_lengths_and_cosines_in_closed_form(trace, query):
     ours = updates(trace, query)
-    before = {out: old for _name, old, added, _after in layouts.sums(trace.config) for out in added}
+    before = {out: old for _name, old, added, _after in layouts.residual_sums(trace.config) for out in added}
     for i, (new, old) in enumerate(before.items()):
         stream, added = trace[old][query].astype(float), trace[new][query].astype(float)
-        assert ours.lengths[i] == pytest.approx(math.sqrt(sum(added**2)))
+        assert ours.norms[i] == pytest.approx(math.sqrt(sum(added**2)))
         assert ours.before[i] == pytest.approx(math.sqrt(sum(stream**2)))
         assert ours.cosines[i] == pytest.approx(sum(stream * added) / math.sqrt(sum(stream**2) * sum(added**2)))
 
@@ -116,7 +118,7 @@ def test_with_against_and_across(rope_trace):
         )
     ours = updates(replace(rope_trace, values=values), 0)
     assert_allclose(ours.cosines, [1, -1, 0, 0])
-    assert_allclose(ours.lengths, [3, 1, 5, 0])
+    assert_allclose(ours.norms, [3, 1, 5, 0])
     assert_allclose(ours.before, [2, 5, 4, math.sqrt(41)])
 
 
@@ -133,27 +135,31 @@ def test_the_dimensions_that_stand_out_are_found(rope_trace):
     built = np.ones((12, 24), np.float32)
     built[:, 5], built[:6, 9] = -30, 100  # of either sign; and at half of the tokens
     values = {**rope_trace.values, "blocks.1.resid_mid": built}
-    ours = outliers(replace(rope_trace, values=values), most=2)
+    ours = outliers(replace(rope_trace, values=values), max_count=2)
     assert_array_equal(ours.dimensions, [9, 5])
     assert_allclose(ours.sizes[3], [50.5, 30])
-    assert_allclose(ours.times[3], [50.5, 30])
+    assert_allclose(ours.ratios[3], [50.5, 30])
 
 
 def test_outliers_by_brute_force(trace):
-    ours = outliers(trace, most=24)
+    ours = outliers(trace, max_count=24)
     sizes = np.abs(stream(trace)).mean(1)
     assert_allclose(ours.sizes, sizes[:, ours.dimensions], rtol=1e-5)
-    assert_allclose(ours.times, (sizes / np.median(sizes, axis=1, keepdims=True))[:, ours.dimensions], rtol=1e-5)
-    assert (np.diff(ours.times.max(0)) <= 0).all()
-    rest = np.delete(sizes / np.median(sizes, axis=1, keepdims=True), ours.dimensions, axis=1)
+    assert_allclose(ours.ratios, (sizes / np.median(sizes, axis=1, keepdims=True))[:, ours.dimensions], rtol=1e-5)
+    assert (np.diff(ours.ratios.max(0)) <= 0).all()
+    other_ratios = np.delete(sizes / np.median(sizes, axis=1, keepdims=True), ours.dimensions, axis=1)
     assert len(set(ours.dimensions)) == 24
-    assert rest.max(initial=0) <= ours.times.max(0).min() + 1e-6
+    assert other_ratios.max(initial=0) <= ours.ratios.max(0).min() + 1e-6
 
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_norms_are_worked_out_again(trace, layer):
     readings = norm_readings(trace, layer)
-    wanted = {name: read for name, read in layouts.norms(trace.config).items() if name.startswith(f"blocks.{layer}.")}
+    wanted = {
+        name: input_tap
+        for name, input_tap in layouts.block_norms(trace.config).items()
+        if name.startswith(f"blocks.{layer}.")
+    }
     assert {reading.name: reading.before for reading in readings} == wanted
     for ours in readings:
         assert ours.error < 1e-5
@@ -165,6 +171,6 @@ def test_norms_are_worked_out_again(trace, layer):
 
 
 def test_the_error_of_a_norm_is_found(trace):
-    name = list(layouts.norms(trace.config))[-1]
+    name = list(layouts.block_norms(trace.config))[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
     assert norm_reading(built, name).error == pytest.approx(0.25, abs=1e-5)

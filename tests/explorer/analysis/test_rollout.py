@@ -7,8 +7,11 @@ from explorer.analysis.rollout import rollout
 
 
 def by_definition(patterns: np.ndarray) -> np.ndarray:
-    """Ã(l_i) = A(l_i) Ã(l_(i-1)) if i > j, A(l_i) if i = j (Abnar & Zuidema 2020, eq. 1), where A = ½ W_att + ½ I with
-    rows normalised and W_att is the mean over heads (L, H, T, T) -> (T, T)."""
+    """Attention rollout, (L, H, T, T) -> (T, T), by its definition (Abnar & Zuidema 2020, eq. 1).
+
+    Ã(l_i) = A(l_i) Ã(l_(i-1)) if i > j, A(l_i) if i = j, where A = ½ W_att + ½ I with rows normalised, and W_att is the
+    mean over heads.
+    """
     rolled = None
     for layer in patterns.astype(np.float64):
         attention = 0.5 * layer.mean(0) + 0.5 * np.eye(layer.shape[-1])
@@ -34,7 +37,7 @@ def test_it_sums_to_1_and_sees_nothing_after_the_query(trace):
 
 
 def test_heads_that_look_at_the_token_before_reach_one_further_a_layer(rope_trace):
-    """Two layers: ¼ stays, ½ comes from one back, ¼ from two back."""
+    """Two layers: ¼ stays, ½ comes from one position back, ¼ from two positions back."""
     before = np.eye(12, k=-1)
     before[0, 0] = 1
     values = {name: np.stack([before] * 3) for name in rope_trace.values if name.endswith(".pattern")}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrapped
+from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
 from tests.specimens import YARN
 
 
@@ -24,12 +24,12 @@ from tests.specimens import YARN
     ],
 )
 def test_wrapped_angles_are_within_half_a_turn(angle, expected):
-    assert wrapped(np.array([[angle]])).item() == pytest.approx(expected)
+    assert wrap_angles(np.array([[angle]])).item() == pytest.approx(expected)
 
 
 def test_wrapped_is_the_same_direction():
     angles = np.linspace(-50, 50, 1001)
-    inside = wrapped(angles)
+    inside = wrap_angles(angles)
     assert ((-math.pi < inside) & (inside <= math.pi)).all()
     assert_allclose(np.exp(1j * inside), np.exp(1j * angles), atol=1e-12)
 
@@ -40,8 +40,8 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, p
     config = rotating_trace.config
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
     theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
-    angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.turned_dims)
-    angles[config.turned_dims // 2 :] = 0
+    angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.num_rotary_dims)
+    angles[config.num_rotary_dims // 2 :] = 0
     scales = np.ones(len(angles))
     if config.rope_scaling == YARN:  # of its two pairs that turn the first is fast, the second slow
         angles[1] /= YARN.factor
@@ -62,9 +62,9 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, p
 def test_pairs_are_the_dimensions_that_turn_together(trace_of, style, kv_head, dims):
     trace = trace_of(style)
     pairs = rotated_pairs(trace, "k", 1, 2, 5)
-    for name, shown in (("k", pairs.before), ("k_rot", pairs.after)):
+    for name, vectors in (("k", pairs.before), ("k_rot", pairs.after)):
         k = trace[f"blocks.1.attn.{name}"][kv_head, 5]
-        assert_array_equal(shown, [[k[a], k[b]] for a, b in dims])
+        assert_array_equal(vectors, [[k[a], k[b]] for a, b in dims])
 
 
 def test_the_error_shows_a_vector_that_was_not_turned_so(rotating_trace):
@@ -82,14 +82,14 @@ def test_a_layer_that_turns_nothing_has_the_same_score_at_any_distance(trace_of)
 
 
 def test_scores_depend_on_the_distance_alone(rope_trace):
-    """What the rotation is for: of the same two vectors, moved together, the product stays."""
+    """The dot product of the same two vectors stays the same when both positions shift equally: the purpose of RoPE."""
 
-    def turned(vector: np.ndarray, position: int) -> np.ndarray:
+    def rotate(vector: np.ndarray, position: int) -> np.ndarray:
         pairs = vector.reshape(-1, 2) @ np.array([1, 1j])
         return pairs * np.exp(1j * rope_trace["rope.angles"][position])
 
     q, k = rope_trace["blocks.0.attn.q"][0, 0], rope_trace["blocks.0.attn.k"][0, 0]
-    products = [(turned(q, m + 3) * turned(k, m).conj()).sum().real for m in range(9)]
+    products = [(rotate(q, m + 3) * rotate(k, m).conj()).sum().real for m in range(9)]
     assert_allclose(products, products[0], atol=1e-5)
 
 
@@ -103,11 +103,11 @@ def test_pairs_add_up_to_the_score(rotating_trace, cell):
 
 
 def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_moved_vectors(rotating_trace):
-    here = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
-    assert here.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
+    observed = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
+    assert observed.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
     pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
     turns = rotating_trace["local_rope.angles" if rotating_trace.config.local_rope_theta else "rope.angles"]
-    scaling, pairs_turned = rotating_trace.config.rope_scaling, rotating_trace.config.turned_dims // 2
+    scaling, pairs_turned = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims // 2
     scales = np.where(np.arange(turns.shape[1]) < pairs_turned, scaling.attention_factor if scaling else 1.0, 1.0)
     for distance in (0, 3, 11):
         q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
@@ -121,7 +121,7 @@ def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
     scaling = rotating_trace.config.rope_scaling
     speeds = frequencies(rotating_trace["rope.angles"])
     assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
-    turning = rotating_trace.config.turned_dims // 2
+    turning = rotating_trace.config.num_rotary_dims // 2
     assert (np.diff(speeds[:turning]) < 0).all()
     assert not speeds[turning:].any()
 

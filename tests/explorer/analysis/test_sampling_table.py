@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.sampling_table import SamplingTable, matching
+from explorer.analysis.sampling_table import SamplingTable, find_tokens
 from model.generation.sampling import draw, sampling_stages
 
 SETTINGS = [
@@ -45,7 +45,7 @@ def test_rows_are_ranked_by_penalised_logit_and_of_equal_ones_the_lower_id_comes
 def test_a_row_has_the_numbers_of_its_stages(table, rows):
     for row in rows:
         for name in ("logit", "penalised", "scaled", "probability", "cumulative"):
-            stage = {"logit": "logits", "probability": "probabilities"}.get(name, name)
+            stage = {"logit": "logits", "scaled": "scaled_logits", "probability": "probabilities"}.get(name, name)
             assert getattr(row, name) == getattr(table.stages, stage)[row.token_id]
 
 
@@ -55,14 +55,14 @@ def test_the_model_alone_is_the_softmax_of_the_logits(logits, rows):
 
 
 def test_kept_tokens_have_the_probability_that_their_weights_say(table, rows, settings):
-    kept = [row for row in rows if row.cut_by is None]
-    assert {row.token_id for row in kept} == set(np.flatnonzero(table.stages.in_min_p).tolist())
+    retained = [row for row in rows if row.cut_by is None]
+    assert {row.token_id for row in retained} == set(np.flatnonzero(table.stages.in_min_p).tolist())
     for row in rows:
         assert row.weight == pytest.approx(np.exp(row.scaled - max(row.scaled for row in rows)))
         if settings.get("temperature") != 0:
-            assert row.probability == pytest.approx(row.weight / table.total if row in kept else 0)
+            assert row.probability == pytest.approx(row.weight / table.total if row in retained else 0)
     if settings.get("temperature") != 0:
-        assert table.total == pytest.approx(sum(row.weight for row in kept))
+        assert table.total == pytest.approx(sum(row.weight for row in retained))
 
 
 def test_a_cut_says_which_limit_made_it(logits):
@@ -87,14 +87,14 @@ def test_some_rows_are_shown_always_and_others_besides(table):
     first = table.ranking[:12].tolist()
     far, further = table.ranking[[20, 25]].tolist()
 
-    def shown(**wanted) -> list[int]:
-        return [row.token_id for row in table.rows(12, **wanted)]
+    def row_ids(**options) -> list[int]:
+        return [row.token_id for row in table.rows(12, **options)]
 
-    assert shown() == shown(always={first[11], first[0]}) == first
-    assert shown(always={far}) == [*first[:11], far]
-    assert shown(always={further, far, first[3]}) == [*first[:10], far, further]
-    assert shown(always={first[11], far}) == [*first[:10], first[11], far]
-    assert shown(besides=[further, first[2]]) == [*first, further]
+    assert row_ids() == row_ids(always={first[11], first[0]}) == first
+    assert row_ids(always={far}) == [*first[:11], far]
+    assert row_ids(always={further, far, first[3]}) == [*first[:10], far, further]
+    assert row_ids(always={first[11], far}) == [*first[:10], first[11], far]
+    assert row_ids(extra=[further, first[2]]) == [*first, further]
 
 
 def test_there_are_no_more_rows_than_tokens():
@@ -102,7 +102,7 @@ def test_there_are_no_more_rows_than_tokens():
 
 
 def test_a_number_falls_on_the_stretch_of_the_token_it_draws(table):
-    stretches = table.stretches(narrowest=0)
+    stretches = table.intervals(narrowest=0)
     stretches = [stretch for stretch in stretches if stretch.end > stretch.start]
     assert stretches[0].start == 0 and stretches[-1].end == pytest.approx(1)
     assert_allclose([stretch.start for stretch in stretches[1:]], [stretch.end for stretch in stretches[:-1]])
@@ -115,7 +115,7 @@ def test_narrow_stretches_are_left_out_but_for_some(table):
     probabilities = table.stages.probabilities
     thin = int(np.argmin(np.where(probabilities > 0, probabilities, np.inf)))
     cut = [int(i) for i in np.flatnonzero(probabilities == 0)]
-    stretches = table.stretches(0.1, always={thin, *cut})
+    stretches = table.intervals(0.1, always={thin, *cut})
     assert {stretch.token_id for stretch in stretches} == {*np.flatnonzero(probabilities >= 0.1).tolist(), thin}
     for stretch in stretches:
         assert stretch.end - stretch.start == pytest.approx(probabilities[stretch.token_id])
@@ -143,8 +143,8 @@ VOCABULARY = ("moon", " Moon", "\n", "noon", " the moonlight", "moo", "3", " 35"
 )
 def test_tokens_are_found_by_text_or_id(wanted, found):
     ranking = [8, 7, 4, 3, 2, 1, 0, 5, 6]
-    assert matching(VOCABULARY, wanted, ranking, most=4) == found
+    assert find_tokens(VOCABULARY, wanted, ranking, max_count=4) == found
 
 
 def test_as_many_are_found_as_were_asked_for():
-    assert matching(VOCABULARY, "o", range(9), most=2) == [0, 1]
+    assert find_tokens(VOCABULARY, "o", range(9), max_count=2) == [0, 1]

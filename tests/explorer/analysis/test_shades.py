@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.shades import SHADES, shaded
-from explorer.language import speaking
+from explorer.analysis.token_shading import SHADES, shade_tokens
+from explorer.translations import use_locale
 
 
 @pytest.mark.parametrize("name", SHADES)
 def test_every_token_has_a_share_and_words_but_the_first(trace, name):
-    shares, words = shaded(trace, name)
-    assert len(shares) == len(words) == len(trace)
-    assert (shares[0], words[0]) == (0, "")
-    assert ((shares >= 0) & (shares <= 1)).all() and all(words[1:])
+    shares, texts = shade_tokens(trace, name)
+    assert len(shares) == len(texts) == len(trace)
+    assert (shares[0], texts[0]) == (0, "")
+    assert ((shares >= 0) & (shares <= 1)).all() and all(texts[1:])
 
 
 def test_shares_follow_the_numbers(rope_trace):
@@ -25,22 +25,22 @@ def test_shares_follow_the_numbers(rope_trace):
         "rank": np.log2((p > actual[:, None]).sum(-1) + 1) / np.log2(size),
     }
     for name, shares in expected.items():
-        np.testing.assert_allclose(shaded(rope_trace, name)[0][1:], shares.clip(0, 1), atol=1e-5)
+        np.testing.assert_allclose(shade_tokens(rope_trace, name)[0][1:], shares.clip(0, 1), atol=1e-5)
 
 
 def test_the_words_have_the_numbers(rope_trace):
-    place = SHADES["rank"].values(rope_trace)[3]
-    assert shaded(rope_trace, "rank")[1][3] == f"rank {place:,.0f} of the model's guesses"
+    rank = SHADES["rank"].values(rope_trace)[3]
+    assert shade_tokens(rope_trace, "rank")[1][3] == f"rank {rank:,.0f} of the model's guesses"
 
 
 @pytest.mark.parametrize("name", SHADES)
 def test_words_are_those_of_their_number_and_language(rope_trace, name):
-    english = shaded(rope_trace, name)[1]
-    with speaking("zh-CN"):
-        chinese = shaded(rope_trace, name)[1]
-    assert shaded(rope_trace, name)[1] == english
+    english = shade_tokens(rope_trace, name)[1]
+    with use_locale("zh-CN"):
+        chinese = shade_tokens(rope_trace, name)[1]
+    assert shade_tokens(rope_trace, name)[1] == english
     values = SHADES[name].values(rope_trace)
-    for language, words in (("en", english), ("zh-CN", chinese)):
-        with speaking(language):
-            assert words[1:] == [SHADES[name].told(value) for value in values[1:].tolist()]
+    for language, texts in (("en", english), ("zh-CN", chinese)):
+        with use_locale(language):
+            assert texts[1:] == [SHADES[name].format_value(value) for value in values[1:].tolist()]
     assert not set(english[1:]) & set(chinese[1:])

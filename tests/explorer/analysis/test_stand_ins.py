@@ -1,4 +1,4 @@
-"""Of all sets of the parts that are asked, those that cost most beyond the sum are found."""
+"""The redundancy search finds the sets of components whose joint ablation exceeds the sum of single ones most."""
 
 from functools import cache
 from itertools import combinations
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.stand_ins import MOST_IN_A_SET, MOST_PARTS, stand_ins
-from explorer.analysis.why import Part
-from explorer.state.interventions import parse_edits
+from explorer.analysis.prediction_reasons import Component
+from explorer.analysis.redundancy import MAX_COMPONENTS, MAX_SET_SIZE, find_redundancy
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 
 
@@ -21,26 +21,33 @@ def log2_p(lm, token_ids, edits, token_id) -> float:
 @pytest.mark.parametrize("edits", ["", "embed*scale*2"])
 def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
     lm, ids = lms[style], trace_of(style).token_ids
-    trace = capture(lm, ids, parse_edits(edits))
-    found = stand_ins(trace, 9, target=2)
+    trace = capture(lm, ids, parse_interventions(edits))
+    redundancy = find_redundancy(trace, 9, target=2)
     order = np.argsort(-trace["logits"][9], kind="stable")
-    assert (found.token_id, found.rival_id) == (order[1], order[0])
+    assert (redundancy.token_id, redundancy.contrast_id) == (order[1], order[0])
     added = attribution(trace, 9, int(order[1]), int(order[0]))
-    adds = {Part(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
-    adds |= {Part(i): value for i, value in enumerate(added.feed_forward)}
-    expected = sorted((part for part in adds if adds[part] > 0), key=lambda part: -adds[part])[:MOST_PARTS]
-    assert list(found.asked) == expected
+    adds = {Component(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
+    adds |= {Component(i): value for i, value in enumerate(added.feed_forward)}
+    expected = sorted((component for component in adds if adds[component] > 0), key=lambda component: -adds[component])[
+        :MAX_COMPONENTS
+    ]
+    assert list(redundancy.candidates) == expected
 
     @cache
-    def cost(*parts: Part) -> float:
-        silenced = [*parse_edits(edits), *(part.silenced for part in parts)]
-        return log2_p(lm, ids, parse_edits(edits), found.token_id) - log2_p(lm, ids, silenced, found.token_id)
+    def cost(*components: Component) -> float:
+        ablated = [*parse_interventions(edits), *(component.ablation for component in components)]
+        return log2_p(lm, ids, parse_interventions(edits), redundancy.token_id) - log2_p(
+            lm, ids, ablated, redundancy.token_id
+        )
 
-    sizes = range(2, min(MOST_IN_A_SET, len(expected)) + 1)
-    assert [len(each.parts) for each in found.sets] == list(sizes)
-    for each in found.sets:
-        excess = {parts: cost(*parts) - sum(map(cost, parts)) for parts in combinations(expected, len(each.parts))}
-        assert each.excess == pytest.approx(max(excess.values()), abs=1e-4)
-        assert excess[each.parts] == pytest.approx(each.excess, abs=1e-4)
-        assert each.together == pytest.approx(cost(*each.parts), abs=1e-4)
-        assert each.alone == pytest.approx([*map(cost, each.parts)], abs=1e-4)
+    sizes = range(2, min(MAX_SET_SIZE, len(expected)) + 1)
+    assert [len(component_set.components) for component_set in redundancy.sets] == list(sizes)
+    for component_set in redundancy.sets:
+        excess = {
+            components: cost(*components) - sum(map(cost, components))
+            for components in combinations(expected, len(component_set.components))
+        }
+        assert component_set.excess == pytest.approx(max(excess.values()), abs=1e-4)
+        assert excess[component_set.components] == pytest.approx(component_set.excess, abs=1e-4)
+        assert component_set.joint_cost == pytest.approx(cost(*component_set.components), abs=1e-4)
+        assert component_set.single_costs == pytest.approx([*map(cost, component_set.components)], abs=1e-4)

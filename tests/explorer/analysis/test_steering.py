@@ -1,4 +1,4 @@
-"""What lies along a direction, and what adding it does to each of several prompts."""
+"""Components along a direction, and effects on several prompts of adding it."""
 
 from dataclasses import replace
 
@@ -7,17 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.steering import (
-    added,
     chosen_direction,
     cosines,
+    direction_from_texts,
+    direction_texts,
     effects,
-    encoded,
-    lists_of,
-    recipe_of_texts,
-    texts_of,
+    encode_prompt,
+    prompt_lists_by_direction,
+    steering_intervention,
 )
 from explorer.state.errors import UserError
-from explorer.state.interventions import Recipe, parse_edits
+from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.state.prompt_lists import PROMPT_LISTS
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
@@ -36,11 +36,11 @@ def fable(model):
 
 def test_the_cosine_is_that_of_two_vectors(trace):
     u = np.random.default_rng(0).normal(size=trace.config.d_model)
-    found, last = cosines(trace, u), "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
+    similarities, last = cosines(trace, u), "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     for row, name in ((0, "embed"), (1, f"blocks.0.{last}"), (2, f"blocks.1.{last}")):
         for position in (0, 7):
             x = trace[name][position].astype(float)
-            assert found[row, position] == pytest.approx(x @ u / np.sqrt(x @ x) / np.sqrt(u @ u))
+            assert similarities[row, position] == pytest.approx(x @ u / np.sqrt(x @ x) / np.sqrt(u @ u))
 
 
 @pytest.mark.parametrize("direction", [np.ones(7), np.zeros(24)])
@@ -52,21 +52,21 @@ def test_a_direction_of_another_width_is_told(trace_of, direction):
 def test_texts_are_read_as_the_tokenizer_reads_them(model, fable):
     _lm, tokenizer = model
     for text in ("Once upon a time", "Zorblat's é 🌙\n\n12", " She"):
-        assert encoded(fable, text) == tokenizer.encode(text)
+        assert encode_prompt(fable, text) == tokenizer.encode(text)
 
 
-@pytest.mark.parametrize("lists", PROMPT_LISTS, ids=[each.name for each in PROMPT_LISTS])
+@pytest.mark.parametrize("lists", PROMPT_LISTS, ids=[prompt_lists.name for prompt_lists in PROMPT_LISTS])
 @pytest.mark.exhaustive
 def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
-    """Added it makes the one token likelier than the other after every example, taken off less likely."""
+    """Added, it raises the first token's logit over the second's after every example; subtracted, it lowers it."""
     lm, tokenizer = model
-    text = next(text for text, each in lists_of(fable).items() if each is lists)
-    token, rival = (tokenizer.encode(word) for word in (lists.towards, lists.away))
+    text = next(text for text, prompt_lists in prompt_lists_by_direction(fable).items() if prompt_lists is lists)
+    token, rival = (tokenizer.encode(token_text) for token_text in (lists.towards, lists.away))
     assert len(token) == len(rival) == 1
     for sign in (1, -1):
-        run = replace(fable, edits=parse_edits(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
-        found = effects(run, Recipe.parse(text), 0, 0, 1)
-        assert found.backwards == 0 and (found.changes * sign > 0.5).all()
+        run = replace(fable, edits=parse_interventions(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
+        steering = effects(run, DirectionSpec.parse(text), 0, 0, 1)
+        assert steering.num_reversed == 0 and (steering.changes * sign > 0.5).all()
         for i, example in enumerate(lists.examples):
             leads = [
                 np.subtract(
@@ -74,48 +74,51 @@ def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
                 )
                 for edits in ((), run.edits)
             ]
-            assert_allclose((found.before[i], found.after[i]), leads, atol=1e-3)
+            assert_allclose((steering.before[i], steering.after[i]), leads, atol=1e-3)
 
 
 @pytest.mark.exhaustive
 def test_what_goes_backwards_is_counted(fable):
-    """Of a direction that has nothing to do with the examples each goes its own way."""
-    found = effects(fable, Recipe.parse("neuron.2.7"), 2, 17, 20)
-    assert len(found.prompts) == sum(len(each.examples) for each in PROMPT_LISTS)
-    assert found.edit.amount == 0.3 and found.backwards == (found.changes < 0).sum()
-    assert replace(found, edit=replace(found.edit, amount=-0.3)).backwards == (found.changes > 0).sum()
+    """A direction unrelated to the examples raises some of their logit differences and lowers others."""
+    steering = effects(fable, DirectionSpec.parse("neuron.2.7"), 2, 17, 20)
+    assert len(steering.prompts) == sum(len(prompt_lists.examples) for prompt_lists in PROMPT_LISTS)
+    assert steering.edit.amount == 0.3 and steering.num_reversed == (steering.changes < 0).sum()
+    assert replace(steering, edit=replace(steering.edit, amount=-0.3)).num_reversed == (steering.changes > 0).sum()
 
 
 def test_how_a_run_adds_it_is_followed(fable):
-    recipe = Recipe.parse("unembed.17")
-    assert str(added(fable, recipe, 4)) == "blocks.4.resid_post*add*unembed.17*0.3"
-    run = replace(fable, edits=parse_edits("embed*remove*unembed.17~blocks.1.resid_mid*add*unembed.17*-0.5"))
-    assert added(run, recipe, 4) == run.edits[1]
+    recipe = DirectionSpec.parse("unembed.17")
+    assert str(steering_intervention(fable, recipe, 4)) == "blocks.4.resid_post*add*unembed.17*0.3"
+    run = replace(fable, edits=parse_interventions("embed*remove*unembed.17~blocks.1.resid_mid*add*unembed.17*-0.5"))
+    assert steering_intervention(run, recipe, 4) == run.edits[1]
 
 
 def test_a_direction_that_is_none_of_the_model_s_gives_way_to_the_first(fable):
-    first = next(iter(lists_of(fable)))
+    first = next(iter(prompt_lists_by_direction(fable)))
     for text in ("", "nonsense", "neuron.99.0"):
         assert str(chosen_direction(fable, text)) == first
     assert str(chosen_direction(fable, "neuron.1.7")) == "neuron.1.7"
     assert str(chosen_direction(replace(fable, token_bytes=()), "")) == "unembed.0"
-    assert effects(replace(fable, token_bytes=()), Recipe.parse("unembed.0"), 0, 0, 1).prompts == (fable.token_ids,)
+    assert effects(replace(fable, token_bytes=()), DirectionSpec.parse("unembed.0"), 0, 0, 1).prompts == (
+        fable.token_ids,
+    )
 
 
 def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
     lm, tokenizer = model
     texts, others = ["Tom ran home.", "A dog\n\nbarked."], [" Lily’s cat"]
-    recipe = recipe_of_texts(fable, 2, texts, others)
-    assert texts_of(fable, recipe) == (texts, others) and recipe.numbers == (2,)
+    recipe = direction_from_texts(fable, 2, texts, others)
+    assert direction_texts(fable, recipe) == (texts, others) and recipe.numbers == (2,)
     means = [
         np.mean(
-            [capture(lm, tokenizer.encode(text))["blocks.2.resid_post"].astype(float).mean(0) for text in each], axis=0
+            [capture(lm, tokenizer.encode(text))["blocks.2.resid_post"].astype(float).mean(0) for text in prompts],
+            axis=0,
         )
-        for each in (texts, others)
+        for prompts in (texts, others)
     ]
     along = np.subtract(*means)
     assert_allclose(fable.direction(recipe), along / np.linalg.norm(along), atol=1e-5)
-    assert texts_of(fable, Recipe.parse("unembed.17")) == ()
+    assert direction_texts(fable, DirectionSpec.parse("unembed.17")) == ()
 
 
 @pytest.mark.parametrize(
@@ -135,16 +138,19 @@ def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
 )
 def test_lists_that_make_no_direction_are_told(fable, texts, others, said):
     with pytest.raises(UserError, match=said):
-        recipe_of_texts(fable, 2, texts, others)
+        direction_from_texts(fable, 2, texts, others)
 
 
 def test_without_a_tokenizer_no_list_is_read(fable):
     with pytest.raises(UserError, match="tokenizer"):
-        recipe_of_texts(replace(fable, token_bytes=()), 2, ["a"], ["b"])
+        direction_from_texts(replace(fable, token_bytes=()), 2, ["a"], ["b"])
 
 
 def test_built_in_lists_keep_their_examples_after_another_layer(fable):
-    first = next(iter(lists_of(fable).values()))
-    found = effects(fable, recipe_of_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
-    assert len(found.prompts) == len(first.examples)
-    assert found.token_id == encoded(fable, first.towards)[0] and found.rival_id == encoded(fable, first.away)[0]
+    first = next(iter(prompt_lists_by_direction(fable).values()))
+    steering = effects(fable, direction_from_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
+    assert len(steering.prompts) == len(first.examples)
+    assert (
+        steering.token_id == encode_prompt(fable, first.towards)[0]
+        and steering.contrast_id == encode_prompt(fable, first.away)[0]
+    )

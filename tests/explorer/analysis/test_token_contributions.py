@@ -1,4 +1,4 @@
-"""Four methods, each by its formula, and how far they agree."""
+"""Token contributions: each of the four methods by its formula, and their agreement."""
 
 from dataclasses import replace
 
@@ -11,26 +11,32 @@ from explorer.analysis.token_contributions import TokenContributions, ranks, tok
 
 
 def test_each_method_by_its_formula(trace):
-    found = token_contributions(trace, 9, 33, 7)
+    contributions = token_contributions(trace, 9, 33, 7)
     arrays = trace.token_contributions(9, 33, 7)
-    assert_allclose(found.by["gradient"], [x @ g for x, g in zip(arrays["embed"], arrays["slope"], strict=True)])
+    assert_allclose(
+        contributions.by_method["gradient"], [x @ g for x, g in zip(arrays["embed"], arrays["slope"], strict=True)]
+    )
     path = arrays["embed"] - arrays["baseline"]
-    assert_allclose(found.by["integrated"], [x @ g for x, g in zip(path, arrays["mean_slope"], strict=True)])
-    assert_allclose(found.by["rollout"], rollout(trace, 9)[:10])
-    assert_allclose(found.by["knock_out"][:-1], float(arrays["f"]) - arrays["without"][:-1])
-    assert np.isnan(found.by["knock_out"][-1])
+    assert_allclose(
+        contributions.by_method["integrated"], [x @ g for x, g in zip(path, arrays["mean_slope"], strict=True)]
+    )
+    assert_allclose(contributions.by_method["rollout"], rollout(trace, 9)[:10])
+    assert_allclose(contributions.by_method["knock_out"][:-1], float(arrays["f"]) - arrays["without"][:-1])
+    assert np.isnan(contributions.by_method["knock_out"][-1])
     lead = trace["logits"][9, 33] - trace["logits"][9, 7]
-    assert found.f == pytest.approx(lead, abs=1e-4)
-    assert found.completeness_error == pytest.approx(found.by["integrated"].sum() - found.f + found.f_baseline)
+    assert contributions.f == pytest.approx(lead, abs=1e-4)
+    assert contributions.completeness_error == pytest.approx(
+        contributions.by_method["integrated"].sum() - contributions.f + contributions.f_baseline
+    )
 
 
 def test_ranks_are_those_of_spearman():
     assert ranks(np.array([3.0, 1.0, 3.0, -2.0])).tolist() == [2.5, 1.0, 2.5, 0.0]
-    by = {"gradient": np.array([1.0, 2, 3, 4, 99]), "knock_out": np.array([10.0, 30, 20, 40, np.nan])}
-    found = TokenContributions(by | {"rollout": np.ones(5)}, 0.0, 0.0, {})
-    assert found.agreement("gradient", "knock_out") == pytest.approx(0.8)  # 1 − 6 Σ d² / (n (n² − 1)), Σ d² = 2
-    assert np.isnan(found.agreement("gradient", "rollout"))
-    short = TokenContributions({name: values[-4:] for name, values in by.items()}, 0.0, 0.0, {})
+    values_by_method = {"gradient": np.array([1.0, 2, 3, 4, 99]), "knock_out": np.array([10.0, 30, 20, 40, np.nan])}
+    contributions = TokenContributions(values_by_method | {"rollout": np.ones(5)}, 0.0, 0.0, {})
+    assert contributions.agreement("gradient", "knock_out") == pytest.approx(0.8)  # 1 − 6 Σ d² / (n (n² − 1)), Σ d² = 2
+    assert np.isnan(contributions.agreement("gradient", "rollout"))
+    short = TokenContributions({name: values[-4:] for name, values in values_by_method.items()}, 0.0, 0.0, {})
     assert np.isnan(short.agreement("gradient", "knock_out"))
 
 

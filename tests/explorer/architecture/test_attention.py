@@ -1,29 +1,29 @@
-"""What a query sees, and what its scores are divided by, are those of the model that ran."""
+"""Visible keys and the divisor of scores, compared with a run."""
 
 import numpy as np
 import pytest
 
-from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visible
+from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visibility_mask
 
 
 def test_what_is_seen_is_what_has_a_weight(trace):
     for layer in range(trace.config.num_layers):
         weights = trace[f"blocks.{layer}.attn.pattern"]
-        assert ((weights > 0).any(0) == visible(trace.config, layer, len(trace))).all()
+        assert ((weights > 0).any(0) == visibility_mask(trace.config, layer, len(trace))).all()
         first = [first_visible(trace.config, layer, query) for query in range(len(trace))]
         assert first == (weights[0] > 0).argmax(-1).tolist()
 
 
 def test_a_local_layer_is_narrower_than_the_text(trace_of):
-    """Else the window of the specimen would show nothing."""
+    """Otherwise the sample model would not test the window."""
     trace = trace_of("local")
-    assert visible(trace.config, 1, len(trace)).sum() < visible(trace.config, 0, len(trace)).sum()
+    assert visibility_mask(trace.config, 1, len(trace)).sum() < visibility_mask(trace.config, 0, len(trace)).sum()
 
 
 @pytest.mark.parametrize(("style", "written"), [("rope", ("√d", "√8")), ("local", ("1", "1"))])
 def test_the_divisor_is_written_as_it_is(trace_of, style, written):
     trace = trace_of(style)
     assert (divisor(trace.config), divisor_in_numbers(trace.config)) == written
-    turned = "_rot" * (style == "rope")
-    q, k = (trace[f"blocks.0.attn.{name}{turned}"][1].astype(float) for name in "qk")
+    suffix = "_rot" * (style == "rope")
+    q, k = (trace[f"blocks.0.attn.{name}{suffix}"][1].astype(float) for name in "qk")
     np.testing.assert_allclose(q @ k.T / trace.config.divisor, trace["blocks.0.attn.scores"][1], atol=1e-5)

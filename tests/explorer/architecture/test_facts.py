@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.architecture.facts import NAMES, facts, kind, layers_and_heads
+from explorer.architecture.summary import NAMES, describe_architecture, layers_and_heads, model_summary
 from model.config import CHOICES
 from model.notes import Note
 
@@ -11,13 +11,13 @@ from model.notes import Note
 def test_facts_name_the_kind_and_the_size(lms):
     size = sum(parameter.numel() for parameter in lms["rope"].parameters())
     common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
-    assert facts(lms["rope"]) == f"RMSNorm · RoPE · SwiGLU · {common}"
+    assert model_summary(lms["rope"]) == f"RMSNorm · RoPE · SwiGLU · {common}"
 
 
 def test_facts_end_with_the_notes_on_the_files(lms):
     lm = copy(lms["rope"])
     lm.notes = (Note("its file says {what}", what="{braces}"), Note("all is well"))
-    assert facts(lm) == f"{facts(lms['rope'])} · its file says {{braces}} · all is well"
+    assert model_summary(lm) == f"{model_summary(lms['rope'])} · its file says {{braces}} · all is well"
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_facts_end_with_the_notes_on_the_files(lms):
     ],
 )
 def test_the_kind_says_what_a_model_is_built_of(lms, style, words):
-    assert kind(lms[style].config) == words
-    assert facts(lms[style]).startswith(words)
+    assert describe_architecture(lms[style].config) == words
+    assert model_summary(lms[style]).startswith(words)
 
 
 def test_shared_heads_and_single_ones_are_counted(tiny_config):

@@ -1,4 +1,4 @@
-"""Every captured value of every kind of model, held to its formula."""
+"""Explanations of every captured value of every kind of model agree with its formula."""
 
 import sys
 from copy import deepcopy
@@ -8,53 +8,53 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.architecture.stream import block_output
-from explorer.explain.captured import _CHECKED, check, derivation_of, inputs_of, working_of
-from explorer.explain.captured.taps import formula_of
-from explorer.explain.source import ROOT
+from explorer.architecture.residual_stream import block_output
+from explorer.explain.captured import _CHECKED, check, derive, input_names, recompute
+from explorer.explain.captured.taps import get_formula
+from explorer.explain.source_line import ROOT
 from explorer.tracing.capture import capture
 from model.rope_scaling import RopeScaling
 from model.transformer_lm import TransformerLM
-from tests.specimens import kinds_edited_trace_of, stream_edited_trace_of
+from tests.specimens import capture_all_kinds_edited_style, capture_stream_edited_style
 
 
 def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The first and last element, and some between."""
-    return [tuple(int(at * (size - 1)) for size in shape) for at in (0, 0.3, 0.6, 1)]
+    """Return indices of the first and last element and of some in between."""
+    return [tuple(int(index * (size - 1)) for size in shape) for index in (0, 0.3, 0.6, 1)]
 
 
 @pytest.mark.parametrize("length", [1, 2, 12, 32])
 def test_every_captured_value_follows_its_formula(trace_of, style, length):
     trace = trace_of(style, length)
     for name, value in trace.values.items():
-        again = working_of(trace, name).value
-        assert (again.shape, again.dtype) == (value.shape, np.float64), name
-        assert check(trace, name).passed, (name, check(trace, name))
+        recomputed = recompute(trace, name).value
+        assert (recomputed.shape, recomputed.dtype) == (value.shape, np.float64), name
+        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
 
 
 def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, style):
     trace = edited_trace_of(style)
     assert trace.edits
     for name in trace.values:
-        assert check(trace, name).passed, (name, check(trace, name))
+        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
 
 
 def test_a_run_changed_along_its_stream_follows_them_too(style):
-    check_all(stream_edited_trace_of(style))
+    check_all(capture_stream_edited_style(style))
 
 
 def test_a_run_with_every_kind_of_change_follows_them_too(style):
-    check_all(kinds_edited_trace_of(style))
+    check_all(capture_all_kinds_edited_style(style))
 
 
 def check_all(trace):
     for name in trace.values:
-        assert check(trace, name).passed, (name, check(trace, name))
+        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
 
 
 def test_without_its_changes_a_changed_run_does_not_follow(edited_trace_of, style):
     trace = replace(edited_trace_of(style), edits=())
-    wrong = {name for name in trace.values if not check(trace, name).passed}
+    wrong = {name for name in trace.values if not check(trace, name).is_within_tolerance}
     local = {"local_rope.angles"} & set(trace.values)  # which are shifted with the others
     assert wrong == {edit.tap for edit in edited_trace_of(style).edits} | local
 
@@ -64,19 +64,19 @@ def test_without_its_changes_a_changed_run_does_not_follow(edited_trace_of, styl
 def test_one_element_is_worked_out_like_the_whole(trace_of, edited_trace_of, style, length, changed):
     trace = (edited_trace_of if changed else trace_of)(style, length)
     for name, value in trace.values.items():
-        whole = working_of(trace, name)
+        whole = recompute(trace, name)
         for index in corners(value.shape):
-            working = derivation_of(trace, name, index).working
+            working = derive(trace, name, index).working
             assert working.value == pytest.approx(whole.value[index], abs=1e-9), (name, index)
             assert working.sizes == pytest.approx(whole.sizes[index], abs=1e-9), (name, index)
-            names, of_all = ({read.name for read in inputs} for inputs in (working.inputs, whole.inputs))
-            assert names == of_all == set(inputs_of(trace, name)), (name, index)
+            names, of_all = ({used_input.name for used_input in inputs} for inputs in (working.inputs, whole.inputs))
+            assert names == of_all == set(input_names(trace, name)), (name, index)
             assert "=" in working.symbols and "=" in working.numbers()
 
 
 def test_all_after_one_token_is_worked_out_like_the_whole(trace):
-    row = working_of(trace, "logits", (3, slice(None)))
-    whole = working_of(trace, "logits")
+    row = recompute(trace, "logits", (3, slice(None)))
+    whole = recompute(trace, "logits")
     np.testing.assert_allclose(row.value, whole.value[3], atol=1e-9)
     np.testing.assert_allclose(row.sizes, whole.sizes[3], atol=1e-9)
 
@@ -84,46 +84,48 @@ def test_all_after_one_token_is_worked_out_like_the_whole(trace):
 def test_a_value_is_worked_out_from_earlier_ones_and_weights(trace):
     order = list(trace.values)
     for name in order:
-        for read in inputs_of(trace, name):
-            assert read in trace.weights or order.index(read) < order.index(name), (name, read)
+        for used_name in input_names(trace, name):
+            assert used_name in trace.weights or order.index(used_name) < order.index(name), (name, used_name)
 
 
 def test_the_parts_that_an_element_is_worked_out_from_are_what_they_say(trace):
     for name, value in trace.values.items():
         for index in corners(value.shape):
-            for read in derivation_of(trace, name, index).working.inputs:
-                whole = trace.weights[read.name] if read.name in trace.weights else trace[read.name]
-                assert whole[read.index].shape == read.shape
-                assert read.name in inputs_of(trace, name)
+            for used_input in derive(trace, name, index).working.inputs:
+                whole = trace.weights[used_input.name] if used_input.name in trace.weights else trace[used_input.name]
+                assert whole[used_input.index].shape == used_input.shape
+                assert used_input.name in input_names(trace, name)
 
 
 def test_a_changed_number_is_found(trace):
-    """Whichever value is changed, it no longer follows from what went into it."""
+    """A changed value no longer follows from its inputs."""
     for name, value in trace.values.items():
         changed = value.copy()
-        place = tuple(size // 2 for size in value.shape)
-        changed[place] += 0.5
+        index = tuple(size // 2 for size in value.shape)
+        changed[index] += 0.5
         other = replace(trace, values=trace.values | {name: changed})
         assert check(other, name).error == pytest.approx(0.5, abs=1e-3), name
-        assert not check(other, name).passed, name
+        assert not check(other, name).is_within_tolerance, name
 
 
 def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, style):
-    """Of a run of which the pass kept what leaves a block, and the rest is computed anew."""
+    """The run stores only the outputs of blocks: other values are recomputed."""
     lm = lms[style]
-    trace = capture(lm, range(30), most_bytes=0)
+    trace = capture(lm, range(30), max_bytes=0)
     out, values = block_output(lm.config, 0), trace.values
     sizes = np.abs(values[out]).max(-1, keepdims=True)
     rounded = values[out] + np.float32(1e-6) * sizes * np.random.default_rng(0).uniform(-1, 1, values[out].shape)
     for changed, wrong in ((rounded, set()), (np.where(values[out] == sizes, sizes * 1.01, values[out]), {out})):
-        kept = {**values.kept, out: changed.astype(np.float32)}
-        kept["blocks.1.resid_pre"] = kept[out]
-        run = replace(trace, values=replace(values, kept=kept))
-        assert {name for name in (out, "blocks.0.resid_mid") if name in run and not check(run, name).passed} == wrong
+        stored = {**values.stored, out: changed.astype(np.float32)}
+        stored["blocks.1.resid_pre"] = stored[out]
+        run = replace(trace, values=replace(values, stored=stored))
+        assert {
+            name for name in (out, "blocks.0.resid_mid") if name in run and not check(run, name).is_within_tolerance
+        } == wrong
 
 
 def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
-    """x − mean is as exact as the mean, whose terms are large even where it and x are small."""
+    """x − mean has the rounding error of the mean, whose terms are large even where the mean and x are small."""
     lm = deepcopy(lms["gpt"])
     norm = lm.blocks[0].attn_norm
     with torch.no_grad():
@@ -135,15 +137,15 @@ def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
         x = x.astype(np.float32)
         read = {"blocks.0.resid_pre": x, "blocks.0.attn_norm": norm(torch.tensor(x)).numpy()}
     run = replace(trace, values={**trace.values, **read})
-    assert check(run, "blocks.0.attn_norm").passed
+    assert check(run, "blocks.0.attn_norm").is_within_tolerance
     run["blocks.0.attn_norm"][:, 1] *= 1.01
-    assert not check(replace(run), "blocks.0.attn_norm").passed
+    assert not check(replace(run), "blocks.0.attn_norm").is_within_tolerance
 
 
 def test_a_changed_weight_is_found(trace):
     for weight, tap in (("blocks.1.attn.o_proj.weight", "blocks.1.attn.out"), ("lm_head.weight", "logits")):
         other = replace(trace, weights={**trace.weights, weight: trace.weights[weight] * 1.1})
-        assert not check(other, tap).passed
+        assert not check(other, tap).is_within_tolerance
 
 
 @pytest.mark.parametrize(
@@ -165,13 +167,13 @@ def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
         scaling = replace(scaling, pair_factors=tuple(range(1, 1 + tiny_config.d_model // heads // 2)))
     lm = TransformerLM(replace(tiny_config, rope_scaling=scaling, num_heads=heads)).eval()
     trace = capture(lm, list(range(32)))
-    assert check(trace, "rope.angles").passed
+    assert check(trace, "rope.angles").is_within_tolerance
 
 
 def test_an_unknown_value_is_named(trace):
     for name in ("blocks.0.attn.nonsense", "nonsense"):
         with pytest.raises(KeyError, match="nonsense"):
-            formula_of(trace.config, name)
+            get_formula(trace.config, name)
 
 
 def test_a_check_is_forgotten_with_its_run(lms):
@@ -185,14 +187,14 @@ def test_a_check_is_forgotten_with_its_run(lms):
 
 def test_every_formula_points_at_a_line_of_the_model(trace):
     for name in trace.values:
-        source = formula_of(trace.config, name).source
+        source = get_formula(trace.config, name).source
         lines = (ROOT / source.path).read_text("utf-8").splitlines()
         assert source.path.startswith("model/")
         assert lines[source.line - 1].strip() == source.text and source.fragment in source.text
 
 
 def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, style):
-    """Without it there is no such value: Python's tracer sees it run in a pass of the model, or as that is built."""
+    """Python's tracer sees the line run in a forward pass or while the model is built."""
     run = set()
 
     def tracer(frame, event, argument):
@@ -209,12 +211,12 @@ def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, 
     finally:
         sys.settrace(None)
     for name in trace.values:
-        source = formula_of(trace.config, name).source
+        source = get_formula(trace.config, name).source
         assert any((source.path, source.line + below) in run for below in range(2)), (name, str(source))
 
 
 def test_no_part_of_the_model_is_used():
-    """An implementation of its own: of `model` it knows the config alone; and it cites no picture."""
+    """An independent implementation: it uses only the config of `model`, and cites no figures."""
     files = list((ROOT / "explorer" / "explain").rglob("*.py"))
     assert len(files) > 20
     for path in files:

@@ -1,4 +1,4 @@
-"""What a panel says of its numbers is true: every heatmap's cell, clicked, is worked out to what is drawn there."""
+"""Clicked cells of every panel's heatmaps: the derivation's value is the value that is drawn."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,62 +10,68 @@ import torch
 
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
-from explorer.analysis.lens import LENSES
-from explorer.explain.notation import number
+from explorer.analysis.logit_lens import LENSES
+from explorer.explain.notation import format_number
 from explorer.explain.point import Point
-from explorer.explain.source import ROOT
-from explorer.state.errors import NoSuchPoint
+from explorer.explain.source_line import ROOT
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.panels import PANELS, each_panel_and_style, run_of, shows, subject
-from tests.specimens import STYLES, kinds_edited_trace_of, stream_edited_trace_of
+from tests.panels import PANELS, capture_panel_run, each_panel_and_style, shows, subject
+from tests.specimens import STYLES, capture_all_kinds_edited_style, capture_stream_edited_style
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
 
 
 def selections(name: str, trace: Trace) -> list[Selection]:
-    """Two places, and whatever else of a selection a panel draws differently."""
+    """Return selections of two cells, with every other choice that changes what the panel draws."""
     last = len(trace) - 1
     choices = {
         "attention-pattern": [{"pattern": kind} for kind in PATTERNS],
         "attention-scores": [
-            {"head_score": score, "first_token": shown} for score in HEAD_SCORES for shown in ("shown", "hidden")
+            {"head_score": score, "first_token": first_token}
+            for score in HEAD_SCORES
+            for first_token in ("shown", "hidden")
         ],
         "prediction-lens": [{"lens": kind, "target": 3} for kind in LENSES],
         "prediction-heads": [{"rival": 0}, {"target": 2, "rival": 3}],
         "activations-heatmap": [{"tap": tap} for tap in trace.values],
     }.get(name, [{}, {}])
-    places = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "dim": 9}]
-    return [Selection(**choice, **places[i % 2]).within(trace) for i, choice in enumerate(choices)]
+    cell_fields = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "dim": 9}]
+    return [Selection(**choice, **cell_fields[i % 2]).clamp_to_trace(trace) for i, choice in enumerate(choices)]
 
 
-def drawn_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
-    """What a panel of heatmaps draws of a run."""
+def draw_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
+    """Draw a panel's heatmap of a run for each selection."""
     panel = PANELS[name][1]
     return [(selection, panel.draw(subject(panel, trace), selection)) for selection in selections(name, trace)]
 
 
 def is_heatmap(name: str) -> bool:
-    """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
-    run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
+    """Return whether a panel draws heatmaps, judged by its figure for the first run that it applies to."""
+    run = next(run for run in (capture_panel_run(name, style) for style in STYLES) if shows(name, run))
     fig = PANELS[name][1].draw(subject(PANELS[name][1], run), selections(name, run)[0])
-    return isinstance(fig, go.Figure) and any(part["type"] == "heatmap" for part in fig.to_plotly_json()["data"])
+    return isinstance(fig, go.Figure) and any(
+        plot_trace["type"] == "heatmap" for plot_trace in fig.to_plotly_json()["data"]
+    )
 
 
 HEATMAPS = [name for name, (_, panel) in PANELS.items() if panel.inspect and is_heatmap(name)]
 
 
 def each_heatmap_and_style(lengths: Iterable[int] = (12,), every: int = 1) -> pytest.MarkDecorator:
-    return each_panel_and_style(lengths, where=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS, every=every)
+    return each_panel_and_style(
+        lengths, condition=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS, every=every
+    )
 
 
-def places(values, axis, size: int) -> list[float]:
-    """What the browser sends for each of `size` cells along an axis: see `positionOf` in figure.js."""
+def cell_coordinates(values, axis, size: int) -> list[float]:
+    """Return the coordinate that the browser sends for each of `size` cells (`positionOf` in figure.js)."""
     if values is None:
         return list(range(size))
     if len(values) == size + 1:  # edges of cells: their middles
@@ -76,10 +82,10 @@ def places(values, axis, size: int) -> list[float]:
 
 
 def cells(fig: go.Figure):
-    """(z, its text, the point clicked) of cells in the corners and between."""
+    """Yield (z, text, clicked point) of cells at the corners and in between."""
     (heatmap,) = fig.data
     rows, columns = np.shape(heatmap.z)
-    x, y = places(heatmap.x, fig.layout.xaxis, columns), places(heatmap.y, fig.layout.yaxis, rows)
+    x, y = cell_coordinates(heatmap.x, fig.layout.xaxis, columns), cell_coordinates(heatmap.y, fig.layout.yaxis, rows)
     for row in sorted({0, 1, rows // 2, rows - 1} & set(range(rows))):
         for column in sorted({0, 1, columns // 2, columns - 1} & set(range(columns))):
             text = None if heatmap.text is None else heatmap.text[row][column]
@@ -87,7 +93,7 @@ def cells(fig: go.Figure):
 
 
 def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> float:
-    """The value as the heatmap's colours have it, where that is not the value itself."""
+    """Return the value on the heatmap's colour scale, where that is another."""
     if name == "positions-angles":
         return np.pi - (np.pi - value) % (2 * np.pi)
     if name == "prediction-lens" and selection.lens == "rank":
@@ -96,7 +102,7 @@ def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> flo
 
 
 def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
-    """What clicks on a drawn heatmap answer is what it shows, worked out again."""
+    """Check that clicks on a drawn heatmap return recomputed values that equal the drawn ones."""
     for z, text, point in cells(fig):
         derivation = PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point)
         if derivation is None:
@@ -107,7 +113,7 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
         assert np.isfinite(derivation.value)
         assert derivation.difference <= TOLERANCE * scale, (selection, point, derivation)
         if name == "attention-stages":  # colours compare within a row; the number is written
-            assert text == number(derivation.value)
+            assert text == format_number(derivation.value)
         elif name == "tokens-table":
             assert float(text) == pytest.approx(derivation.value, abs=0.006)
         else:
@@ -116,22 +122,22 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
 
 @each_heatmap_and_style(lengths=[1, 12])
 def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length):
-    trace = run_of(name, style, length)
-    for selection, fig in drawn_heatmaps(name, trace):
+    trace = capture_panel_run(name, style, length)
+    for selection, fig in draw_heatmaps(name, trace):
         check_cells(name, trace, selection, fig)
 
 
 @pytest.mark.exhaustive
 @each_heatmap_and_style(every=3)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
-    for trace in (stream_edited_trace_of(style, length), kinds_edited_trace_of(style, length)):
-        for selection, fig in drawn_heatmaps(name, trace):
+    for trace in (capture_stream_edited_style(style, length), capture_all_kinds_edited_style(style, length)):
+        for selection, fig in draw_heatmaps(name, trace):
             check_cells(name, trace, selection, fig)
 
 
 @pytest.fixture(scope="module")
 def long_trace() -> Iterator[Trace]:
-    """More tokens and dimensions than any picture shows at once."""
+    """Return a run with more tokens and dimensions than any figure shows at once."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 1300, "context_length": 100, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 64}
     lm = TransformerLM(ModelConfig.llama_style(**sizes)).eval()
@@ -144,13 +150,13 @@ def long_trace() -> Iterator[Trace]:
     "place", [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}], ids=["end", "middle"]
 )
 def test_a_picture_of_a_part_answers_for_that_part(long_trace, name, place):
-    selection = Selection(tap="logits", lens="target", **place).within(long_trace)
+    selection = Selection(tap="logits", lens="target", **place).clamp_to_trace(long_trace)
     check_cells(name, long_trace, selection, PANELS[name][1].draw(subject(PANELS[name][1], long_trace), selection))
 
 
 def test_what_heads_do_is_worked_out_where_tokens_come_again_and_again(lms, style):
     trace = capture(lms[style], [5, 6, 5, 5, 7, 6, 5, 9])
-    for selection, fig in drawn_heatmaps("attention-scores", trace):
+    for selection, fig in draw_heatmaps("attention-scores", trace):
         check_cells("attention-scores", trace, selection, fig)
 
 
@@ -178,17 +184,17 @@ def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
     assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == expected(trace)
 
 
-@each_panel_and_style(where=lambda view, panel: bool(panel.inspect))
+@each_panel_and_style(condition=lambda view, panel: bool(panel.inspect))
 def test_a_point_outside_is_refused(name, style, length):
-    panel, trace = PANELS[name][1], run_of(name, style, length)
-    selection = Selection().within(trace)
+    panel, trace = PANELS[name][1], capture_panel_run(name, style, length)
+    selection = Selection().clamp_to_trace(trace)
     for x, y in ((10**6, 0), (0, 10**6), (-1, 0), (10**6, 10**6)):
         if (x, y) == (0, 10**6) and name not in HEATMAPS:
             continue  # the height of a bar says nothing about which bar it is
         if name in PATTERN_PANELS and (x, y) == (10**6, 0):
             assert panel.inspect(subject(panel, trace), selection, Point(x, y)) is None  # after the query
             continue
-        with pytest.raises(NoSuchPoint):
+        with pytest.raises(PointNotFoundError):
             panel.inspect(subject(panel, trace), selection, Point(x, y))
 
 
@@ -199,13 +205,15 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
         subject(PANELS["attention-stages"][1], trace), selection, Point(key, 1)
     )
     text = "\n".join(derivation.lines())
-    turned = "_rot" * (trace.config.position == "rope")
-    q, k = (trace.of_head(f"blocks.1.attn.{name}{turned}", head)[at] for name, at in (("q", query), ("k", key)))
+    suffix = "_rot" * (trace.config.position == "rope")
+    q, k = (
+        trace.head_value(f"blocks.1.attn.{name}{suffix}", head)[index] for name, index in (("q", query), ("k", key))
+    )
     largest = int(np.abs(q.astype(float) * k).argmax())
     for value in (q[largest], k[largest], float(q @ k), trace["blocks.1.attn.scores"][head, query, key]):
-        assert number(value) in text
+        assert format_number(value) in text
     assert f"+ {len(q) - 3} more terms" in text
-    assert f"blocks.1.attn.q{turned}[2, 7], {len(q)} numbers" in text
+    assert f"blocks.1.attn.q{suffix}[2, 7], {len(q)} numbers" in text
     assert f"model/layers/attention.py:{derivation.source.line}  return (q / divisor) @ k" in text
     assert "layer 1 head 2, query “" in text and " (7) → key “" in text
 
@@ -213,8 +221,8 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
 @pytest.mark.exhaustive
 @each_heatmap_and_style(every=3)
 def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
-    trace = run_of(name, style, length)
-    for selection, fig in drawn_heatmaps(name, trace):
+    trace = capture_panel_run(name, style, length)
+    for selection, fig in draw_heatmaps(name, trace):
         for _, _, point in cells(fig):
             if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point):
                 source = derivation.source
@@ -226,14 +234,14 @@ def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, l
 def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
     hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
-        selection = Selection(tap="logits").within(hostile)
+        selection = Selection(tap="logits").clamp_to_trace(hostile)
         point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 2.0)
         if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], hostile), selection, point):
             assert not re.search("[\n\u202e]", "".join(derivation.lines()))
 
 
 def test_differences_show(trace):
-    """A captured number that does not follow from its inputs is told apart by what is recomputed."""
+    """A captured value that does not follow from its inputs differs from the recomputed one."""
     values = {**trace.values, "logits": trace["logits"] + 1}
     derivation = PANELS["activations-heatmap"][1].inspect(
         replace(trace, values=values), Selection(tap="logits"), Point(3, 2)

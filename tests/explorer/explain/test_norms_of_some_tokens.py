@@ -1,22 +1,22 @@
-"""Where a run has another norm at some tokens, all that goes through it does so as it went there."""
+"""Derivations in a run whose norms are changed at some tokens use each token's own norm."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.feed_forward import pushed
-from explorer.analysis.lens import LENSES, depths
-from explorer.analysis.overview import overview
-from explorer.architecture.shifts import has_shifts
-from explorer.explain.analysed.attribution import PARTS, head_part, logit_part
-from explorer.explain.analysed.lens import lens_cell
-from explorer.explain.analysed.residual import divisor
-from explorer.state.interventions import parse_edits
+from explorer.analysis.feed_forward import neuron_logit_effects
+from explorer.analysis.logit_lens import LENSES, depths
+from explorer.analysis.model_overview import overview
+from explorer.architecture.logit_constants import has_logit_constants
+from explorer.explain.derived.attribution import LOGIT_COMPONENTS, head_contribution, logit_component
+from explorer.explain.derived.logit_lens import lens_cell
+from explorer.explain.derived.residual import norm_divisor
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.stand_ins import norms
+from explorer.views.experiments.compensation import norms_text
 from explorer.views.residual import VIEW
 from tests.specimens import CORE
 
@@ -31,43 +31,46 @@ def style(request) -> str:
 
 
 @pytest.fixture
-def changed(lms, trace, style) -> Trace:
-    edits = parse_edits("~".join(f"{name}@{OFF}*norm*none" for name in NAMES))
+def changed_trace(lms, trace, style) -> Trace:
+    edits = parse_interventions("~".join(f"{name}@{OFF}*norm*none" for name in NAMES))
     return capture(lms[style], trace.token_ids, edits)
 
 
-def test_the_map_divides_by_1_where_a_norm_is_off(changed):
-    off, on = (overview(changed, position, TOKEN).divisors for position in (OFF, ON))
+def test_the_map_divides_by_1_where_a_norm_is_off(changed_trace):
+    off, on = (overview(changed_trace, position, TOKEN).divisors for position in (OFF, ON))
     assert [off[name] for name in NAMES] == [1, 1, 1] and all(on[name] != 1 for name in NAMES)
     assert off["blocks.0.attn_norm"] != 1
 
 
-def test_a_neuron_pushes_through_the_last_norm_as_it_is_there(changed):
-    gains, table = changed.weights["final_norm.weight"], changed.weights["lm_head.weight"]
-    column = changed.weights["blocks.1.ffn.down_proj.weight"][:, 7]
-    assert_allclose(pushed(changed, 1, 7, OFF), table @ (gains * column), atol=1e-5)
-    x = changed["blocks.1.resid_post"][ON].astype(np.float64)
-    if changed.config.norm == "layernorm":
+def test_a_neuron_pushes_through_the_last_norm_as_it_is_there(changed_trace):
+    gains, table = changed_trace.weights["final_norm.weight"], changed_trace.weights["lm_head.weight"]
+    column = changed_trace.weights["blocks.1.ffn.down_proj.weight"][:, 7]
+    assert_allclose(neuron_logit_effects(changed_trace, 1, 7, OFF), table @ (gains * column), atol=1e-5)
+    x = changed_trace["blocks.1.resid_post"][ON].astype(np.float64)
+    if changed_trace.config.norm == "layernorm":
         x, column = x - x.mean(), column - column.mean()
-    size = np.sqrt((x**2).mean() + changed.config.norm_eps)
-    assert_allclose(pushed(changed, 1, 7, ON), table @ (gains * column / size), atol=1e-5)
+    size = np.sqrt((x**2).mean() + changed_trace.config.norm_eps)
+    assert_allclose(neuron_logit_effects(changed_trace, 1, 7, ON), table @ (gains * column / size), atol=1e-5)
 
 
-def test_what_is_drawn_is_worked_out_again(changed):
-    there = {"shift": has_shifts(changed.config), "position": "position_embed" in changed}
-    named = [part for part in PARTS if there.get(part, True)]
+def test_what_is_drawn_is_worked_out_again(changed_trace):
+    available = {"shift": has_logit_constants(changed_trace.config), "position": "position_embed" in changed_trace}
+    components = [part for part in LOGIT_COMPONENTS if available.get(part, True)]
     for position in (OFF, ON):
-        cells = [lens_cell(changed, len(depths(changed)) - 1, position, TOKEN, kind) for kind in LENSES]
-        parts = [logit_part(changed, position, TOKEN, RIVAL, part, 1) for part in named]
-        heads = [head_part(changed, position, TOKEN, None, 1, head) for head in range(changed.config.num_heads)]
-        divided = [divisor(changed, name, position) for name in NAMES]
+        cells = [lens_cell(changed_trace, len(depths(changed_trace)) - 1, position, TOKEN, kind) for kind in LENSES]
+        parts = [logit_component(changed_trace, position, TOKEN, RIVAL, part, 1) for part in components]
+        heads = [
+            head_contribution(changed_trace, position, TOKEN, None, 1, head)
+            for head in range(changed_trace.config.num_heads)
+        ]
+        divided = [norm_divisor(changed_trace, name, position) for name in NAMES]
         for derivation in (*cells, *parts, *heads, *divided):
-            assert derivation.recomputed == pytest.approx(derivation.value, rel=1e-4, abs=1e-5), derivation.name
-        assert [each.value == 1 for each in divided] == [position == OFF] * 3
+            assert derivation.recomputed_value == pytest.approx(derivation.value, rel=1e-4, abs=1e-5), derivation.name
+        assert [scale.value == 1 for scale in divided] == [position == OFF] * 3
 
 
-def test_words_say_which_it_is(changed, trace):
-    off, on = (VIEW.formula(changed, Selection(layer=1, query=query)) for query in (OFF, ON))
+def test_words_say_which_it_is(changed_trace, trace):
+    off, on = (VIEW.formula(changed_trace, Selection(layer=1, query=query)) for query in (OFF, ON))
     assert off.count("its kind was changed") == 2 and "its kind was changed" not in on
-    runs = Comparison.of(changed, trace)
-    assert "divides by 1.00, unchanged by" in norms(runs, OFF) and "divides by 1.00," not in norms(runs, ON)
+    runs = Comparison.from_traces(changed_trace, trace)
+    assert "divides by 1.00, unchanged by" in norms_text(runs, OFF) and "divides by 1.00," not in norms_text(runs, ON)

@@ -1,4 +1,4 @@
-"""What the browser says was clicked."""
+"""Parsing of the clicked point that the browser sends."""
 
 import pytest
 
@@ -15,6 +15,11 @@ def test_a_point_that_makes_no_sense_is_refused(values):
 
 def test_a_point_is_read_from_what_the_browser_sends():
     point = Point.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
-    assert (point.column, point.row, point.index("layer"), point.index("head")) == (3, 2, 1, 0)
+    assert (point.column, point.row, point.coordinate_or_none("layer"), point.coordinate_or_none("head")) == (
+        3,
+        2,
+        1,
+        0,
+    )
     with pytest.raises(IndexError):
         _ = Point(0.5, 0).column

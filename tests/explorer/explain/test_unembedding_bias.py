@@ -1,20 +1,20 @@
-"""Clicked logits, and what adds to them, count the bias of an unembedding that has one."""
+"""Explanations of logits and their components include the bias of the unembedding."""
 
 import pytest
 
-from explorer.explain.analysed.attribution import logit_part
-from explorer.explain.analysed.lens import lens_cell
+from explorer.explain.derived.attribution import logit_component
+from explorer.explain.derived.logit_lens import lens_cell
 
 
 @pytest.mark.parametrize("rival", [None, 20])
 @pytest.mark.parametrize("part", ["shift", "sum", "logit", "token"])
 def test_in_the_parts_of_a_logit(trace_of, part, rival):
-    derivation = logit_part(trace_of("local"), 9, 17, rival, part)
-    assert derivation.recomputed == pytest.approx(derivation.value, abs=1e-5)
-    assert any(read.name == "lm_head.bias" for read in derivation.working.inputs) is (part != "token")
+    derivation = logit_component(trace_of("local"), 9, 17, rival, part)
+    assert derivation.recomputed_value == pytest.approx(derivation.value, abs=1e-5)
+    assert any(used_input.name == "lm_head.bias" for used_input in derivation.working.inputs) is (part != "token")
 
 
 @pytest.mark.parametrize("kind", ["probability", "target", "entropy"])
 def test_in_the_lens(trace_of, kind):
     derivation = lens_cell(trace_of("local"), 1, 9, 17, kind)
-    assert derivation.recomputed == pytest.approx(derivation.value, rel=1e-4)
+    assert derivation.recomputed_value == pytest.approx(derivation.value, rel=1e-4)

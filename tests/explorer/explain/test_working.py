@@ -1,8 +1,8 @@
-"""What is said of the numbers that others are worked out from."""
+"""Notes on the inputs of a computation in its explanation."""
 
 import numpy as np
 
-from explorer.explain.working import Input, take
+from explorer.explain.calculation import Input, read_input
 
 
 def test_an_input_is_written_as_python_indexes_it():
@@ -15,7 +15,7 @@ def test_an_input_is_written_as_python_indexes_it():
 
 def test_what_is_taken_can_be_changed_without_changing_the_run(rope_trace):
     before = rope_trace["logits"].copy()
-    part, read = take(rope_trace, "logits", 3)
-    part *= 2
-    assert part.dtype == np.float64 and read.shape == part.shape
+    value, used_input = read_input(rope_trace, "logits", 3)
+    value *= 2
+    assert value.dtype == np.float64 and used_input.shape == value.shape
     np.testing.assert_array_equal(rope_trace["logits"], before)

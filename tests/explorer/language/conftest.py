@@ -1,4 +1,4 @@
-"""The README's lines that make catalogues."""
+"""The commands of the README that make catalogues."""
 
 import re
 import shlex
@@ -14,13 +14,16 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="session")
 def pybabel() -> Callable[..., None]:
-    """`pybabel("init", folder, "-l", "eo")` runs the README's line in a folder; of two options the last counts."""
+    """Function that runs a command of the README in a folder: `pybabel("init", folder, "-l", "eo")`.
+
+    If an option occurs twice, the last one counts.
+    """
     text = (ROOT / "explorer" / "README.md").read_text(encoding="utf-8")
 
-    def run(command: str, folder: Path, *more: str):
+    def run_command(command: str, folder: Path, *more: str):
         (line,) = re.findall(rf"^pybabel {command} .+", text, re.M)
-        asked = [sys.executable, "-m", "babel.messages.frontend", *shlex.split(line)[1:], *more]
-        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True)
+        command_line = [sys.executable, "-m", "babel.messages.frontend", *shlex.split(line)[1:], *more]
+        done = subprocess.run(command_line, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    return run
+    return run_command

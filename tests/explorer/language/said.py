@@ -1,4 +1,4 @@
-"""Prints what the page says to visitors in a language: JSON, pairs of where and what."""
+"""Script that prints all texts of the page in a language, as JSON pairs (location, text)."""
 
 import html
 import json
@@ -9,25 +9,25 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
-from said_of_views import of_inspections, of_views
+from said_of_views import inspection_texts, view_texts
 
-from explorer.architecture.facts import facts
-from explorer.explain.point import Point, element, nth
-from explorer.language import speaking
+from explorer.architecture.summary import model_summary
+from explorer.explain.point import Point, get_element, get_item
+from explorer.state.branch_commands import apply_command
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.settings import GenerationSettings
-from explorer.state.tree_commands import after
 from explorer.tracing.library import Library
-from explorer.tracing.work import Work
+from explorer.tracing.request_budget import RequestBudget
+from explorer.translations import use_locale
 from explorer.views import VIEWS
 from explorer.web import protocol
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.page import Page, told_to_programs
-from explorer.web.widgets.series import Series
+from explorer.web.page import Page, with_api_errors
+from explorer.web.widgets.series import TrainingStepSlider
 
-READ = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
-ASKED = (
+READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
+QUERIES = (
     {},
     {"query": "3", "find": "fox", "temperature": "0"},
     {"text": "The cat "},
@@ -42,7 +42,7 @@ ASKED = (
         "edits": "blocks.2.attn.z.1*zero~blocks.1.ffn.hidden*scale*2~rope.angles*shift*5~embed.3*scale*2~embed*zero",
     },
 )
-# Of what widgets are given, what is no word of ours: tokens, names, ids, prompts.
+# Keys of widgets' values that are not translated: tokens, names, ids, prompts.
 DATA = {
     "token",
     "tokens",
@@ -61,70 +61,70 @@ DATA = {
 }
 
 
-def of_html(template: str) -> Iterator[str]:
-    """What is between tags, and attributes that are read."""
-    found: list[str] = []
+def html_texts(template: str) -> Iterator[str]:
+    """Yield the texts between tags, and of attributes that users read."""
+    texts: list[str] = []
 
     class Reader(HTMLParser):
         def handle_data(self, data):
-            found.append(data)
+            texts.append(data)
 
         def handle_starttag(self, tag, attributes):
-            found.extend(value for name, value in attributes if name in READ)
+            texts.extend(value for name, value in attributes if name in READ_ATTRIBUTES)
 
     Reader().feed(template)
-    yield from found
+    yield from texts
 
 
-def of_layout(page: Page) -> Iterator[tuple[str, str]]:
-    """Labels and templates, and words that are there from the beginning."""
+def layout_texts(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield labels, templates and initial texts of the page's components."""
     for block in page.build().blocks.values():
-        place = f"{type(block).__name__} {block.elem_id}"
+        location = f"{type(block).__name__} {block.elem_id}"
         if type(block).__name__ == "Api":
             continue
         for name in ("label", "info", "placeholder"):
-            yield f"{place} {name}", getattr(block, name, None) or ""
-        if type(block).__name__ in ("Button", "Markdown", "Words"):
-            yield place, block.value
-        for text in of_html(getattr(block, "html_template", "")):
-            yield place, text
+            yield f"{location} {name}", getattr(block, name, None) or ""
+        if type(block).__name__ in ("Button", "Markdown", "TextBlock"):
+            yield location, block.value
+        for text in html_texts(getattr(block, "html_template", "")):
+            yield location, text
 
 
-def of_contents(contents: Any, place: str) -> Iterator[tuple[str, str]]:
+def content_texts(contents: Any, location: str) -> Iterator[tuple[str, str]]:
     if isinstance(contents, str):
-        yield place, contents
+        yield location, contents
     if isinstance(contents, dict):
         for name, value in contents.items():
             if name not in DATA:
-                yield from of_contents(value, f"{place} {name}")
+                yield from content_texts(value, f"{location} {name}")
     if isinstance(contents, list | tuple):
         for value in contents:
-            yield from of_contents(value, place)
+            yield from content_texts(value, location)
 
 
-def of_answers(page: Page) -> Iterator[tuple[str, str]]:
-    """What stands around the tabs, and the changes of a run."""
-    endpoints = Endpoints(page.events.opening.runs)
-    of_views = tuple(f"{view.name}-" for view in VIEWS)
-    for query in ASKED:
-        asked, settings = page.events.opened(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
-        state = asked.as_dict() | settings.as_dict()
-        for part in (0, 1):
-            contents = endpoints.answer("show", state, part)["contents"]
+def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield the texts around the tabs, and those of a run's interventions."""
+    endpoints = Endpoints(page.events.run_factory.runs)
+    view_prefixes = tuple(f"{view.name}-" for view in VIEWS)
+    for query in QUERIES:
+        page_state, settings = page.events.parse_query(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
+        state = page_state.as_dict() | settings.as_dict()
+        for stage in (0, 1):
+            contents = endpoints.answer("show", state, stage)["contents"]
             for name, content in contents.items():
                 if name == protocol.CHANGES:
-                    content = [words for made in content.values() for _text, words in made]
+                    content = [words for interventions in content.values() for _text, words in interventions]
                 if name == protocol.PICKER:
                     continue  # names of models
-                if not name.startswith(of_views) and name != protocol.STORY:
-                    yield from of_contents(content, name)
+                if not name.startswith(view_prefixes) and name != protocol.STORY:
+                    yield from content_texts(content, name)
     renewed = endpoints.answer("show", state | {"version": f"{page.checkpoint}@other"})["contents"]
     yield protocol.PROBLEM, renewed[protocol.PROBLEM]
 
 
-def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
-    """What a visitor is told who asks for what there is not."""
-    endpoints, api = Endpoints(page.events.opening.runs), Api(page.events.opening, page.checkpoint)
+def error_texts(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield the messages of errors that requests can cause, and the warnings."""
+    endpoints, api = Endpoints(page.events.run_factory.runs), Api(page.events.run_factory, page.checkpoint)
     warnings: list[str] = []
     gr.Warning = warnings.append
     mistakes: list[Callable[[], Any]] = [
@@ -142,18 +142,18 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
         lambda: Point.parse({"x": 1}),
         lambda: Point.parse({"x": 1, "y": "b"}),
         lambda: Point(0.5, 0).column,
-        lambda: Point(0, 0).of("layer"),
-        lambda: element(np.zeros(3), 4),
-        lambda: nth([], 0),
+        lambda: Point(0, 0).coordinate("layer"),
+        lambda: get_element(np.zeros(3), 4),
+        lambda: get_item([], 0),
         lambda: api.explore(""),
         lambda: api.explore("a", "no-such-model"),
         lambda: api.generate("a", top_k=-1),
         lambda: api.generate("a", temperature=3),
         lambda: api.generate("a", stop="x" * 100),
-        lambda: after(page.events.opened({}), 0, {"kind": "undo"}),
-        lambda: Work(0, 1).go_on(1),
-        lambda: told_to_programs(lambda: 1 / 0)(),
-        lambda: page.events.opened({"edits": "blocks.0.attn.z.99*zero"}),
+        lambda: apply_command(page.events.parse_query({}), 0, {"kind": "undo"}),
+        lambda: RequestBudget(0, 1).check(1),
+        lambda: with_api_errors(lambda: 1 / 0)(),
+        lambda: page.events.parse_query({"edits": "blocks.0.attn.z.99*zero"}),
     ]
     for number, mistake in enumerate(mistakes):
         try:
@@ -165,11 +165,17 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
 
 def main(language: str):
     page = Page(Library("cpu"), "llama-fables")
-    with speaking(language):
-        said = [*of_layout(page), *of_answers(page), *of_views(page), *of_inspections(page), *of_mistakes(page)]
-        said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
-        said += [("series", words) for _name, words, _tick in Series.pack("b", ["b", "b/step-01"])]
-    print(json.dumps(said))
+    with use_locale(language):
+        texts = [
+            *layout_texts(page),
+            *answer_texts(page),
+            *view_texts(page),
+            *inspection_texts(page),
+            *error_texts(page),
+        ]
+        texts += [(name, model_summary(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
+        texts += [("series", words) for _name, words, _tick in TrainingStepSlider.pack("b", ["b", "b/step-01"])]
+    print(json.dumps(texts))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
-"""What views say, and the workings of their numbers: pairs of where and what."""
+"""Texts of the views and explanations of their numbers, as pairs (location, text)."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from explorer.state.errors import NoSuchPoint
-from explorer.views import VIEW_NAMED, VIEWS
-from explorer.views.choices import OF_TOKENS
-from explorer.views.overview.diagram import Diagram
+from explorer.state.errors import PointNotFoundError
+from explorer.views import VIEW_BY_NAME, VIEWS
+from explorer.views.overview.map_data import Diagram
+from explorer.views.select_fields import TOKEN_FIELDS
 from explorer.views.view import SmallMultiples
 from explorer.web import protocol
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.open_view import make_open_view
 from explorer.web.page import Page
 
-LOOKS = (  # each asks for other words
+VIEW_QUERIES = (  # each asks for other words
     {"text": "The"},
     {"text": "The cat sat. The cat sat", "query": "5", "key": "2", "head_score": "induction", "dim": "3"},
     {
@@ -41,9 +41,9 @@ LOOKS = (  # each asks for other words
     {"checkpoint": "llama-fables-gpt", "text": "The cat sat", "query": "1", "rival": "2", "neuron": "7"},
     {"checkpoint": "llama-fables-gpt", "text": "The cat sat", "edits": "position_embed*shift*5"},
 )
-NAMES_AND_TOKENS = (*OF_TOKENS, "tap")  # choices of what is no word of ours
-SHOWN = {"alt", "hovertemplate", "hovertext", "name", "text", "ticktext", "x", "y"}  # what figures have to read
-INSPECTED = (
+NAMES_AND_TOKENS = (*TOKEN_FIELDS, "tap")  # fields whose options are names or tokens
+READ_KEYS = {"alt", "hovertemplate", "hovertext", "name", "text", "ticktext", "x", "y"}  # keys with readable texts
+INSPECTION_QUERIES = (
     {"query": "3", "key": "1", "checkpoint": "llama-fables"},
     {
         "query": "3",
@@ -71,65 +71,73 @@ INSPECTED = (
     },
 )
 POINTS = [{"x": x, "y": y, "curve": x % 2, "item": y} for x, y in ((0, 0), (1, 2), (3, 1), (2, 9))]
-# Of what is told of a number, what is no word of ours: lines of code, tokens, names of values, functions and symbols.
+# Parts of an explanation that are not translated: code, tokens, names of values and functions, symbols.
 CODE = re.compile(
     r"(?:explorer|model)/\S+\.py:\d+  .*|“[^”]*”|(?<![\w.])(?:(?:blocks\.\d+\.)?(?:attn|ffn)\.\w+|blocks\.\d+\.\w+"
     r"|\w+_\w+(?:\.\w+)*|embed|rope\.angles|logits?|gate|up|hidden|out|[qkv]|cos|sin|max|SiLU|ReLU|Σx²|qᵢ|kᵢ)(?![\w.])"
 )
 
 
-def of_views(page: Page) -> Iterator[tuple[str, str]]:
-    """What every view says of a run: around its pictures, on them and below them."""
-    for query in LOOKS:
-        for name in VIEW_NAMED:
-            shown = open_view_of(page.events.opening.runs, page.events.opened(query | {"view": name}))
-            told = [shown.words, shown.formula, *(what_if.title for what_if, _amount in shown.what_ifs)]
-            told += [scope.title for what_if, _amount in shown.what_ifs for scope in what_if.scopes]
-            told += [edit.words(shown.trace.config) for edit in shown.trace.edits]
-            for choice in shown.choices:
-                told.append(choice.title)
+def view_texts(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield all texts of every view: around its figures, in them and below them."""
+    for query in VIEW_QUERIES:
+        for name in VIEW_BY_NAME:
+            open_view = make_open_view(page.events.run_factory.runs, page.events.parse_query(query | {"view": name}))
+            texts = [
+                open_view.description,
+                open_view.formula,
+                *(what_if.title for what_if, _amount in open_view.intervention_controls),
+            ]
+            texts += [scope.title for what_if, _amount in open_view.intervention_controls for scope in what_if.scopes]
+            texts += [edit.describe(open_view.trace.config) for edit in open_view.trace.edits]
+            for choice in open_view.choices:
+                texts.append(choice.title)
                 if choice.field not in NAMES_AND_TOKENS:
-                    told += [words for _value, words in choice.options]
-            yield from ((name, text) for text in told)
-            for panel in filter(shown.has, shown.view.panels):
-                mark, told = shown.mark(panel), [*of_picture(shown.draw(panel))]
-                yield from ((f"{name} {panel.name}", text) for text in (mark.words, mark.details, *told))
+                    texts += [words for _value, words in choice.options]
+            yield from ((name, text) for text in texts)
+            for panel in filter(open_view.has, open_view.view.panels):
+                mark, texts = open_view.verify(panel), [*figure_texts(open_view.draw(panel))]
+                yield from ((f"{name} {panel.name}", text) for text in (mark.words, mark.details, *texts))
 
 
-def of_picture(picture: Any) -> Iterator[str]:
+def figure_texts(picture: Any) -> Iterator[str]:
     if isinstance(picture, SmallMultiples):
         yield picture.alt
     elif isinstance(picture, Diagram):
         yield picture.alt
-        yield from (text for part in picture.parts for text in (part.told, part.written))
-        yield from (word.text for sheet in picture.sheets for word in sheet.words)
+        yield from (text for part in picture.parts for text in (part.hover_text, part.label))
+        yield from (word.text for sheet in picture.sheets for word in sheet.labels)
     else:
-        yield from of_figure(json.loads(picture.to_json()))
+        yield from json_texts(json.loads(picture.to_json()))
 
 
-def of_figure(content: Any, shown: bool = False) -> Iterator[str]:
-    """Texts of a figure but for its template, which has fonts alone."""
-    if isinstance(content, str) and shown:
+def json_texts(content: Any, is_read: bool = False) -> Iterator[str]:
+    """Yield the texts of a figure's JSON, without its template, which names only fonts."""
+    if isinstance(content, str) and is_read:
         yield content
     if isinstance(content, dict):
         for name, value in content.items():
             if name != "template":
-                yield from of_figure(value, name in SHOWN)
+                yield from json_texts(value, name in READ_KEYS)
     if isinstance(content, list):
         for value in content:
-            yield from of_figure(value, shown)
+            yield from json_texts(value, is_read)
 
 
-def of_inspections(page: Page) -> Iterator[tuple[str, str]]:
-    """How clicked numbers come about, without what is no word of ours: see `CODE`."""
-    endpoints = Endpoints(page.events.opening.runs)
-    for query in INSPECTED:
+def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield the explanations of clicked numbers, without code, tokens and names (`CODE`)."""
+    endpoints = Endpoints(page.events.run_factory.runs)
+    for query in INSPECTION_QUERIES:
         for view in VIEWS:
-            state = page.events.opened(query | {"view": view.name})
+            state = page.events.parse_query(query | {"view": view.name})
             for panel in view.panels:
                 for point in POINTS:
                     try:
-                        told = endpoints.inspect(state.as_dict(), protocol.in_tab(view.name, panel.name), point)
-                    except NoSuchPoint:  # which views have their own words for
+                        explanation = endpoints.inspect(
+                            state.as_dict(), protocol.element_id(view.name, panel.name), point
+                        )
+                    except PointNotFoundError:  # views have messages of their own for this
                         continue
-                    yield from ((f"{view.name}-{panel.name} {point}", CODE.sub("", line)) for line in told.splitlines())
+                    yield from (
+                        (f"{view.name}-{panel.name} {point}", CODE.sub("", line)) for line in explanation.splitlines()
+                    )

@@ -1,5 +1,7 @@
-"""A language in which every message stands in ⟦brackets⟧, made as explorer/README.md says: what visitors read outside
-of them was not marked."""
+"""Translation of all texts: a language in which every message is in ⟦brackets⟧, made as explorer/README.md says.
+
+Text outside of brackets was not marked for translation.
+"""
 
 import json
 import os
@@ -12,10 +14,10 @@ from pathlib import Path
 import pytest
 from babel.messages.pofile import read_po, write_po
 
-from explorer.language import CATALOGUES
+from explorer.translations import CATALOGUES
 
 ROOT = CATALOGUES.parents[1]
-SAID = Path(__file__).with_name("said.py")
+SCRIPT = Path(__file__).with_name("said.py")
 PSEUDO = "eo"  # a language that has two forms of a noun, as English has
 NAMES = re.compile(
     r"TransformerLM Explorer|English|简体中文|llama-fables(-\w+)?(/step-\d+)?"
@@ -28,46 +30,50 @@ NAMES = re.compile(
 
 @pytest.fixture
 def folder(tmp_path, pybabel) -> Path:
-    """A copy of the explorer that has the language."""
+    """Copy of the explorer with the bracketed language."""
     for name in ("explorer", "model"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     pybabel("init", tmp_path, "-l", PSEUDO)
-    path = tmp_path / "explorer" / "language" / PSEUDO / "LC_MESSAGES" / "explorer.po"
+    path = tmp_path / "explorer" / "translations" / PSEUDO / "LC_MESSAGES" / "explorer.po"
     with path.open("rb") as file:
         catalogue = read_po(file)
     for message in catalogue:
         if message.id:
             plural = isinstance(message.id, tuple)
-            message.string = tuple(map(bracketed, message.id)) if plural else bracketed(message.id)
+            message.string = tuple(map(add_brackets, message.id)) if plural else add_brackets(message.id)
     with path.open("wb") as file:
         write_po(file, catalogue)
     pybabel("compile", tmp_path)
     return tmp_path
 
 
-def bracketed(message: str) -> str:
+def add_brackets(message: str) -> str:
     return f"⟦{message}⟧"
 
 
 @pytest.fixture
-def said(folder) -> list[tuple[str, str]]:
-    """Where and what, of a process that is asked in the language."""
+def printed_texts(folder) -> list[tuple[str, str]]:
+    """Pairs (location, text) printed by a process in the bracketed language."""
     environment = os.environ | {"PYTHONPATH": str(folder), "GRADIO_ANALYTICS_ENABLED": "False"}
-    done = subprocess.run([sys.executable, SAID, PSEUDO], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, SCRIPT, PSEUDO], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return [(where, text) for where, text in json.loads(done.stdout)]
+    return [(location, text) for location, text in json.loads(done.stdout)]
 
 
-def outside(text: str) -> str:
-    """What is in no brackets; values that a message holds are in its own."""
+def outside_brackets(text: str) -> str:
+    """Return the text outside of brackets; values in a message have brackets of their own."""
     while text != (text := re.sub("⟦[^⟦⟧]*⟧", "", text)):
         pass
     return text
 
 
 @pytest.mark.exhaustive  # all that is said of all models
-def test_all_that_visitors_read_is_in_their_language(said):
-    assert len({where for where, text in said if "⟦" in text}) > 50
-    english = [(where, text) for where, text in said if re.search(r"[^\W\d_]{2}", outside(NAMES.sub("", text)))]
+def test_all_that_visitors_read_is_in_their_language(printed_texts):
+    assert len({location for location, text in printed_texts if "⟦" in text}) > 50
+    english = [
+        (location, text)
+        for location, text in printed_texts
+        if re.search(r"[^\W\d_]{2}", outside_brackets(NAMES.sub("", text)))
+    ]
     assert english == [], "\n".join(map(str, english))

@@ -1,4 +1,4 @@
-"""Messages are looked up, values go in as they are."""
+"""Lookup of messages, and formatting of their values."""
 
 import gettext
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +8,23 @@ from babel.messages import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.plurals import PLURALS
 
-from explorer import language
-from explorer.language import LANGUAGES, N_, _, for_script, look_up, ngettext, speaking, spoken, understood
+from explorer import translations
+from explorer.translations import (
+    LANGUAGES,
+    N_,
+    _,
+    current_locale,
+    messages_for_js,
+    negotiate_locale,
+    ngettext,
+    translate,
+    use_locale,
+)
 
 
 @pytest.fixture
 def polish(tmp_path, monkeypatch):
-    """A language with three forms of a noun."""
+    """Locale with three plural forms."""
     catalogue = Catalog(locale="pl")
     catalogue.add("looks at {token}", "patrzy na {token}")
     catalogue.add("token", "żeton")
@@ -25,7 +35,7 @@ def polish(tmp_path, monkeypatch):
         write_mo(file, catalogue)
     with (tmp_path / "explorer.mo").open("rb") as file:
         polish = gettext.GNUTranslations(file)
-    monkeypatch.setattr(language, "_catalogue", lambda _name: polish)
+    monkeypatch.setattr(translations, "_translations", lambda _name: polish)
 
 
 def test_what_no_catalogue_has_is_english():
@@ -42,8 +52,8 @@ def test_a_message_without_values_is_a_template_still():
 
 
 def test_what_is_kept_is_looked_up_when_it_is_said(polish):
-    kept = N_("looks at {token}")
-    assert (kept, look_up(kept, token="fox")) == ("looks at {token}", "patrzy na fox")
+    marked = N_("looks at {token}")
+    assert (marked, translate(marked, token="fox")) == ("looks at {token}", "patrzy na fox")
 
 
 @pytest.mark.parametrize("token", ["{token}", "{0}", "{", "token", "{{}}", "⟦"])
@@ -65,11 +75,11 @@ def test_a_language_has_forms_of_its_own(polish, count, told):
 
 
 def test_english_has_nothing_to_look_up():
-    assert for_script("en") == {}
+    assert messages_for_js("en") == {}
 
 
 def test_a_script_gets_the_catalogue(polish):
-    messages = for_script("pl")
+    messages = messages_for_js("pl")
     forms = messages.pop("")
     assert [forms[count] for count in (0, 1, 2, 5, 22, 112, 199)] == [2, 0, 1, 2, 1, 2, 2]
     assert messages == {
@@ -93,19 +103,19 @@ def test_a_script_gets_the_catalogue(polish):
     ],
 )
 def test_the_first_language_that_there_is_is_understood(wanted, language):
-    assert understood(*wanted) == language
+    assert negotiate_locale(*wanted) == language
 
 
 def test_every_language_is_spoken_in_its_own_context_alone():
-    with speaking("zh-CN"):
-        assert (spoken(), _("layer")) == ("zh-CN", "层")
+    with use_locale("zh-CN"):
+        assert (current_locale(), _("layer")) == ("zh-CN", "层")
         with ThreadPoolExecutor(1) as others:
-            assert others.submit(lambda: (spoken(), _("layer"))).result() == ("en", "layer")
-    assert (spoken(), _("layer")) == ("en", "layer")
+            assert others.submit(lambda: (current_locale(), _("layer"))).result() == ("en", "layer")
+    assert (current_locale(), _("layer")) == ("en", "layer")
 
 
 def test_every_language_has_its_folder_and_its_name():
-    folders = {path.parent.name.replace("_", "-") for path in language.CATALOGUES.glob("*/LC_MESSAGES")}
+    folders = {path.parent.name.replace("_", "-") for path in translations.CATALOGUES.glob("*/LC_MESSAGES")}
     assert folders | {"en"} == set(LANGUAGES)
 
 

@@ -1,4 +1,4 @@
-"""No sentence is out of a translator's sight."""
+"""All sentences in the Python code are marked for translation."""
 
 import re
 from pathlib import Path
@@ -7,20 +7,20 @@ import pytest
 
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.prompt_lists import PROMPT_LISTS
-from explorer.web.page import BAR
-from explorer.web.shared.on_redis import PUT
-from tests.unmarked import misused, unmarked
+from explorer.web.page import BAR_CSS
+from explorer.web.stores.redis_store import PUT_SCRIPT
+from tests.unmarked import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
 SQL = re.compile(r"\s*(BEGIN|CREATE|DELETE|INSERT|PRAGMA|SELECT|WHERE) [A-Za-z*(]")
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
-    "architecture/facts.py": {"GELU (tanh)": "a name"},
-    "explain/analysed/scores.py": {"qᵢ kᵢ / {}": "a formula"},
+    "architecture/summary.py": {"GELU (tanh)": "a name"},
+    "explain/derived/attention_scores.py": {"qᵢ kᵢ / {}": "a formula"},
     "lessons/course/measures.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/course/questions/workings.py": dict.fromkeys(
+    "lessons/course/questions/examples.py": dict.fromkeys(
         ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
     ),
     "lessons/examples.py": {
@@ -32,18 +32,18 @@ EXCEPTIONS = {
     "lessons/prompt_pairs.py": {
         text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)
     },
-    "own_module/weights_file.py": dict.fromkeys(
+    "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
     ),
     "state/prompt_lists.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/line_plot.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
-    "views/overview/running.py": {"top center": "Plotly's"},
+    "views/overview/running_sum.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
-    "views/training/worked_out.py": {"middle right": "Plotly's"},
-    "tracing/models.py": dict.fromkeys(
+    "views/training/step_metrics.py": {"middle right": "Plotly's"},
+    "tracing/model_registry.py": dict.fromkeys(
         (
             "{} is asked of the model, and ",
             "{}the model of this trace is gone: a trace holds none, so keep the model as long as its weights are read, "
@@ -51,14 +51,14 @@ EXCEPTIONS = {
         ),
         "for who wrote the program",
     ),
-    "tracing/saved.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
+    "tracing/run_files.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
     "web/assets.py": {
         'dispatchEvent(new CustomEvent("explorer:missing", { detail: "{}" }))': "script",
         'import(new URL("{}", document.baseURI)).catch((error) => { {}; throw error; })': "script",
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/connecting.py": dict.fromkeys(
+    "web/event_wiring.py": dict.fromkeys(
         (
             "prompt, checkpoint",
             "[prompt, checkpoint, await page.begin()]",
@@ -68,20 +68,22 @@ EXCEPTIONS = {
     ),
     "web/errors.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
-    "web/http/gate.py": {"public, max-age=31536000, immutable": "a header"},
+    "web/http/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
     "web/http/health.py": {
         "gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
-    "web/page.py": {BAR: "style"},
-    "web/shared/in_a_file.py": {
-        text: "SQL" for text in unmarked((EXPLORER / "web/shared/in_a_file.py").read_text("utf-8")) if SQL.match(text)
+    "web/page.py": {BAR_CSS: "style"},
+    "web/stores/sqlite_store.py": {
+        text: "SQL"
+        for text in find_unmarked((EXPLORER / "web/stores/sqlite_store.py").read_text("utf-8"))
+        if SQL.match(text)
     },
-    "web/shared/in_memory.py": {"this process": "for who looks after the server"},
-    "web/shared/on_redis.py": {
-        PUT: "a script of Redis",
-        "--shared redis://… takes Python’s package for it: pip install redis": "told on the terminal",
+    "web/stores/memory_store.py": {"this process": "for who looks after the server"},
+    "web/stores/redis_store.py": {
+        PUT_SCRIPT: "a script of Redis",
+        "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
     "web/workers/front.py": dict.fromkeys(
         (
@@ -106,18 +108,20 @@ EXCEPTIONS = {
 
 
 # The command line is said in English, as that of Python itself is.
-SAID = [path for path in EXPLORER.rglob("*.py") if path != EXPLORER / "options.py"]
-SOURCES = {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in SAID}
+PAGE_SOURCES = [path for path in EXPLORER.rglob("*.py") if path != EXPLORER / "options.py"]
+SOURCES = {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in PAGE_SOURCES}
 
 
 def test_every_sentence_is_marked():
-    found = {name: set(unmarked(text)) for name, text in SOURCES.items()}
-    assert {name: texts for name, texts in found.items() if texts} == {k: set(v) for k, v in EXCEPTIONS.items()}
+    unmarked_by_file = {name: set(find_unmarked(text)) for name, text in SOURCES.items()}
+    assert {name: texts for name, texts in unmarked_by_file.items() if texts} == {
+        k: set(v) for k, v in EXCEPTIONS.items()
+    }
 
 
 def test_every_mark_is_a_whole_sentence_with_named_values():
-    found = {name: misused(text) for name, text in SOURCES.items()}
-    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+    problems_by_file = {name: find_misused_marks(text) for name, text in SOURCES.items()}
+    assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +138,7 @@ def test_every_mark_is_a_whole_sentence_with_named_values():
     ],
 )
 def test_a_sentence_without_a_mark_is_found(line):
-    assert unmarked(line)
+    assert find_unmarked(line)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,7 @@ def test_a_sentence_without_a_mark_is_found(line):
         'said = look_up(N_("two words"))',
         'said = ngettext("{count} token", "{count} tokens", n)',
         'LOG.info("two words")',
-        'Source("model/lm.py", "return two words")',
+        'SourceLine("model/lm.py", "return two words")',
         'raise ValueError("two words")',
         'name = f"blocks.{layer}.attn.z"',
         """html = '<div class="two words" role="group"></div>'""",
@@ -153,7 +157,7 @@ def test_a_sentence_without_a_mark_is_found(line):
     ],
 )
 def test_what_no_visitor_reads_needs_no_mark(line):
-    assert unmarked(line) == []
+    assert find_unmarked(line) == []
 
 
 @pytest.mark.parametrize(
@@ -169,10 +173,10 @@ def test_what_no_visitor_reads_needs_no_mark(line):
         '_("{n} tokens", count=n)',
         'ngettext("{count} token", "{count} {kind} tokens", n)',
         'ngettext("{count} tokens", "{count} tokens", n)',
-        "from explorer.language import _\nlm, _ = model()",
-        "from explorer.language import _\nfor _ in range(3): pass",
-        "from explorer.language import _\ncall(lambda _: 1)",
+        "from explorer.translations import _\nlm, _ = model()",
+        "from explorer.translations import _\nfor _ in range(3): pass",
+        "from explorer.translations import _\ncall(lambda _: 1)",
     ],
 )
 def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
-    assert misused(line)
+    assert find_misused_marks(line)

@@ -1,14 +1,14 @@
-"""No sentence of the page's scripts is out of a translator's sight."""
+"""All sentences in the page's scripts are marked for translation."""
 
 import re
 
 import pytest
 
-from explorer.web.assets import WEB, modules
-from tests.unmarked_scripts import misused, unmarked
+from explorer.web.assets import WEB, module_paths
+from tests.unmarked_scripts import find_misused_marks, find_unmarked
 
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
-SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*modules(WEB), *INLINE)}
+SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*module_paths(WEB), *INLINE)}
 # What is no sentence of ours, by file.
 STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/incomplete.js"])[1]
 EXCEPTIONS = {
@@ -28,15 +28,17 @@ EXCEPTIONS = {
 
 
 def test_every_sentence_is_marked():
-    found = {name: set(unmarked(text)) for name, text in SOURCES.items()}
-    assert {name: texts for name, texts in found.items() if texts} == {k: set(v) for k, v in EXCEPTIONS.items()}
+    unmarked_by_file = {name: set(find_unmarked(text)) for name, text in SOURCES.items()}
+    assert {name: texts for name, texts in unmarked_by_file.items() if texts} == {
+        k: set(v) for k, v in EXCEPTIONS.items()
+    }
 
 
 def test_every_mark_is_a_whole_sentence_with_named_values():
-    found = {name: misused(text) for name, text in SOURCES.items()}
-    [own] = found.pop("inline/incomplete.js")  # which needs its messages before the module comes
-    assert own.endswith("names another thing _")
-    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+    problems_by_file = {name: find_misused_marks(text) for name, text in SOURCES.items()}
+    [inline_problem] = problems_by_file.pop("inline/incomplete.js")  # needs its messages before the module is loaded
+    assert inline_problem.endswith("names another thing _")
+    assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_every_mark_is_a_whole_sentence_with_named_values():
     ],
 )
 def test_a_sentence_without_a_mark_is_found(line):
-    assert unmarked(line)
+    assert find_unmarked(line)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_a_sentence_without_a_mark_is_found(line):
     ],
 )
 def test_what_no_visitor_reads_needs_no_mark(line):
-    assert unmarked(line) == []
+    assert find_unmarked(line) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
     ],
 )
 def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
-    assert misused(line)
+    assert find_misused_marks(line)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +104,4 @@ def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
     ],
 )
 def test_a_mark_that_a_translator_can_work_with_is_none(line):
-    assert misused(line) == []
+    assert find_misused_marks(line) == []

@@ -1,5 +1,4 @@
-"""The examples are telling to the bundled model: it copies, and it finds who was meant; and they lead to the head that
-does so."""
+"""The bundled model's behaviour on the example prompts, and the heads they lead to."""
 
 import pytest
 
@@ -7,8 +6,8 @@ from explorer.lessons.examples import EXAMPLES
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.events.run_factory import RunFactory
 
 
 @pytest.mark.parametrize(
@@ -21,10 +20,10 @@ from explorer.web.events.opening import Opening
     ],
 )
 def test_an_example_leads_to_the_head_that_finds_what_goes_on(name, head, seen, likeliest):
-    opening = Opening(Runs(Library("cpu")))
+    opening = RunFactory(RunService(Library("cpu")))
     elsewhere = Selection(view="attention", layer=1, head=1, target=3, rival=2, pattern="layer_mean")
-    asked = opening.where_it_shows(PageState(opening.run_of("llama-fables", EXAMPLES[name]), elsewhere))
-    trace, selection = opening.runs.trace(asked.run), asked.selection
+    page_state = opening.select_top_head(PageState(opening.create_run("llama-fables", EXAMPLES[name]), elsewhere))
+    trace, selection = opening.runs.trace(page_state.run), page_state.selection
     assert trace.vocabulary[trace["logits"][-1].argmax()] == likeliest
     assert (selection.layer, selection.head) == head and selection.query == len(trace) - 1
     assert trace.tokens[selection.key] == seen

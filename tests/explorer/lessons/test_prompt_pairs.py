@@ -1,45 +1,49 @@
-"""Each pair does on the bundled model what it is there for."""
+"""The bundled model's behaviour on the prompt pairs."""
 
 import numpy as np
 import pytest
 
 from explorer import activation_patching
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS, PromptPair
-from explorer.tracing.patching.contrast import Contrast
+from explorer.tracing.patching.setup import PatchingSetup
 from model.checkpoint import load_checkpoint
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 
 @pytest.fixture(scope="module")
-def bundled():
+def bundled_model():
     return load_checkpoint("llama-fables")
 
 
-def contrast_of(bundled, pair: PromptPair, **how) -> Contrast:
+def make_setup(bundled, pair: PromptPair, **options) -> PatchingSetup:
     lm, tokenizer = bundled
     answer, wrong = (tokenizer.vocabulary.index(text) for text in (pair.answer, pair.wrong))
-    return Contrast(lm, tokenizer.encode(pair.clean), tokenizer.encode(pair.corrupted), answer, wrong, **how)
+    return PatchingSetup(lm, tokenizer.encode(pair.clean), tokenizer.encode(pair.corrupted), answer, wrong, **options)
 
 
 @pytest.mark.parametrize("pair", PROMPT_PAIRS, ids=lambda pair: pair.name)
-def test_each_prompt_has_the_answer_of_its_own(bundled, pair):
-    lm, tokenizer = bundled
-    contrast = contrast_of(bundled, pair)
-    for token_ids, answer in ((contrast.clean_ids, contrast.answer), (contrast.corrupted_ids, contrast.wrong)):
-        logits = lm(contrast.batch(token_ids))[0, -1]
+def test_each_prompt_has_the_answer_of_its_own(bundled_model, pair):
+    lm, tokenizer = bundled_model
+    setup = make_setup(bundled_model, pair)
+    for token_ids, answer in ((setup.clean_ids, setup.answer), (setup.corrupted_ids, setup.wrong)):
+        logits = lm(setup.batch(token_ids))[0, -1]
         assert int(logits.argmax()) == answer, tokenizer.vocabulary[int(logits.argmax())]
-    clean, corrupted = contrast.unpatched
+    clean, corrupted = setup.unpatched_metrics
     assert clean > 0.5 and corrupted < -0.5
 
 
-@pytest.mark.parametrize("pair", first_of(PROMPT_PAIRS), ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", first_in_core(PROMPT_PAIRS), ids=lambda pair: pair.name)
 @pytest.mark.exhaustive
-def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled, pair):
-    contrast = contrast_of(bundled, pair)
-    args = contrast.lm, contrast.clean_ids, contrast.corrupted_ids, contrast.answer, contrast.wrong
+def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled_model, pair):
+    setup = make_setup(bundled_model, pair)
+    args = setup.lm, setup.clean_ids, setup.corrupted_ids, setup.answer, setup.wrong
     stream = activation_patching(*args, part="resid_pre")  # (L, T)
-    parts = [i for i, (a, b) in enumerate(zip(contrast.clean_ids, contrast.corrupted_ids, strict=True)) if a != b]
-    assert int(np.abs(stream[0]).argmax()) in parts and len(contrast.clean_ids) - 1 not in parts
+    differing_positions = [
+        i for i, (a, b) in enumerate(zip(setup.clean_ids, setup.corrupted_ids, strict=True)) if a != b
+    ]
+    assert (
+        int(np.abs(stream[0]).argmax()) in differing_positions and len(setup.clean_ids) - 1 not in differing_positions
+    )
     assert stream[-1, -1] > 0.2 > abs(stream[0, -1])
     assert activation_patching(*args, part="attn.z").max() > 0.1
 

@@ -1,12 +1,12 @@
-"""Which parts stand in for one another: the sentences of the prompt that shows it, and what their links do."""
+"""Sentences about redundant components, and their links, for the example prompt that shows them."""
 
 import numpy as np
 import pytest
 
-from explorer.analysis.stand_ins import StandIns, stand_ins
+from explorer.analysis.redundancy import Redundancy, find_redundancy
 from explorer.lessons.examples import EXAMPLES
-from explorer.lessons.stand_ins import told
-from explorer.state.interventions import parse_edits
+from explorer.lessons.redundancy_text import explain_redundancy
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
@@ -21,29 +21,29 @@ def test_three_heads_copy_a_name_and_none_alone_is_missed(model):
     lm, tokenizer = model
     trace = capture(lm, tokenizer.encode(EXAMPLES["copy a name"]), tokenizer=tokenizer)
     last = len(trace) - 1
-    clauses = list(told(trace, last, stand_ins(trace, last)))
-    (three,) = [clause for clause in clauses if clause.words.count(" head ") == 3]
-    assert three.words == (
+    clauses = list(explain_redundancy(trace, last, find_redundancy(trace, last)))
+    (clause_of_three,) = [clause for clause in clauses if clause.text.count(" head ") == 3]
+    assert clause_of_three.text == (
         "Layer 5 head 1, layer 4 head 3 and layer 5 head 5: one by one 0.00741, 0.00997, 0.00715 bits, 0.0245 in sum; "
         "together 1.77, which leaves a probability of 0.293."
     )
-    edits = three.look["edits"]
+    edits = clause_of_three.selection_change["edits"]
     assert edits == "blocks.5.attn.z.1*zero~blocks.4.attn.z.3*zero~blocks.5.attn.z.5*zero"
-    for silenced, left in ((edits, 0.293), (edits.split("~")[1], 0.992)):
-        logits = capture(lm, trace.token_ids, parse_edits(silenced))["logits"][last].astype(np.float64)
+    for ablations, probability in ((edits, 0.293), (edits.split("~")[1], 0.992)):
+        logits = capture(lm, trace.token_ids, parse_interventions(ablations))["logits"][last].astype(np.float64)
         shares = np.exp(logits - logits.max())
-        assert shares[trace["logits"][last].argmax()] / shares.sum() == pytest.approx(left, abs=1e-3)
+        assert shares[trace["logits"][last].argmax()] / shares.sum() == pytest.approx(probability, abs=1e-3)
 
 
 @pytest.mark.exhaustive
 def test_what_is_changed_already_stays_so(model):
     lm, tokenizer = model
-    trace = capture(lm, tokenizer.encode("The fox"), parse_edits("blocks.0.attn.z.1*zero"), tokenizer=tokenizer)
-    clauses = list(told(trace, 1, stand_ins(trace, 1)))
+    trace = capture(lm, tokenizer.encode("The fox"), parse_interventions("blocks.0.attn.z.1*zero"), tokenizer=tokenizer)
+    clauses = list(explain_redundancy(trace, 1, find_redundancy(trace, 1)))
     assert len(clauses) > 1
-    assert all(clause.look["edits"].startswith("blocks.0.attn.z.1*zero~") for clause in clauses[1:])
+    assert all(clause.selection_change["edits"].startswith("blocks.0.attn.z.1*zero~") for clause in clauses[1:])
 
 
 def test_where_nothing_raises_the_token_that_is_told(trace_of):
-    (clause,) = told(trace_of("rope"), 3, StandIns(5, 6, -3.0, (), ()))
-    assert "probability 0.125: fewer than two parts raise" in clause.words and "edits" not in clause.look
+    (clause,) = explain_redundancy(trace_of("rope"), 3, Redundancy(5, 6, -3.0, (), ()))
+    assert "probability 0.125: fewer than two parts raise" in clause.text and "edits" not in clause.selection_change

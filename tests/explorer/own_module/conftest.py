@@ -1,4 +1,4 @@
-"""A person's own module, and the app on it."""
+"""A user's own module, and the app on it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from explorer.diagnosis.register import register_own_module
 from explorer.options import parse_arguments
-from explorer.own_module.serving import opened
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.answers.open_view import OpenView, open_view_of
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.answers.open_view import OpenView, make_open_view
+from explorer.web.events.run_factory import RunFactory
 from tests import course
 
 MINE = """
@@ -54,20 +54,27 @@ def file(tmp_path_factory):
 @pytest.fixture(scope="package")
 def library(file):
     library = Library("cpu")
-    assert opened(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library) == "Mine"
+    assert (
+        register_own_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
+        == "Mine"
+    )
     return library
 
 
 @pytest.fixture
-def asked(library):
-    return PageState(Opening(Runs(library)).run_of("Mine", "Once upon a time"), Selection(view="own_module", query=2))
+def page_state(library):
+    return PageState(
+        RunFactory(RunService(library)).create_run("Mine", "Once upon a time"), Selection(view="own_module", query=2)
+    )
 
 
 @pytest.fixture
-def shown(library) -> Callable[[PageState, str], OpenView]:
-    """The state in one of its tabs."""
+def show_view(library) -> Callable[[PageState, str], OpenView]:
+    """Function that returns the open view of a state in another tab: `shown(state, "overview")`."""
 
-    def show(asked: PageState, view: str) -> OpenView:
-        return open_view_of(Runs(library), replace(asked, selection=replace(asked.selection, view=view)))
+    def open_tab(page_state: PageState, view: str) -> OpenView:
+        return make_open_view(
+            RunService(library), replace(page_state, selection=replace(page_state.selection, view=view))
+        )
 
-    return show
+    return open_tab

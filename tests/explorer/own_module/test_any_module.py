@@ -1,4 +1,4 @@
-"""Any module as a trace with fewer values, of which views draw what is there and say what they lack."""
+"""Traces of arbitrary modules, which have fewer values: views draw what they can and name what is missing."""
 
 from copy import deepcopy
 
@@ -11,7 +11,7 @@ from transformers import BloomConfig, BloomForCausalLM
 from explorer import trace_module
 from explorer.state.errors import UserError
 from explorer.state.selection import Selection
-from explorer.views import VIEW_NAMED, VIEWS
+from explorer.views import VIEW_BY_NAME, VIEWS
 from tests.devices import on_each_device
 
 IDS = [3, 1, 4, 1, 5, 9]
@@ -30,7 +30,7 @@ STREAM = {"blocks.*.resid_post": "transformer.h.*[0]"}
 
 @pytest.fixture(scope="module")
 def bloom():
-    """A build that none of ours is: positions by a slope of the scores (ALiBi), maps fused head by head."""
+    """Model unlike any of ours: ALiBi positions, and query, key and value maps fused head by head."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 70, "hidden_size": 24, "n_layer": 3, "n_head": 4}
     return BloomForCausalLM(BloomConfig(**sizes, attn_implementation="eager")).eval()
@@ -53,45 +53,45 @@ def test_the_values_are_those_of_the_modules_parts(bloom):
 
 @on_each_device
 def test_the_module_may_be_on_another_device(bloom, device):
-    there, on_cpu = (trace_module(module, IDS, PARTS) for module in (deepcopy(bloom).to(device), bloom))
-    assert there.values.keys() == on_cpu.values.keys()
+    on_device, on_cpu = (trace_module(module, IDS, PARTS) for module in (deepcopy(bloom).to(device), bloom))
+    assert on_device.values.keys() == on_cpu.values.keys()
     for name, value in on_cpu.values.items():
-        assert np.allclose(there[name], value, atol=1e-3 * max(1, np.abs(value).max())), name
+        assert np.allclose(on_device[name], value, atol=1e-3 * max(1, np.abs(value).max())), name
 
 
 @pytest.mark.parametrize("parts", [PARTS, STREAM, {}], ids=["much", "stream", "logits"])
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_a_view_draws_what_is_there_or_says_what_it_lacks(bloom, view, parts):
     trace = trace_module(bloom, IDS, parts)
-    selection = Selection(view=view.name, query=3, layer=1).within(trace)
-    if not view.applies_to(trace):
-        told = view.why_not(trace)
-        assert told.startswith("This needs what was not taken from the module: ")
-        assert all(name.split(".")[-1] in told for name in view.lacks(trace))
+    selection = Selection(view=view.name, query=3, layer=1).clamp_to_trace(trace)
+    if not view.is_applicable(trace):
+        reason = view.unavailable_reason(trace)
+        assert reason.startswith("This needs what was not taken from the module: ")
+        assert all(name.split(".")[-1] in reason for name in view.missing_taps(trace))
         return
-    if not view.compares:
+    if not view.is_comparison:
         assert view.formula(trace, selection)
     for panel in view.panels:
-        if not panel.compares and panel.applies_to(trace):
+        if not panel.compared_run and panel.is_applicable(trace):
             assert panel.draw(trace, selection) is not None
-            assert panel.mark is None or panel.mark(trace, selection).state == "unchecked"
+            assert panel.verify is None or panel.verify(trace, selection).state == "unchecked"
 
 
 def test_what_is_there_is_shown(bloom):
-    shown = {view.name for view in VIEWS if view.applies_to(trace_module(bloom, IDS, PARTS))}
-    assert {"attention", "residual", "activations", "pieces", "training", "compare"} == shown
-    assert {view.name for view in VIEWS if view.applies_to(trace_module(bloom, IDS, STREAM))} == {
+    view_names = {view.name for view in VIEWS if view.is_applicable(trace_module(bloom, IDS, PARTS))}
+    assert {"attention", "residual", "activations", "pieces", "training", "compare"} == view_names
+    assert {view.name for view in VIEWS if view.is_applicable(trace_module(bloom, IDS, STREAM))} == {
         "activations",
         "pieces",
     }
     panels = {
-        panel.name for panel in VIEW_NAMED["attention"].panels if panel.applies_to(trace_module(bloom, IDS, PARTS))
+        panel.name for panel in VIEW_BY_NAME["attention"].panels if panel.is_applicable(trace_module(bloom, IDS, PARTS))
     }
     assert {"heads", "pattern", "row", "scores", "lines"} == panels
 
 
 class Flat(nn.Module):
-    """Its heads lie beside each other, and it has a name for nothing that tells how many there are."""
+    """Module with heads side by side, in which no attribute tells their number."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`python -m explorer.diagnose`, as a student types it."""
+"""The command `python -m explorer.diagnose`."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from explorer.own_module.command import main
+from explorer.diagnosis.command import main
 from tests import course, spelled
 from tests.course import TransformerLM
 
@@ -65,10 +65,10 @@ def test_the_line_that_a_student_types():
 @pytest.mark.parametrize("weights", ["weights.pt", "weights.safetensors"])
 @pytest.mark.exhaustive
 def test_sizes_are_read_off_the_weights(folder, capsys, weights):
-    given = ["--weights", str(folder / weights), "--config", "num_heads=4", "context_length=20"]
-    assert main([f"{folder}/mine.py:Mine", *given]) == 1
-    told = capsys.readouterr().out
-    assert "Mine parts from the reference at final_norm" in told and "the final norm is missing" in told
+    options = ["--weights", str(folder / weights), "--config", "num_heads=4", "context_length=20"]
+    assert main([f"{folder}/mine.py:Mine", *options]) == 1
+    output = capsys.readouterr().out
+    assert "Mine parts from the reference at final_norm" in output and "the final norm is missing" in output
     assert main([f"{folder}/mine.py:make", "--weights", str(folder / weights)]) == 0
 
 
@@ -123,10 +123,10 @@ def test_heads_that_no_attribute_says_are_given_or_found(folder, capsys, given):
 
 def test_the_tokens_that_were_read_are_told_by_the_vocabulary(folder, capsys):
     (folder / "chars.txt").write_text("".join(map(chr, range(65, 115))))
-    place = f"{folder}/mine.py:make"
-    assert main([place, "--tokenizer", str(folder / "chars.txt")]) == 0
-    told = capsys.readouterr().out.splitlines()[-1]
-    assert told.startswith("The tokens that both read, by the vocabulary: '") and told.count("'") == 34
+    module_path = f"{folder}/mine.py:make"
+    assert main([module_path, "--tokenizer", str(folder / "chars.txt")]) == 0
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    assert last_line.startswith("Input tokens of both models, by the vocabulary: '") and last_line.count("'") == 34
 
 
 def test_names_are_read_from_a_file(tmp_path, capsys):
@@ -135,7 +135,7 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
     assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 1  # as it says, the norms are swapped
     table.write_text("[]")
     assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 2
-    assert "holds no table of names" in capsys.readouterr().err
+    assert "is not a JSON object of weight names" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,6 @@ def test_whatever_is_wrong_is_a_sentence(folder, capsys, monkeypatch, arguments,
     (folder / "broken.py").write_text("class Mine(:\n")
     (folder / "leaves.py").write_text("import sys\nsys.exit('no')\n")
     assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.err.startswith("error: ") and told in said.err and said.err.count("\n") == 1
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert output.err.startswith("error: ") and told in output.err and output.err.count("\n") == 1
+    assert output.out == ""

@@ -1,15 +1,15 @@
-"""A model of ours with the weights of somebody else's module, by whatever names they have."""
+"""Models built from the weights of other modules, whatever their names."""
 
 import pytest
 import torch
 from torch import nn
 
 from explorer import capture, diagnose, from_module
-from explorer.own_module.names import match
+from explorer.diagnosis.match_weights import match_weights
 from explorer.state.errors import UserError
 from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
-from tests.planted_slips import PLANTED, planted
+from tests.planted_slips import PLANTED, make_buggy_model
 from tests.spelled import gpt, llama
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
@@ -29,9 +29,9 @@ MODELS = {
 
 def logits(module, ids=IDS):
     with torch.no_grad():
-        found = module(torch.tensor([ids]))
-    found = getattr(found, "logits", found)
-    return found[0] if isinstance(found, tuple) else found
+        output = module(torch.tensor([ids]))
+    output = getattr(output, "logits", output)
+    return output[0] if isinstance(output, tuple) else output
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -39,8 +39,8 @@ def test_a_module_of_a_known_spelling_computes_the_same_as_ours(name):
     module = MODELS[name]()
     lm = from_module(module, example_ids=IDS)
     with torch.no_grad():
-        ours = lm(torch.tensor([IDS]))[:, -1]
-    assert torch.allclose(ours, logits(module)[:, -1], atol=1e-4)
+        lm_logits = lm(torch.tensor([IDS]))[:, -1]
+    assert torch.allclose(lm_logits, logits(module)[:, -1], atol=1e-4)
     assert capture(lm, IDS)["blocks.1.attn.pattern"].shape[1:] == (len(IDS), len(IDS))
 
 
@@ -49,16 +49,16 @@ def test_a_correct_module_is_reported_as_equal(name):
     report = diagnose(MODELS[name]())
     assert report.first is None and report.cause is None and report.is_equal
     assert report.logits_apart < 1e-4
-    assert all(row.is_seen and row.times <= 1 for row in report.rows)
+    assert all(row.is_recorded and row.times <= 1 for row in report.rows)
 
 
 def test_a_module_that_computes_something_else_is_refused():
     with pytest.raises(UserError, match="logits differ by up to"):
-        from_module(planted("no scale"), example_ids=IDS)
+        from_module(make_buggy_model("no scale"), example_ids=IDS)
 
 
 def test_what_the_shapes_do_not_tell_is_found_by_trying():
-    class Untold(Attention):
+    class AttentionWithoutHeadCount(Attention):
         def __init__(self, d_model, count, rope):
             super().__init__(d_model, count, rope)
             del self.num_heads
@@ -66,42 +66,42 @@ def test_what_the_shapes_do_not_tell_is_found_by_trying():
 
     module = PLANTED["rotation of halves"].plant(course_model(d_model=64, num_heads=4))
     for layer in module.layers:
-        told = layer.attn
-        layer.attn = Untold(64, 4, told.rope)
-        layer.attn.load_state_dict(told.state_dict())
+        attention = layer.attn
+        layer.attn = AttentionWithoutHeadCount(64, 4, attention.rope)
+        layer.attn.load_state_dict(attention.state_dict())
     lm = from_module(module, example_ids=IDS)
     assert (lm.config.num_heads, lm.config.rope_layout) == (4, "half_split")
 
 
-class Odd(nn.Module):
-    """Names that nobody has, in another order."""
+class UnusualNames(nn.Module):
+    """Model with unusual names, defined in another order."""
 
     def __init__(self):
         super().__init__()
         inner = course_model()
         self.words, self.stack = inner.token_embeddings, nn.ModuleList()
         for layer in inner.layers:
-            each = nn.Module()
-            each.look, each.think = nn.Module(), nn.Module()
-            each.n_a, each.n_b = layer.ln1, layer.ln2
-            each.look.aa, each.look.bb, each.look.cc, each.look.dd = (
+            block = nn.Module()
+            block.look, block.think = nn.Module(), nn.Module()
+            block.n_a, block.n_b = layer.ln1, layer.ln2
+            block.look.aa, block.look.bb, block.look.cc, block.look.dd = (
                 layer.attn.q_proj,
                 layer.attn.k_proj,
                 layer.attn.v_proj,
                 layer.attn.output_proj,
             )
-            each.think.one, each.think.two, each.think.three = layer.ffn.w1, layer.ffn.w3, layer.ffn.w2
-            self.stack.append(each)
+            block.think.one, block.think.two, block.think.three = layer.ffn.w1, layer.ffn.w3, layer.ffn.w2
+            self.stack.append(block)
         self.last, self.score = inner.ln_final, inner.lm_head
         self.num_heads, self.whole = inner.layers[0].attn.num_heads, [inner]
 
     def forward(self, token_ids):
         inner, pairs = self.whole[0], zip(self.whole[0].layers, self.stack, strict=True)
-        for layer, each in pairs:
-            layer.ln1, layer.ln2 = each.n_a, each.n_b
-            layer.attn.q_proj, layer.attn.k_proj = each.look.aa, each.look.bb
-            layer.attn.v_proj, layer.attn.output_proj = each.look.cc, each.look.dd
-            layer.ffn.w1, layer.ffn.w3, layer.ffn.w2 = each.think.one, each.think.two, each.think.three
+        for layer, block in pairs:
+            layer.ln1, layer.ln2 = block.n_a, block.n_b
+            layer.attn.q_proj, layer.attn.k_proj = block.look.aa, block.look.bb
+            layer.attn.v_proj, layer.attn.output_proj = block.look.cc, block.look.dd
+            layer.ffn.w1, layer.ffn.w3, layer.ffn.w2 = block.think.one, block.think.two, block.think.three
         inner.token_embeddings, inner.ln_final, inner.lm_head = self.words, self.last, self.score
         return inner(token_ids)
 
@@ -124,16 +124,16 @@ TABLE = {
 
 @pytest.mark.parametrize("names", [None, TABLE])
 def test_other_names_are_matched_by_shape_and_order_or_by_a_table(names):
-    module = Odd()
+    module = UnusualNames()
     lm = from_module(module, names=names, example_ids=IDS)
     with torch.no_grad():
         assert torch.allclose(lm(torch.tensor([IDS])), logits(module), atol=1e-4)
-    assert match(module, names).spelling == ("table" if names else "order")
+    assert match_weights(module, names).name_table == ("table" if names else "order")
     assert diagnose(module, names=names).is_equal
 
 
 def test_a_table_that_leaves_something_out_is_asked_for_it():
-    module = Odd()
+    module = UnusualNames()
     module.stack[0].extra = nn.Linear(5, 7)
     with pytest.raises(UserError, match=r"stack\.0\.extra"):
         from_module(module, names=TABLE, example_ids=IDS)
@@ -164,20 +164,20 @@ SIZES = {"vocab_size": 61, "context_length": 32, "d_model": 24, "num_layers": 2,
         (GivesNothing(**SIZES), "gives NoneType in the place of logits"),
         (GivesHidden(**SIZES), r"gives \(1, \d+, 24\) for \d+ tokens"),
         (nn.ReLU(), "has no weights"),
-        (nn.Linear(3, 4), "have no place in the reference"),
+        (nn.Linear(3, 4), "^2 of the module’s 2 weights were not recognized"),
         ("no module", "got str"),
     ],
 )
 def test_whatever_is_wrong_is_a_sentence(module, told):
-    for ask in (lambda: diagnose(module), lambda: from_module(module, example_ids=IDS)):
+    for call in (lambda: diagnose(module), lambda: from_module(module, example_ids=IDS)):
         with pytest.raises(UserError, match=told) as raised:
-            ask()
+            call()
         assert "\n" not in str(raised.value)
 
 
 def test_other_sizes_than_the_reference_are_a_sentence():
     other = ModelConfig.llama_style(**SIZES | {"d_ff": 48})
-    with pytest.raises(UserError, match="are not those of a model with vocab_size=61.*gate_proj"):
+    with pytest.raises(UserError, match="do not fit a model with vocab_size=61.*gate_proj"):
         diagnose(course_model(), other)
     with pytest.raises(UserError, match="ids from 0 to 60"):
         diagnose(course_model(), example_ids=[61])

@@ -1,4 +1,4 @@
-"""Files of weights as students' training leaves them: the module computes what was trained, or a sentence tells why."""
+"""Weight files as students' training scripts write them: loaded correctly, or refused with the reason."""
 
 import argparse
 import dataclasses
@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from explorer.own_module.loading import load, load_own_module
+from explorer.diagnosis.load_module import load_module, load_own_module
 from explorer.state.errors import UserError
 from tests import course, spelled
 from tests.course import TransformerLM
@@ -126,14 +126,14 @@ class Code:
 
 
 @pytest.fixture(scope="module")
-def trained():
+def reference_model():
     torch.manual_seed(1)
     return TransformerLM(**SIZES).eval()
 
 
 @pytest.fixture
-def state(trained):
-    return trained.state_dict()
+def state(reference_model):
+    return reference_model.state_dict()
 
 
 @torch.no_grad()
@@ -141,29 +141,29 @@ def logits(module):
     return module.eval()(IDS)
 
 
-def prefixed(state, prefix):
+def add_prefix(state, prefix):
     return {prefix + name: weight for name, weight in state.items()}
 
 
-def inside(state, wrapper):
+def insert_wrapper(state, wrapper):
     return {re.sub(r"^(layers\.\d+)\.", rf"\1.{wrapper}.", name): weight for name, weight in state.items()}
 
 
 SPELLINGS = {
     "wrapped by layer, and as a whole": lambda state: {
-        "model": prefixed(inside(state, "_orig_mod"), "module._orig_mod.")
+        "model": add_prefix(insert_wrapper(state, "_orig_mod"), "module._orig_mod.")
     },
-    "checkpointed and sharded": lambda state: inside(
-        inside(state, "_checkpoint_wrapped_module"), "_fsdp_wrapped_module"
+    "checkpointed and sharded": lambda state: insert_wrapper(
+        insert_wrapper(state, "_checkpoint_wrapped_module"), "_fsdp_wrapped_module"
     ),
-    "Lightning": lambda state: {"state_dict": prefixed(state, "model.net.") | {"criterion.weight": torch.ones(5)}},
+    "Lightning": lambda state: {"state_dict": add_prefix(state, "model.net.") | {"criterion.weight": torch.ones(5)}},
     "any key": lambda state: {
         "checkpoint": {"my_network": state},
         "optimizer": {"state": {0: {"exp_avg": torch.ones(9, 9)}}},
     },
     "an average beside": lambda state: {"ema": {name: weight + 1 for name, weight in state.items()}, "network": state},
     "two in one": lambda state: (
-        prefixed({n: w + 1 for n, w in state.items()}, "ema_model.") | prefixed(state, "online_model.")
+        add_prefix({n: w + 1 for n, w in state.items()}, "ema_model.") | add_prefix(state, "online_model.")
     ),
     "numpy": lambda state: {name: weight.numpy() for name, weight in state.items()},
     "numbers of numpy and objects": lambda state: {
@@ -178,9 +178,9 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_the_weights_are_found_by_what_they_are(tmp_path, trained, state, spelling):
+def test_the_weights_are_found_by_what_they_are(tmp_path, reference_model, state, spelling):
     torch.save(SPELLINGS[spelling](state), tmp_path / "x.pt")
-    assert torch.equal(logits(load(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(trained))
+    assert torch.equal(logits(load_module(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(reference_model))
 
 
 class Around(torch.nn.Module):
@@ -190,22 +190,22 @@ class Around(torch.nn.Module):
 
 
 def test_of_several_sets_of_weights_it_is_told_which_was_taken(tmp_path, state):
-    def notes(found, place=COURSE):
-        torch.save(found, tmp_path / "x.pt")
-        return load_own_module(place, tmp_path / "x.pt", {"num_heads": 4}).notes
+    def load_notes(content, module_path=COURSE):
+        torch.save(content, tmp_path / "x.pt")
+        return load_own_module(module_path, tmp_path / "x.pt", {"num_heads": 4}).notes
 
     average = {name: weight + 1 for name, weight in state.items()}
-    assert notes({"ema": average, "trained": state}) == (
+    assert load_notes({"ema": average, "trained": state}) == (
         "x.pt has several sets of weights that fit: trained was taken, not ema.",
     )
-    assert notes(prefixed(average, "ema_model.") | prefixed(state, "online_model.")) == (
+    assert load_notes(add_prefix(average, "ema_model.") | add_prefix(state, "online_model.")) == (
         "x.pt has several sets of weights that fit: online_model was taken, not ema_model.",
     )
-    assert notes({"ema": {"shadow": average}}) == (
+    assert load_notes({"ema": {"shadow": average}}) == (
         "The weights are a running average of those of training: ema.shadow of x.pt.",
     )
-    for whole in (state, prefixed(state, "model.")):
-        assert notes(whole, f"{__file__}:Around") == ()
+    for whole in (state, add_prefix(state, "model.")):
+        assert load_notes(whole, f"{__file__}:Around") == ()
 
 
 SETTINGS = {
@@ -221,27 +221,29 @@ SETTINGS = {
 
 @pytest.mark.parametrize("said", SETTINGS)
 @pytest.mark.parametrize("is_zip", [True, False])
-def test_heads_are_what_the_file_says(tmp_path, trained, state, said, is_zip):
+def test_heads_are_what_the_file_says(tmp_path, reference_model, state, said, is_zip):
     torch.save({"model": state, **SETTINGS[said]}, tmp_path / "x.pt", _use_new_zipfile_serialization=is_zip)
-    own = load_own_module(COURSE, tmp_path / "x.pt")
-    assert torch.equal(logits(own.module), logits(trained))
-    assert own.sizes == {"num_heads": 4} and any(note.startswith("There are 4 heads, by x.pt") for note in own.notes)
+    loaded = load_own_module(COURSE, tmp_path / "x.pt")
+    assert torch.equal(logits(loaded.module), logits(reference_model))
+    assert loaded.sizes == {"num_heads": 4} and any(
+        note.startswith("There are 4 heads, by x.pt") for note in loaded.notes
+    )
 
 
 def test_a_default_of_the_class_is_no_answer(tmp_path):
-    """nanoGPT's class has 12 heads where nothing is said."""
+    """nanoGPT's class defaults to 12 heads."""
     torch.manual_seed(0)
     args = {"block_size": 32, "vocab_size": 61, "n_layer": 2, "n_head": 4, "n_embd": 24}
     module = GPT(GPTConfig(**args))
-    place, file = f"{spelled.__file__}:GPT", tmp_path / "ckpt.pt"
+    module_path, file = f"{spelled.__file__}:GPT", tmp_path / "ckpt.pt"
     torch.save(
-        {"model": prefixed(module.state_dict(), "_orig_mod."), "model_args": args, "config": {"n_head": 12}}, file
+        {"model": add_prefix(module.state_dict(), "_orig_mod."), "model_args": args, "config": {"n_head": 12}}, file
     )
-    assert torch.equal(logits(load(place, file))[0], logits(module)[0])
+    assert torch.equal(logits(load_module(module_path, file))[0], logits(module)[0])
     torch.save(module.state_dict(), file)
     with pytest.raises(UserError, match=r"It needs n_head: .* --config num_heads="):
-        load(place, file)
-    assert torch.equal(logits(load(place, file, {"num_heads": 4}))[0], logits(module)[0])
+        load_module(module_path, file)
+    assert torch.equal(logits(load_module(module_path, file, {"num_heads": 4}))[0], logits(module)[0])
 
 
 @pytest.mark.parametrize(
@@ -260,30 +262,32 @@ def test_a_default_of_the_class_is_no_answer(tmp_path):
         "numbers",
     ],
 )
-def test_a_config_of_any_kind_is_made(tmp_path, trained, state, name):
+def test_a_config_of_any_kind_is_made(tmp_path, reference_model, state, name):
     (tmp_path / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "configs.py").write_text(DICTIONARY if name == "own_keys" else CONFIGS, encoding="utf-8")
-    place, file = f"{tmp_path}/configs.py:{name}", tmp_path / "x.pt"
+    module_path, file = f"{tmp_path}/configs.py:{name}", tmp_path / "x.pt"
     torch.save({"model": state, "config": SIZES, "args": {"device": "cuda:1"}}, file)
-    assert torch.equal(logits(load(place, file)), logits(trained))
+    assert torch.equal(logits(load_module(module_path, file)), logits(reference_model))
     torch.save(state, file)
-    unknown = "cannot be made" if name == "starred" else "no shape of the weights says how many heads"
+    unknown = (
+        "cannot be made" if name == "starred" else "neither the weights nor their file determine the number of heads"
+    )
     with pytest.raises(UserError, match=unknown):
-        load(place, file)
-    assert torch.equal(logits(load(place, file, SIZES)), logits(trained))
+        load_module(module_path, file)
+    assert torch.equal(logits(load_module(module_path, file, SIZES)), logits(reference_model))
 
 
-def test_safetensors_folders_and_shards(tmp_path, trained, state):
+def test_safetensors_folders_and_shards(tmp_path, reference_model, state):
     save_file(state, tmp_path / "model.safetensors", metadata={"config": json.dumps(SIZES)})
-    assert torch.equal(logits(load(COURSE, tmp_path)), logits(trained))
+    assert torch.equal(logits(load_module(COURSE, tmp_path)), logits(reference_model))
     folder, names = tmp_path / "sharded", list(state)
     (folder / "parts").mkdir(parents=True)
-    places = {name: "parts/a.safetensors" if index % 2 else "b.safetensors" for index, name in enumerate(names)}
-    for place in set(places.values()):
-        save_file({name: state[name] for name in names if places[name] == place}, folder / place)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    weight_map = {name: "parts/a.safetensors" if index % 2 else "b.safetensors" for index, name in enumerate(names)}
+    for shard in set(weight_map.values()):
+        save_file({name: state[name] for name in names if weight_map[name] == shard}, folder / shard)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     (folder / "config.json").write_text(json.dumps({"num_heads": 4}))
-    assert torch.equal(logits(load(COURSE, folder)), logits(trained))
+    assert torch.equal(logits(load_module(COURSE, folder)), logits(reference_model))
 
 
 class Tied(TransformerLM):
@@ -292,24 +296,26 @@ class Tied(TransformerLM):
         self.lm_head.weight = self.token_embeddings.weight
 
 
-def test_of_tied_weights_one_is_enough_and_two_are_one(tmp_path, trained, state):
-    place, file = f"{__file__}:Tied", tmp_path / "x.pt"
+def test_of_tied_weights_one_is_enough_and_two_are_one(tmp_path, reference_model, state):
+    module_path, file = f"{__file__}:Tied", tmp_path / "x.pt"
     tied = state | {"lm_head.weight": state["token_embeddings.weight"]}
     for left_out in ("lm_head.weight", "token_embeddings.weight"):
         torch.save({name: weight for name, weight in tied.items() if name != left_out}, file)
-        module = load(place, file, {"num_heads": 4})
+        module = load_module(module_path, file, {"num_heads": 4})
         assert torch.equal(module.lm_head.weight, tied["lm_head.weight"])
     torch.save(state, file)
     with pytest.raises(UserError, match="two different ones"):
-        load(place, file, {"num_heads": 4})
+        load_module(module_path, file, {"num_heads": 4})
 
 
 def test_a_kept_table_counts_before_what_the_class_makes(tmp_path):
-    """θ was 500,000 in training; the class has 10,000, and keeps no table."""
-    theirs = TransformerLM(**SIZES, rope_theta=5e5)
-    tables = {name: table for name, table in theirs.named_buffers() if "rope" in name}
-    torch.save(theirs.state_dict() | tables, tmp_path / "x.pt")
-    assert tables and torch.equal(logits(load(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(theirs))
+    """The model was trained with θ = 500,000; the class defaults to 10,000 and saves no table."""
+    trained_model = TransformerLM(**SIZES, rope_theta=5e5)
+    tables = {name: table for name, table in trained_model.named_buffers() if "rope" in name}
+    torch.save(trained_model.state_dict() | tables, tmp_path / "x.pt")
+    assert tables and torch.equal(
+        logits(load_module(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(trained_model)
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,18 +344,18 @@ def test_a_kept_table_counts_before_what_the_class_makes(tmp_path):
         (lambda state, whole: state | {"lm_head.weight": torch.full((50, 32), torch.nan)}, "not finite"),
     ],
 )
-def test_what_is_not_its_weights_is_a_sentence(tmp_path, monkeypatch, trained, state, made, told):
+def test_what_is_not_its_weights_is_a_sentence(tmp_path, monkeypatch, reference_model, state, made, told):
     monkeypatch.chdir(tmp_path)
-    torch.save(made(state, trained), "x.pt")
+    torch.save(made(state, reference_model), "x.pt")
     with pytest.raises(UserError, match=told) as error:
-        load(COURSE, "x.pt", SIZES)
+        load_module(COURSE, "x.pt", SIZES)
     assert "\x1b" not in str(error.value) and not Path("RUN").exists()
 
 
-def test_nothing_that_is_pickled_is_run(tmp_path, monkeypatch, trained, state):
+def test_nothing_that_is_pickled_is_run(tmp_path, monkeypatch, reference_model, state):
     monkeypatch.chdir(tmp_path)
     torch.save({"model": state, "x": Code(eval, ("open('RUN', 'w')",)), "y": Code(open, ("RUN", "w"))}, "x.pt")
-    assert torch.equal(logits(load(COURSE, "x.pt", SIZES)), logits(trained)) and not Path("RUN").exists()
+    assert torch.equal(logits(load_module(COURSE, "x.pt", SIZES)), logits(reference_model)) and not Path("RUN").exists()
 
 
 @pytest.mark.parametrize(
@@ -364,7 +370,7 @@ def test_nothing_that_is_pickled_is_run(tmp_path, monkeypatch, trained, state):
 def test_what_no_training_wrote_is_named(tmp_path, content, told):
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(UserError, match=told):
-        load(COURSE, tmp_path / "x.pt")
+        load_module(COURSE, tmp_path / "x.pt")
 
 
 @pytest.mark.parametrize("numbers", [True, False])
@@ -377,4 +383,4 @@ def test_no_more_memory_is_taken_than_the_weights_justify(tmp_path, state, numbe
     )
     torch.save(state, tmp_path / "x.pt")
     with pytest.raises(UserError, match="takes more than .* of memory" if numbers else "The weights lack"):
-        load(f"{tmp_path}/huge.py:Huge", tmp_path / "x.pt", SIZES)
+        load_module(f"{tmp_path}/huge.py:Huge", tmp_path / "x.pt", SIZES)

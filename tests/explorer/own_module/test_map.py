@@ -1,4 +1,4 @@
-"""Where a module first differs there is a sign on the map."""
+"""The mark on the model map at a module's first difference."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ import pytest
 from explorer.views.overview import VIEW as OVERVIEW
 
 
-def test_the_first_difference_is_marked_on_the_map(shown, asked):
-    diagram = shown(asked, "overview").draw(OVERVIEW.panels[0])
-    (marked,) = [part for part in diagram.parts if "≠" in part.told]
+def test_the_first_difference_is_marked_on_the_map(show_view, page_state):
+    diagram = show_view(page_state, "overview").draw(OVERVIEW.panels[0])
+    (marked,) = [part for part in diagram.parts if "≠" in part.hover_text]
     assert (marked.kind, marked.selects["layer"]) == ("rotation", 0)
     for sheet, box in zip(diagram.sheets, marked.boxes, strict=True):
-        (sign,) = [word for word in sheet.words if word.kind == "apart"]
+        (sign,) = [word for word in sheet.labels if word.kind == "apart"]
         assert (sign.x, sign.y, sign.text) == (box[2], box[1], "≠")
     assert diagram.alt.endswith("Your module parts from the reference at blocks.0.attn.q_rot.")
 
@@ -33,11 +33,11 @@ def test_the_first_difference_is_marked_on_the_map(shown, asked):
         ("logits", "lm_head", None, 1, "lm_head"),
     ],
 )
-def test_every_value_has_its_part_on_the_map(shown, asked, tap, kind, layer, count, told):
-    view = shown(asked, "overview")
+def test_every_value_has_its_part_on_the_map(show_view, page_state, tap, kind, layer, count, told):
+    view = show_view(page_state, "overview")
     report = view.trace.diagnosis
-    moved = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
-    diagram = replace(view, trace=replace(view.trace, diagnosis=moved)).draw(OVERVIEW.panels[0])
-    marked = [part for part in diagram.parts if "≠" in part.told]
-    assert len(marked) == count and all(told in part.told for part in marked)
+    report_at_tap = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
+    diagram = replace(view, trace=replace(view.trace, diagnosis=report_at_tap)).draw(OVERVIEW.panels[0])
+    marked = [part for part in diagram.parts if "≠" in part.hover_text]
+    assert len(marked) == count and all(told in part.hover_text for part in marked)
     assert {(part.kind, part.selects.get("layer")) for part in marked} == {(kind, layer)}

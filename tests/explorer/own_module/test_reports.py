@@ -1,9 +1,9 @@
-"""What was found of a module is written and read again."""
+"""Saving and loading of diagnosis reports."""
 
 import pytest
 
 from explorer import diagnose
-from explorer.own_module.loading import load
+from explorer.diagnosis.load_module import load_module
 from explorer.tracing.diagnosis import FILE, load_report
 
 
@@ -15,7 +15,7 @@ def test_a_damaged_report_is_none(tmp_path, text):
 
 
 def test_a_report_comes_back_as_it_was(tmp_path, file):
-    report = diagnose(load(f"{file}:Mine"))
+    report = diagnose(load_module(f"{file}:Mine"))
     report.save(tmp_path)
     again = load_report(tmp_path)
     assert again.differences == report.differences and again.rows == report.rows and again.first == report.first

@@ -1,4 +1,4 @@
-"""The app on somebody's own module: the model, the tab, the sign on the map; and the file is run once."""
+"""The app on a user's own module: the model, the tab and the mark on the map, from a single run of the file."""
 
 import json
 
@@ -6,80 +6,88 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.explain.notation import number
+from explorer.diagnosis.register import register_own_module
+from explorer.explain.notation import format_number
 from explorer.options import parse_arguments
-from explorer.own_module.serving import opened
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.views import FULL, SIMPLE
+from explorer.views.diagnosis import VIEW
+from explorer.views.diagnosis.figures import component_colour
 from explorer.views.overview import VIEW as OVERVIEW
-from explorer.views.own_module import VIEW
-from explorer.views.own_module.pictures import colour
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
-from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import view_contents
-from explorer.web.events.opening import Opening
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.page import Page
 from model.checkpoint import CheckpointError
 
 
 def test_the_model_has_the_modules_weights_and_its_trace_the_report(library, file):
-    lm, trace = library.held("Mine", (1, 2, 3))
+    lm, trace = library.model_and_trace("Mine", (1, 2, 3))
     torch.manual_seed(0)
     assert lm.config.num_layers == 3 and lm.token_embedding.weight.dtype == torch.float32
     assert (lm.final_norm.weight == 1).all()  # nothing that the diagnosis drew
     assert (trace.diagnosis.first, trace.diagnosis.cause.name) == ("blocks.0.attn.q_rot", "rotation_of_halves")
-    assert library.held("llama-fables", (1, 2, 3))[1].diagnosis is None
+    assert library.model_and_trace("llama-fables", (1, 2, 3))[1].diagnosis is None
 
 
-def test_the_module_is_run_at_the_start_and_never_for_a_visitor(shown, file, asked):
+def test_the_module_is_run_at_the_start_and_never_for_a_visitor(show_view, file, page_state):
     runs = file.with_name("mine.py.runs")
     before = runs.read_text()
     assert before
     for view in (*FULL, VIEW):
-        view_contents(shown(asked, view.name), True, 0)
+        view_contents(show_view(page_state, view.name), True, 0)
     assert runs.read_text() == before
 
 
-def test_the_tab_tells_the_report_and_draws_it(shown, asked):
-    view = shown(asked, "own_module")
+def test_the_tab_tells_the_report_and_draws_it(show_view, page_state):
+    view = show_view(page_state, "own_module")
     report = view.trace.diagnosis
     assert "the rotation pairs dimensions otherwise" in view.formula and "blocks.2.attn.q_rot" in view.formula
     bars, frame = (
-        part[0] for part in (view.draw(VIEW.panels[0]).parts[0], view.draw(VIEW.panels[0]).parts[1]["shapes"][1:])
+        part[0]
+        for part in (
+            view.draw(VIEW.panels[0]).traces_and_layout[0],
+            view.draw(VIEW.panels[0]).traces_and_layout[1]["shapes"][1:],
+        )
     )
     assert list(bars["x"]) == [row.tap for row in report.rows]
     worst = list(bars["x"])[int(np.argmax(np.asarray(bars["y"])[:14]))]
     assert worst == "blocks.0.attn.z" and bars["x"][int(frame["x0"] + 0.5)] == worst
     assert bars["customdata"][0] == ["activations", "embed"]
-    (cells,) = view.draw(VIEW.panels[1]).parts[0]
-    at = list(cells["y"]).index("blocks.0.attn.z")
-    assert (np.asarray(cells["z"])[at] > 0).tolist() == [False] + [True] * 16
-    (line,) = view.draw(VIEW.panels[2]).parts[0]
-    apart = dict(zip(line["x"], line["y"], strict=True))
-    assert apart["blocks.0.attn.v"] < 1e-5 < 1e-2 < apart["blocks.0.attn.z"]
-    (limit,) = [line for line in view.draw(VIEW.panels[0]).parts[1]["shapes"] if line["y0"] == line["y1"]]
+    (cells,) = view.draw(VIEW.panels[1]).traces_and_layout[0]
+    row_index = list(cells["y"]).index("blocks.0.attn.z")
+    assert (np.asarray(cells["z"])[row_index] > 0).tolist() == [False] + [True] * 16
+    (line,) = view.draw(VIEW.panels[2]).traces_and_layout[0]
+    differences = dict(zip(line["x"], line["y"], strict=True))
+    assert differences["blocks.0.attn.v"] < 1e-5 < 1e-2 < differences["blocks.0.attn.z"]
+    (limit,) = [line for line in view.draw(VIEW.panels[0]).traces_and_layout[1]["shapes"] if line["y0"] == line["y1"]]
     assert limit["y0"] == 1  # what is above differs by more than rounding explains
     assert json.dumps(
         view_contents(view, True, 0) | view_contents(view, True, 1) | view_contents(view, True, 2), allow_nan=False
     )
 
 
-def test_what_is_pointed_at_in_the_tab_is_the_reports(shown, asked):
-    view = shown(asked, "own_module")
+def test_what_is_pointed_at_in_the_tab_is_the_reports(show_view, page_state):
+    view = show_view(page_state, "own_module")
     rows = view.trace.diagnosis.rows
-    bars = view.draw(VIEW.panels[0]).parts[0][0]
+    bars = view.draw(VIEW.panels[0]).traces_and_layout[0][0]
     for row, hover in zip(rows, bars["hovertext"], strict=True):
-        name, told = hover.split("<br>")
-        seen = f"{number(row.times)} times rounding, off by up to {number(row.largest)}"
-        assert name == row.tap and (told == seen if row.is_seen else told.startswith("not seen"))
-    (cells,) = view.draw(VIEW.panels[1]).parts[0]
+        name, hover_text = hover.split("<br>")
+        recorded_text = f"{format_number(row.times)} times rounding, off by up to {format_number(row.largest)}"
+        assert name == row.tap and (
+            hover_text == recorded_text if row.is_recorded else hover_text.startswith("not seen")
+        )
+    (cells,) = view.draw(VIEW.panels[1]).traces_and_layout[0]
     assert list(cells["x"]) == list(range(len(view.trace.diagnosis.token_ids)))
-    told = dict(zip(cells["y"], cells["text"], strict=True))
-    assert told == {row.tap: [number(value) for value in row.by_position] for row in rows if row.by_position}
+    hover_text = dict(zip(cells["y"], cells["text"], strict=True))
+    assert hover_text == {
+        row.tap: [format_number(value) for value in row.by_position] for row in rows if row.by_position
+    }
 
 
 def test_a_value_has_the_colour_of_its_component():
@@ -90,42 +98,44 @@ def test_a_value_has_the_colour_of_its_component():
         EMBEDDING: ["embed", "logits"],
         RESIDUAL: ["blocks.0.resid_mid"],
     }
-    assert all(colour(tap) == expected for expected, taps in colours.items() for tap in taps)
+    assert all(component_colour(tap) == expected for expected, taps in colours.items() for tap in taps)
 
 
-def test_another_model_has_nothing_of_it(library, asked, shown):
-    other = PageState(Opening(Runs(library)).run_of("llama-fables", "Once upon a time"), asked.selection)
-    view = open_view_of(Runs(library), other)
+def test_another_model_has_nothing_of_it(library, page_state, show_view):
+    other = PageState(
+        RunFactory(RunService(library)).create_run("llama-fables", "Once upon a time"), page_state.selection
+    )
+    view = make_open_view(RunService(library), other)
     assert "no module of yours" in view.formula
     assert not any(view.has(panel) for panel in VIEW.panels)
-    assert "≠" not in "".join(part.told for part in shown(other, "overview").draw(OVERVIEW.panels[0]).parts)
+    assert "≠" not in "".join(part.hover_text for part in show_view(other, "overview").draw(OVERVIEW.panels[0]).parts)
 
 
 @pytest.mark.exhaustive
 def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
-    def tabs(library, checkpoint):
+    def tab_names(library, checkpoint):
         page = Page(library, checkpoint)
         page.build()
         return list(page.layout.tab)
 
     usual = [view.name for view in (*SIMPLE, *FULL)]
-    assert tabs(library, "Mine") == [*usual, "own_module"]
-    assert tabs(Library("cpu"), "llama-fables") == usual
+    assert tab_names(library, "Mine") == [*usual, "own_module"]
+    assert tab_names(Library("cpu"), "llama-fables") == usual
 
 
 @pytest.mark.exhaustive
 def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
     state = {"checkpoint": "llama-fables", "text": "Once upon", "view": "own_module"}
-    assert Opening(Runs(library)).restored(state).selection.view == "own_module"
-    assert Opening(Runs(Library("cpu"))).restored(state).selection.view == Selection.view
+    assert RunFactory(RunService(library)).state_from_query(state).selection.view == "own_module"
+    assert RunFactory(RunService(Library("cpu"))).state_from_query(state).selection.view == Selection.view
 
 
 @pytest.mark.exhaustive
 def test_a_difference_without_bounds_is_drawn(file):
     library = Library("cpu")
-    opened(parse_arguments(["--module", f"{file}:Infinite"]), library)
-    state = PageState(Opening(Runs(library)).run_of("Infinite", "Once upon"), Selection(view="own_module"))
-    view = open_view_of(Runs(library), state)
+    register_own_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
+    state = PageState(RunFactory(RunService(library)).create_run("Infinite", "Once upon"), Selection(view="own_module"))
+    view = make_open_view(RunService(library), state)
     assert view.trace.diagnosis.first == "logits" and view.trace.diagnosis.cause is None
     assert json.dumps(view_contents(view, True, 0) | view_contents(view, True, 1), allow_nan=False)
 
@@ -133,27 +143,29 @@ def test_a_difference_without_bounds_is_drawn(file):
 @pytest.mark.exhaustive
 def test_what_cannot_be_shown_is_a_sentence(file):
     with pytest.raises(UserError, match="there is no file 'nowhere.json'"):
-        opened(parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), Library("cpu"))
+        register_own_module(
+            parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), Library("cpu")
+        )
     (file.parent / "llama.py").write_text(
         "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
     )
     with pytest.raises(CheckpointError, match="has the name"):
-        opened(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
+        register_own_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
 
 
-def first_page(arguments):
-    """What a page on a module shows first: its prompt, and the line about its vocabulary."""
+def open_first_page(arguments):
+    """Return the tokenizer, prompt ids and vocabulary line of a page that is opened on a module."""
     library = Library("cpu")
-    page = Page(library, opened(parse_arguments(arguments), library))
+    page = Page(library, register_own_module(parse_arguments(arguments), library))
     page.build()
     events, checkpoint = page.events, page.checkpoint
-    line = events.show_model(checkpoint, 40)[page.layout.vocabulary]
-    return library.model(checkpoint)[1], events.opened({}).run.prompt, line
+    line = events.model_widgets(checkpoint, 40)[page.layout.vocabulary]
+    return library.model(checkpoint)[1], events.parse_query({}).run.prompt, line
 
 
 @pytest.mark.exhaustive
 def test_a_vocabulary_of_its_own_is_read_by_bytes_and_the_page_says_so(file):
-    tokenizer, ids, line = first_page(["--module", f"{file}:Mine", "--config", "vocab_size=300"])
+    tokenizer, ids, line = open_first_page(["--module", f"{file}:Mine", "--config", "vocab_size=300"])
     assert tokenizer.vocab_size == 300 and tokenizer.decode(ids).encode() == bytes(ids)
     assert line == "No vocabulary was given (--tokenizer): tokens are bytes, and ids beyond 255 have no text."
 
@@ -164,14 +176,14 @@ def test_a_text_is_read_with_the_vocabulary_that_is_given(file, tmp_path):
     (tmp_path / "chars.json").write_text(json.dumps(characters))
     size = ["--config", f"vocab_size={len(characters)}"]
     arguments = ["--module", f"{file}:Mine", "--tokenizer", str(tmp_path / "chars.json"), *size]
-    _tokenizer, ids, line = first_page(arguments)
-    assert "".join(characters[each] for each in ids) == "Once upon a time there was a fox who wanted the moon."
+    _tokenizer, ids, line = open_first_page(arguments)
+    assert "".join(characters[token_id] for token_id in ids) == "Once upon a time there was a fox who wanted the moon."
     assert line == ""
 
 
 @pytest.mark.exhaustive
 def test_the_page_begins_with_what_a_small_vocabulary_can_spell(file):
-    tokenizer, ids, line = first_page(["--module", f"{file}:Mine", "--config", "vocab_size=50"])
+    tokenizer, ids, line = open_first_page(["--module", f"{file}:Mine", "--config", "vocab_size=50"])
     assert tokenizer.decode(ids) == "01" and "its 50 tokens are read as bytes" in line
     with pytest.raises(UserError, match="has no token for 'O'"):
         tokenizer.encode("Once")

@@ -1,4 +1,4 @@
-"""Every slip that is planted is found, at its place and by its name; and what is none is not taken for one."""
+"""Diagnosis of planted bugs: each is found at its tap and by its name, and nothing else is called a bug."""
 
 import time
 
@@ -8,33 +8,33 @@ import torch.nn.functional as F
 from torch import nn
 
 from explorer import diagnose
-from explorer.own_module.block import Block
-from explorer.own_module.formulas import reference as formulas
-from explorer.own_module.mending import Mender
-from explorer.own_module.names import match
-from explorer.own_module.observing import observe
-from explorer.own_module.running import own_copy
-from explorer.own_module.slips import SLIP_NAMED
-from explorer.own_module.slips.of_precision import reduced
-from explorer.own_module.slips.slip import Slip
-from explorer.own_module.weights import with_weights
+from explorer.diagnosis.block_segment import BlockSegment
+from explorer.diagnosis.bug_search import BugSearch
+from explorer.diagnosis.bugs import BUG_BY_NAME
+from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.bugs.precision import find_reduced_precision
+from explorer.diagnosis.build_model import build_with_weights
+from explorer.diagnosis.match_weights import match_weights
+from explorer.diagnosis.recording import record_values
+from explorer.diagnosis.reference_formulas import reference_formulas as formulas
+from explorer.diagnosis.run_module import copy_module
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests import raw_parameters
 from tests.course import SIZES, Attention, RMSNorm, SwiGLU, course_model
-from tests.exhaustive import one_of
-from tests.mistakes import changing, halves, norm, rms
-from tests.planted_slips import PLANTED, UNEXPLAINED, planted
+from tests.exhaustive import every_nth_in_core
+from tests.mistakes import replace_methods, replace_norm, root_mean_square, rotate_halves
+from tests.planted_slips import PLANTED, UNEXPLAINED, make_buggy_model
 from tests.spelled import gpt
 
-MOST_SECONDS = 10
+MAX_SECONDS = 10
 
 
-@pytest.mark.parametrize("name", one_of(4, list(PLANTED)))
+@pytest.mark.parametrize("name", every_nth_in_core(4, list(PLANTED)))
 def test_a_planted_slip_is_named_with_its_place(name):
     began = time.process_time()
-    report = diagnose(planted(name))
-    assert time.process_time() - began < MOST_SECONDS
+    report = diagnose(make_buggy_model(name))
+    assert time.process_time() - began < MAX_SECONDS
     assert (report.first, report.cause.name) == (PLANTED[name].tap, PLANTED[name].name)
     assert report.cause.is_clear and len(report.differences) == 1
     is_in_blocks, is_a_number = report.first.startswith("blocks.0."), name != "mask hides itself"
@@ -44,16 +44,16 @@ def test_a_planted_slip_is_named_with_its_place(name):
 @pytest.mark.parametrize("name", UNEXPLAINED)
 @pytest.mark.exhaustive
 def test_what_is_no_known_slip_is_told_as_unexplained(name):
-    plant, seen_at = UNEXPLAINED[name]
+    plant, first_tap = UNEXPLAINED[name]
     report = diagnose(plant(course_model()))
-    assert report.first == seen_at and report.cause is None
+    assert report.first == first_tap and report.cause is None
     assert all(difference.cause is None for difference in report.differences)
     assert "not explained" in str(report)
 
 
 @pytest.mark.exhaustive
 def test_what_is_not_explained_is_narrowed_by_what_the_attention_still_has():
-    plant, _seen_at = UNEXPLAINED["temperature of 0.9"]
+    plant, _first_tap = UNEXPLAINED["temperature of 0.9"]
     assert diagnose(plant(course_model())).differences[0].equal_to == "blocks.0.attn.k_rot"
 
 
@@ -74,11 +74,11 @@ def test_two_slips_are_found_one_after_the_other(one, other):
     methods = {}
     for name in (one, other):
         for part in PLANTED[name].plant(course_model()).modules():
-            kept = {key: value for key, value in vars(type(part)).items() if not key.startswith("__")}
+            attributes = {key: value for key, value in vars(type(part)).items() if not key.startswith("__")}
             if type(part).__mro__[1].__module__ == "tests.course":
-                methods.setdefault(type(part).__mro__[1], {}).update(kept)
-    for of, changed in methods.items():
-        changing(of, **changed)(model)
+                methods.setdefault(type(part).__mro__[1], {}).update(attributes)
+    for base_class, changed in methods.items():
+        replace_methods(base_class, **changed)(model)
     report = diagnose(model)
     assert {difference.cause.name for difference in report.differences} == {PLANTED[one].name, PLANTED[other].name}
     assert report.first == PLANTED[one].tap or one == "mask sees the next"
@@ -110,7 +110,7 @@ def rms_in_half(x, eps):
     ],
 )
 def test_two_slips_in_one_norm_are_found_and_in_all_norms_the_same(forward, names):
-    report = diagnose(norm(forward)(course_model()))
+    report = diagnose(replace_norm(forward)(course_model()))
     assert {difference.cause.name for difference in report.differences} == names
     assert all(difference.tap == "blocks.0.attn_norm" for difference in report.differences)
     assert all(len(difference.also) == 4 for difference in report.differences)
@@ -118,40 +118,46 @@ def test_two_slips_in_one_norm_are_found_and_in_all_norms_the_same(forward, name
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 def test_which_fewer_bits_a_norm_has_is_told_apart(kind):
-    """What bfloat16 holds float16 mostly holds, too."""
+    """Most values that bfloat16 represents exactly, float16 does too."""
     dtype, x = getattr(torch, kind), torch.linspace(0.1, 2.0, 48).reshape(2, 24)
-    assert reduced(x.to(dtype).float(), x, x, torch.ones(24), lambda x: x).name == f"{kind}_norm"
+    assert find_reduced_precision(x.to(dtype).float(), x, x, torch.ones(24), lambda x: x).name == f"{kind}_norm"
 
 
 def test_two_slips_in_one_formula_are_found():
-    gate = changing(SwiGLU, forward=lambda self, x: self.w2(F.gelu(self.w3(x)) * self.w1(x)))
-    assert {each.cause.name for each in diagnose(gate(course_model())).differences} == {
+    feed_forward_bug = replace_methods(SwiGLU, forward=lambda self, x: self.w2(F.gelu(self.w3(x)) * self.w1(x)))
+    assert {difference.cause.name for difference in diagnose(feed_forward_bug(course_model())).differences} == {
         "gate_and_up_swapped",
         "gelu_for_silu",
     }
-    turned = changing(Attention, rotated=lambda self, q, k, m: (halves(self.rope, q, m + 1), halves(self.rope, k, m)))
-    assert {each.cause.name for each in diagnose(turned(course_model())).differences} == {
+    rotation_bug = replace_methods(
+        Attention, rotated=lambda self, q, k, m: (rotate_halves(self.rope, q, m + 1), rotate_halves(self.rope, k, m))
+    )
+    assert {difference.cause.name for difference in diagnose(rotation_bug(course_model())).differences} == {
         "rotation_of_halves",
         "query_positions_off_by_one",
     }
 
 
 def test_a_fix_that_harms_another_value_is_none():
-    """What mends one value and leaves another wrong that was right is not taken for the cause."""
+    """A change that repairs one value and breaks another is not reported as the cause."""
     model, ids = PLANTED["gate and up swapped"].plant(course_model()), list(range(9))
-    found = match(model)
-    lm = with_weights(ModelConfig.llama_style(**SIZES), found)
-    seen = observe(own_copy(model), found, ids, lm.config.vocab_size)
-    block = Block(lm.config, seen, lm.state_dict(), 0, seen.values["blocks.0.in"])
-    mender = Mender(block, formulas(lm.config), None, None)
-    assert mender.differing(mender.formulas) == ["ffn.hidden"]
-    right = SLIP_NAMED["gate_and_up_swapped"]
-    harmful = Slip("harmful", "", "", right.shows, lambda f, tap: right.change(f, tap).but(divisor=lambda config: 1.0))
-    assert [each.slips for each in mender.mended([(right,), (harmful,)], "ffn.hidden", ["ffn.hidden"])] == [(right,)]
+    weight_match = match_weights(model)
+    lm = build_with_weights(ModelConfig.llama_style(**SIZES), weight_match)
+    recorded = record_values(copy_module(model), weight_match, ids, lm.config.vocab_size)
+    block = BlockSegment(lm.config, recorded, lm.state_dict(), 0, recorded.values["blocks.0.in"])
+    search = BugSearch(block, formulas(lm.config), None, None)
+    assert search.differing_taps(search.formulas) == ["ffn.hidden"]
+    correct = BUG_BY_NAME["gate_and_up_swapped"]
+    harmful = KnownBug(
+        "harmful", "", "", correct.visible_at, lambda f, tap: correct.change(f, tap).replace(divisor=lambda config: 1.0)
+    )
+    assert [
+        hypothesis.bugs for hypothesis in search.iter_hypotheses([(correct,), (harmful,)], "ffn.hidden", ["ffn.hidden"])
+    ] == [(correct,)]
 
 
 def test_a_slip_in_one_layer_is_found_there_alone():
-    model = PLANTED["gain left out"].plant(course_model(), where=lambda name: name == "layers.1.ln2")
+    model = PLANTED["gain left out"].plant(course_model(), condition=lambda name: name == "layers.1.ln2")
     report = diagnose(model)
     assert report.first == "blocks.1.ffn_norm" and report.cause.name == "gain_left_out"
     assert report.differences[0].also == ()
@@ -179,7 +185,7 @@ def test_a_slip_that_the_run_does_not_show_is_found_on_shorter_vectors():
 
 
 def test_a_gain_of_ones_hides_nothing():
-    model = norm(lambda self, x: x / rms(self, x))(course_model())
+    model = replace_norm(lambda self, x: x / root_mean_square(self, x))(course_model())
     assert all((part.weight == 1).all() for part in model.modules() if isinstance(part, RMSNorm))
     assert diagnose(model).cause.name == "gain_left_out"
     assert all((part.weight == 1).all() for part in model.modules() if isinstance(part, RMSNorm))  # nor is it changed
@@ -194,24 +200,28 @@ def test_a_reference_that_is_given_decides():
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("product", [raw_parameters.F.linear, raw_parameters.summed])
+@pytest.mark.parametrize("product", [raw_parameters.F.linear, raw_parameters.multiply_and_sum])
 def test_what_parts_do_not_show_is_found_behind_them(product):
-    """Weights that are no modules are seen where a product reads them; what is not seen at all is found behind it."""
-    names, seen = raw_parameters.NAMES, product is not raw_parameters.summed
+    """Weights that are no modules are recorded where a product reads them; others are diagnosed at the next tap."""
+    names, is_recorded = raw_parameters.NAMES, product is not raw_parameters.multiply_and_sum
     torch.manual_seed(0)
     equal = diagnose(raw_parameters.TransformerLM(product=product), names=names)
     assert equal.is_equal and equal.logits_apart < 1e-4
-    unseen = {row.tap for row in equal.rows if not row.is_seen}
-    assert unseen == (set() if seen else {f"blocks.{layer}.attn.{name}" for layer in range(2) for name in "qkvz"})
+    unseen = {row.tap for row in equal.rows if not row.is_recorded}
+    assert unseen == (
+        set() if is_recorded else {f"blocks.{layer}.attn.{name}" for layer in range(2) for name in "qkvz"}
+    )
     report = diagnose(raw_parameters.TransformerLM(scale=1.0, product=product), names=names)
     assert (report.first, report.cause.name) == ("blocks.0.attn.scores", "no_scale")
-    assert report.differences[0].seen_at == ("blocks.0.attn.z" if seen else "blocks.0.attn.out")
+    assert report.differences[0].seen_at == ("blocks.0.attn.z" if is_recorded else "blocks.0.attn.out")
 
 
 def test_biases_of_nothing_hide_nothing():
     model = gpt()
-    forgetful = type("Linear", (nn.Linear,), {"forward": lambda self, x: nn.functional.linear(x, self.weight)})
-    model.transformer.h[1].mlp.c_proj.__class__ = forgetful
+    linear_without_bias = type(
+        "Linear", (nn.Linear,), {"forward": lambda self, x: nn.functional.linear(x, self.weight)}
+    )
+    model.transformer.h[1].mlp.c_proj.__class__ = linear_without_bias
     nn.init.zeros_(model.transformer.h[1].mlp.c_proj.bias)
     report = diagnose(model)
     assert (report.first, report.cause.name) == ("blocks.1.ffn.out", "bias_left_out")

@@ -1,4 +1,4 @@
-"""Models in spellings that nobody's table has: right ones are equal, and what is wrong with others is found in them."""
+"""Models with unusual weight names: correct ones are equal to the reference, and bugs in others are found."""
 
 from dataclasses import replace
 
@@ -11,33 +11,41 @@ from explorer.state.errors import UserError
 from model.config import ModelConfig
 from tests import odd_models
 from tests.course import SIZES, Attention, Block, RotaryPositionalEmbedding, SwiGLU, course_model
-from tests.mistakes import changing, halves
-from tests.odd_models import FLAT, Flat, Fused, Older, Unfinished, turned_maps, without_gains
+from tests.mistakes import replace_methods, rotate_halves
+from tests.odd_models import (
+    FLAT,
+    FlatModel,
+    FusedModel,
+    ModelWithoutFinalNorm,
+    OlderModel,
+    transposed_model,
+    without_gains,
+)
 from tests.planted_slips import PLANTED
 
 OLDER = ModelConfig.gpt_style(**SIZES)
 POST = replace(OLDER, norm_placement="post")
 
 
-def found(report):
-    return [(each.tap, each.cause and each.cause.name) for each in report.differences]
+def causes_by_tap(report):
+    return [(difference.tap, difference.cause and difference.cause.name) for difference in report.differences]
 
 
 @pytest.mark.parametrize(
     ("module", "reference", "names"),
     [
-        (Fused, None, None),
-        (Flat, None, FLAT),
-        (turned_maps, None, None),
-        (Older, None, None),
-        (lambda: Older(post=True), POST, None),
+        (FusedModel, None, None),
+        (FlatModel, None, FLAT),
+        (transposed_model, None, None),
+        (OlderModel, None, None),
+        (lambda: OlderModel(post=True), POST, None),
     ],
     ids=["fused", "flat", "turned maps", "older", "norms after"],
 )
 def test_a_right_model_is_equal(module, reference, names):
     report = diagnose(module(), reference, names)
     assert report.is_equal and report.logits_apart < 1e-4
-    assert sum(row.is_seen for row in report.rows) > 0.7 * len(report.rows)
+    assert sum(row.is_recorded for row in report.rows) > 0.7 * len(report.rows)
     from_module(module(), config=reference, names=names, example_ids=[3, 1, 4, 1, 5])
 
 
@@ -54,8 +62,8 @@ def test_a_right_model_is_equal(module, reference, names):
 )
 @pytest.mark.exhaustive
 def test_in_a_model_of_nobodys_names_only_what_is_wrong_is_named(made, slips):
-    """The names do not say how it rotates: that is not taken for a slip of its own."""
-    assert found(diagnose(Fused(**made))) == [(f"blocks.0.{tap}", name) for tap, name in slips]
+    """The names do not tell the layout of the rotation, which must not be reported as a bug."""
+    assert causes_by_tap(diagnose(FusedModel(**made))) == [(f"blocks.0.{tap}", name) for tap, name in slips]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +78,13 @@ def test_in_a_model_of_nobodys_names_only_what_is_wrong_is_named(made, slips):
 )
 @pytest.mark.exhaustive
 def test_weights_that_are_no_modules_are_seen_where_they_are_used(made, slips):
-    names = found(diagnose(Flat(**made), names=FLAT))
+    names = causes_by_tap(diagnose(FlatModel(**made), names=FLAT))
     assert names == slips if slips else {name for _tap, name in names} >= {"scale_1_over_d"}
 
 
 def test_a_model_of_maps_the_other_way_round_has_its_slips_named():
-    model = PLANTED["gate and up swapped"].plant(turned_maps())
-    assert found(diagnose(model)) == [("blocks.0.ffn.gate", "gate_and_up_swapped")]
+    model = PLANTED["gate and up swapped"].plant(transposed_model())
+    assert causes_by_tap(diagnose(model)) == [("blocks.0.ffn.gate", "gate_and_up_swapped")]
 
 
 @pytest.mark.parametrize("post", [False, True])
@@ -90,18 +98,18 @@ def test_a_model_of_maps_the_other_way_round_has_its_slips_named():
 )
 @pytest.mark.exhaustive
 def test_the_older_model_is_walked_too(post, made, slip):
-    assert found(diagnose(Older(post=post, **made), POST if post else OLDER)) == [slip]
+    assert causes_by_tap(diagnose(OlderModel(post=post, **made), POST if post else OLDER)) == [slip]
 
 
 def test_what_reference_a_model_of_waves_has_is_known_without_being_said():
-    assert found(diagnose(Older(first=1))) == [("embed", "added_positions_off_by_one")]
+    assert causes_by_tap(diagnose(OlderModel(first=1))) == [("embed", "added_positions_off_by_one")]
 
 
-class Wrong:
-    """Ways to wire a block whose norms come after the additions."""
+class PostNormBugs:
+    """Wrong wirings of a post-norm block."""
 
-    no_stream = staticmethod(lambda self, x: self.n2((y := self.n1(self.look(x))) + self.think(y)))
-    of_output = staticmethod(lambda self, x: (y := x + self.n1(self.look(x))) + self.n2(self.think(y)))
+    without_residual = staticmethod(lambda self, x: self.n2((y := self.n1(self.look(x))) + self.think(y)))
+    norm_of_output = staticmethod(lambda self, x: (y := x + self.n1(self.look(x))) + self.n2(self.think(y)))
     one_norm = staticmethod(lambda self, x: self.n1((y := self.n1(x + self.look(x))) + self.think(y)))
     no_gain = staticmethod(
         lambda self, x: self.n2((y := F.layer_norm(x + self.look(x), x.shape[-1:], bias=self.n1.bias)) + self.think(y))
@@ -111,27 +119,27 @@ class Wrong:
 @pytest.mark.parametrize(
     ("forward", "slip"),
     [
-        (Wrong.no_stream, ("blocks.0.resid_mid", "no_residual_of_attention_after")),
-        (Wrong.of_output, ("blocks.0.resid_mid", "norm_of_output_alone")),
-        (Wrong.one_norm, ("blocks.0.ffn_norm", "first_norm_twice_after")),
-        (Wrong.no_gain, ("blocks.0.attn_norm", "gain_left_out")),
+        (PostNormBugs.without_residual, ("blocks.0.resid_mid", "no_residual_of_attention_after")),
+        (PostNormBugs.norm_of_output, ("blocks.0.resid_mid", "norm_of_output_alone")),
+        (PostNormBugs.one_norm, ("blocks.0.ffn_norm", "first_norm_twice_after")),
+        (PostNormBugs.no_gain, ("blocks.0.attn_norm", "gain_left_out")),
     ],
 )
 @pytest.mark.exhaustive
 def test_norms_after_the_additions_have_slips_of_their_own(forward, slip):
-    model = changing(odd_models.OlderBlock, forward=forward)(Older(post=True))
-    assert found(diagnose(model, POST)) == [slip]
+    model = replace_methods(odd_models.OlderBlock, forward=forward)(OlderModel(post=True))
+    assert causes_by_tap(diagnose(model, POST)) == [slip]
 
 
 def test_norms_before_the_sublayers_are_a_slip_where_the_reference_has_them_after():
-    assert found(diagnose(Older(post=True, before=True), POST)) == [("blocks.0.resid_pre", "norm_before")]
+    assert causes_by_tap(diagnose(OlderModel(post=True, before=True), POST)) == [("blocks.0.resid_pre", "norm_before")]
 
 
 def parallel(self, x):
     return x + self.attn(self.ln1(x)) + self.ffn(self.ln2(x))
 
 
-def of_output(self, x):
+def normalise_outputs(self, x):
     x = x + self.ln1(self.attn(x))
     return x + self.ln2(self.ffn(x))
 
@@ -140,30 +148,32 @@ def of_output(self, x):
     ("placement", "forward", "slip"),
     [
         ("parallel", parallel, ("blocks.0.ffn_norm", "serial")),
-        ("output", of_output, ("blocks.0.resid_pre", "norm_before")),
+        ("output", normalise_outputs, ("blocks.0.resid_pre", "norm_before")),
     ],
 )
 @pytest.mark.exhaustive
 def test_other_places_of_norms_are_walked_too(placement, forward, slip):
     config = ModelConfig.llama_style(**SIZES, norm_placement=placement)
-    assert diagnose(changing(Block, forward=forward)(course_model()), config).is_equal
-    assert found(diagnose(course_model(), config)) == [slip]
-    relu = changing(SwiGLU, forward=lambda self, x: self.w2(F.relu(self.w1(x)) * self.w3(x)))
-    model = relu(changing(Block, forward=forward)(course_model()))
-    assert found(diagnose(model, config)) == [("blocks.0.ffn.gate", "relu_for_silu")]
+    assert diagnose(replace_methods(Block, forward=forward)(course_model()), config).is_equal
+    assert causes_by_tap(diagnose(course_model(), config)) == [slip]
+    relu = replace_methods(SwiGLU, forward=lambda self, x: self.w2(F.relu(self.w1(x)) * self.w3(x)))
+    model = relu(replace_methods(Block, forward=forward)(course_model()))
+    assert causes_by_tap(diagnose(model, config)) == [("blocks.0.ffn.gate", "relu_for_silu")]
 
 
 @pytest.mark.parametrize("heads", [2, 8, 16])
 def test_how_many_heads_there_are_is_found_beside_a_slip(heads):
-    """Of a module that does not say it, of which no number of heads gives the logits."""
+    """The module does not tell its number of heads, and with its bug no number gives its logits."""
     model = course_model(d_model=64, num_heads=heads)
     for part in model.modules():
         vars(part).pop("num_heads", None)
     width = 64 // heads
     split = lambda self, x: x.view(*x.shape[:2], heads, width).transpose(1, 2)  # noqa: E731
-    model = changing(Attention, split=split)(changing(RotaryPositionalEmbedding, forward=halves)(model))
+    model = replace_methods(Attention, split=split)(
+        replace_methods(RotaryPositionalEmbedding, forward=rotate_halves)(model)
+    )
     report = diagnose(model)
-    assert {each.cause.name for each in report.differences} == {"rotation_of_halves"}
+    assert {difference.cause.name for difference in report.differences} == {"rotation_of_halves"}
     assert f"num_heads={heads}." in str(report)
 
 
@@ -171,13 +181,13 @@ def test_how_many_heads_there_are_is_found_beside_a_slip(heads):
     "setting", [{"qk_norm": True}, {"windows": (None, 4)}, {"rotary_layers": (True, False)}], ids=str
 )
 def test_a_reference_that_is_not_walked_to_the_end_accuses_nobody(setting):
-    with pytest.raises(UserError, match=rf"settings that are not walked \({next(iter(setting))}\): give one without"):
+    with pytest.raises(UserError, match=rf"with these settings: {next(iter(setting))}\. Use one without"):
         diagnose(course_model(), ModelConfig.llama_style(**SIZES, **setting))
 
 
 def test_a_norm_that_the_module_has_not_is_a_slip():
-    report = diagnose(Unfinished())
-    assert found(report) == [("final_norm", "final_norm_missing")]
+    report = diagnose(ModelWithoutFinalNorm())
+    assert causes_by_tap(report) == [("final_norm", "final_norm_missing")]
     assert "no weights for 1 norms of the reference, such as final_norm" in str(report)
-    assert found(diagnose(without_gains())) == [("blocks.0.attn_norm", "gain_left_out")]
+    assert causes_by_tap(diagnose(without_gains())) == [("blocks.0.attn_norm", "gain_left_out")]
     assert diagnose(without_gains()).differences[0].also[-1] == "final_norm"

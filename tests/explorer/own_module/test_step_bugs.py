@@ -1,5 +1,7 @@
-"""Every step of a model left out, with its sign flipped, applied twice, at the wrong place, in the wrong order or with
-a neighbour's weight: the bug is named, and its place."""
+"""Bugs in single steps of a model, each named with its place.
+
+A step is left out, negated, applied twice, at the wrong place, in the wrong order, or with a neighbour's weight.
+"""
 
 from dataclasses import replace
 
@@ -10,15 +12,15 @@ import torch.nn.functional as F
 from explorer import diagnose
 from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
-from tests.mistakes import changing, norm
+from tests.mistakes import replace_methods, replace_norm
 from tests.step_bugs import GPT, GROUPED, LLAMA, Bug, StepLM, catalogue
 
 WEIGHTS, FORWARD = Attention.weights, TransformerLM.forward
 CONFIGS = {"llama": LLAMA, "grouped": GROUPED, "gpt": GPT}
-ALSO_UNNAMED = ["after the blocks"]  # that they are added at the end is not told, beside that they are left out
+ALSO_UNNAMED = ["after the blocks"]  # only the omission is reported, not the addition at the end
 UNNAMED = {("o_proj", "after the residual"), ("rope of q", "another base"), ("rope of k", "another base")}
 
-NAMES = {  # (step, kind) -> names of which any is right; of norms alike
+NAMES = {  # (step, kind) -> accepted names of the cause; the same for all norms
     ("embedding", "sign flipped"): "another_sum multiplied",
     ("embedding", "applied twice"): "another_sum multiplied",
     ("embedding", "lm_head's weight"): "anothers_weight",
@@ -224,13 +226,13 @@ NAMES = {  # (step, kind) -> names of which any is right; of norms alike
 }
 
 
-def bugs(config: ModelConfig) -> list[Bug]:
-    """All of the catalogue in every layer, and what is in a layer in the last one alone."""
-    found = catalogue(config)
-    return [*found, *(replace(bug, layer=config.num_layers - 1) for bug in found if "*" in bug.tap)]
+def all_bugs(config: ModelConfig) -> list[Bug]:
+    """Return all bugs of the catalogue in every layer, and those of a layer also in the last layer alone."""
+    catalogued = catalogue(config)
+    return [*catalogued, *(replace(bug, layer=config.num_layers - 1) for bug in catalogued if "*" in bug.tap)]
 
 
-GRID = [(name, bug) for name, config in CONFIGS.items() for bug in bugs(config)]
+GRID = [(name, bug) for name, config in CONFIGS.items() for bug in all_bugs(config)]
 
 
 def step_lm(config: ModelConfig, bug: Bug | None = None) -> StepLM:
@@ -242,7 +244,7 @@ def step_lm(config: ModelConfig, bug: Bug | None = None) -> StepLM:
 def test_without_a_bug_nothing_is_named(name):
     report = diagnose(step_lm(CONFIGS[name]), CONFIGS[name])
     assert report.is_equal and report.logits_apart < 1e-4
-    assert all(row.is_seen for row in report.rows)
+    assert all(row.is_recorded for row in report.rows)
 
 
 def test_nine_in_ten_bugs_are_named():
@@ -272,11 +274,11 @@ def test_a_bug_of_a_step_is_named_with_its_place(name, bug):
     step = "norm " + bug.step.split(" ", 1)[1] if "_norm " in bug.step else bug.step
     assert set(report.cause.slips) <= set(NAMES[step, bug.kind].split()), report.cause.name
     assert all(difference.cause for difference in report.differences) or bug.kind in ALSO_UNNAMED
-    assert all(layer == bug.layer for layer in layers_of(report) if bug.layer is not None)
+    assert all(layer == bug.layer for layer in differing_layers(report) if bug.layer is not None)
 
 
-def layers_of(report) -> set[int]:
-    """The layers in which something differs."""
+def differing_layers(report) -> set[int]:
+    """Return the layers in which a value differs."""
     taps = [tap for difference in report.differences for tap in (difference.tap, *difference.also)]
     return {int(tap.split(".")[1]) for tap in taps if tap.startswith("blocks.")}
 
@@ -284,15 +286,21 @@ def layers_of(report) -> set[int]:
 @pytest.mark.parametrize(
     ("plant", "tap", "name"),
     [
-        (changing(Attention, weights=lambda self, s, m: F.dropout(WEIGHTS(self, s, m))), "blocks.0.attn.z", "random"),
-        (changing(TransformerLM, forward=lambda self, ids: FORWARD(self, ids) / 5), "logits", "multiplied"),
         (
-            norm(lambda self, x: x * x.square().mean(-1, keepdim=True).clamp_min(self.eps).rsqrt() * self.weight),
+            replace_methods(Attention, weights=lambda self, s, m: F.dropout(WEIGHTS(self, s, m))),
+            "blocks.0.attn.z",
+            "random",
+        ),
+        (replace_methods(TransformerLM, forward=lambda self, ids: FORWARD(self, ids) / 5), "logits", "multiplied"),
+        (
+            replace_norm(
+                lambda self, x: x * x.square().mean(-1, keepdim=True).clamp_min(self.eps).rsqrt() * self.weight
+            ),
             "blocks.0.attn_norm",
             "epsilon_as_least",
         ),
         (
-            norm(lambda self, x: x * (x.square().mean(-1, keepdim=True).rsqrt() + self.eps) * self.weight),
+            replace_norm(lambda self, x: x * (x.square().mean(-1, keepdim=True).rsqrt() + self.eps) * self.weight),
             "blocks.0.attn_norm",
             "epsilon_of_reciprocal",
         ),

@@ -1,32 +1,32 @@
-"""Paths as text and as a tree."""
+"""Branches of continuations, as text and as a tree."""
 
 import math
 
 import pytest
 
 from explorer.state.branches import (
-    MOST_BRANCH_TOKENS,
-    MOST_BRANCHES,
+    MAX_BRANCH_TOKENS,
+    MAX_BRANCHES,
     Branch,
-    added,
-    forked_at,
-    moved,
+    add_branch,
+    build_tree,
+    fork_depth,
+    format_branches,
     parse_branches,
-    pruned,
-    tree,
-    written,
+    prepend_to_branches,
+    prune_branches,
 )
-from explorer.state.run import MOST_TOKENS
+from explorer.state.run import MAX_TOKENS
 
 
-def of(*paths) -> tuple[Branch, ...]:
+def make_branches(*paths) -> tuple[Branch, ...]:
     return tuple(Branch(path) for path in paths)
 
 
 def test_branches_are_read_back_as_they_were_written():
     branches = (Branch((12, 7, 300)), Branch((12, 9), "beam"), Branch((4,), "greedy"))
-    assert written(branches) == "12.7.300~beam:12.9~greedy:4"
-    assert parse_branches(written(branches)) == branches
+    assert format_branches(branches) == "12.7.300~beam:12.9~greedy:4"
+    assert parse_branches(format_branches(branches)) == branches
     assert parse_branches("") == ()
 
 
@@ -40,41 +40,48 @@ def test_what_are_no_branches_is_refused_in_a_sentence(text):
 
 def test_the_oldest_go_where_they_are_too_many():
     branches = ()
-    for i in range(MOST_BRANCHES + 3):
-        branches = added(branches, (i, 1))
-    assert len(branches) == MOST_BRANCHES and branches[0].path == (3, 1) and branches[-1].path == (MOST_BRANCHES + 2, 1)
+    for i in range(MAX_BRANCHES + 3):
+        branches = add_branch(branches, (i, 1))
+    assert len(branches) == MAX_BRANCHES and branches[0].path == (3, 1) and branches[-1].path == (MAX_BRANCHES + 2, 1)
     for i in range(5):
-        branches = added(branches, (100 + i,) * MOST_TOKENS)
-    assert sum(len(branch.path) for branch in branches) <= MOST_BRANCH_TOKENS
+        branches = add_branch(branches, (100 + i,) * MAX_TOKENS)
+    assert sum(len(branch.path) for branch in branches) <= MAX_BRANCH_TOKENS
     assert branches[-1].path[0] == 104
-    assert parse_branches(written(branches)) == branches
+    assert parse_branches(format_branches(branches)) == branches
 
 
 def test_a_longer_continuation_takes_the_place_of_its_beginning():
-    assert added(of((1, 2)), (1, 2, 3)) == of((1, 2, 3))
-    assert added(of((1, 2, 3)), (1, 2)) == added(of((1, 2, 3)), (1, 2, 3)) == of((1, 2, 3))
-    assert added(of((1, 2)), (1, 3)) == of((1, 2), (1, 3))
-    assert added(of((1,)), ()) == of((1,))
+    assert add_branch(make_branches((1, 2)), (1, 2, 3)) == make_branches((1, 2, 3))
+    assert (
+        add_branch(make_branches((1, 2, 3)), (1, 2))
+        == add_branch(make_branches((1, 2, 3)), (1, 2, 3))
+        == make_branches((1, 2, 3))
+    )
+    assert add_branch(make_branches((1, 2)), (1, 3)) == make_branches((1, 2), (1, 3))
+    assert add_branch(make_branches((1,)), ()) == make_branches((1,))
 
 
 def test_a_branch_of_known_origin_stays_what_it_is():
     beam = (Branch((1, 2), "beam"),)
-    assert added(beam, (1, 2, 3)) == (*beam, Branch((1, 2, 3)))
-    assert added(beam, (1, 2)) == added(beam, (1, 2), "beam") == beam
-    assert added(of((1, 2)), (1, 2), "beam") == beam
-    assert added(beam, (1, 2), "greedy") == (*beam, Branch((1, 2), "greedy"))
+    assert add_branch(beam, (1, 2, 3)) == (*beam, Branch((1, 2, 3)))
+    assert add_branch(beam, (1, 2)) == add_branch(beam, (1, 2), "beam") == beam
+    assert add_branch(make_branches((1, 2)), (1, 2), "beam") == beam
+    assert add_branch(beam, (1, 2), "greedy") == (*beam, Branch((1, 2), "greedy"))
 
 
 def test_pruning_takes_all_that_begins_so():
-    branches = of((1, 2, 3), (1, 2, 4), (1, 5))
-    assert pruned(branches, (1, 2)) == of((1, 5))
-    assert pruned(branches, (1, 2, 4)) == of((1, 2, 3), (1, 5))
-    assert pruned(branches, (2,)) == branches
+    branches = make_branches((1, 2, 3), (1, 2, 4), (1, 5))
+    assert prune_branches(branches, (1, 2)) == make_branches((1, 5))
+    assert prune_branches(branches, (1, 2, 4)) == make_branches((1, 2, 3), (1, 5))
+    assert prune_branches(branches, (2,)) == branches
 
 
 def test_branches_of_a_shorter_prompt_begin_with_what_it_lost():
-    assert moved((Branch((1,), "beam"), Branch((2, 3))), (8, 9)) == (Branch((8, 9, 1), "beam"), Branch((8, 9, 2, 3)))
-    assert moved(of((1,) * MOST_TOKENS), (7,)) == ()
+    assert prepend_to_branches((Branch((1,), "beam"), Branch((2, 3))), (8, 9)) == (
+        Branch((8, 9, 1), "beam"),
+        Branch((8, 9, 2, 3)),
+    )
+    assert prepend_to_branches(make_branches((1,) * MAX_TOKENS), (7,)) == ()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ def test_branches_of_a_shorter_prompt_begin_with_what_it_lost():
     ],
 )
 def test_the_last_fork_on_a_path(path, others, fork):
-    assert forked_at([path, *others], path) == fork
+    assert fork_depth([path, *others], path) == fork
 
 
 SURPRISALS = {
@@ -99,7 +106,7 @@ SURPRISALS = {
 
 
 def test_the_tree_has_a_stretch_from_fork_to_fork_and_the_likelier_first():
-    stretches = tree(SURPRISALS)
+    stretches = build_tree(SURPRISALS)
     assert [(s.path, s.start, s.parent, s.depth) for s in stretches] == [
         ((7,), 0, -1, 0),
         ((1, 2), 0, -1, 0),
@@ -118,7 +125,7 @@ def test_the_tree_has_a_stretch_from_fork_to_fork_and_the_likelier_first():
 
 
 def test_the_stretches_of_a_path_are_the_path():
-    stretches = tree(SURPRISALS)
+    stretches = build_tree(SURPRISALS)
     for path, bits in SURPRISALS.items():
         on_the_way = [s for s in stretches if path[: len(s.path)] == s.path]
         tokens = [token for s in on_the_way for token in s.path[s.start :]]
@@ -127,4 +134,4 @@ def test_the_stretches_of_a_path_are_the_path():
 
 
 def test_no_continuation_is_no_tree():
-    assert tree({}) == []
+    assert build_tree({}) == []

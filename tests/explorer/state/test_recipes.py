@@ -1,23 +1,23 @@
-"""Directions as text: read as they are written, refused in a sentence, and said with the tokens' texts."""
+"""Directions as text: parsing, error messages, and descriptions with the tokens' texts."""
 
 import pytest
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import Recipe, parse_edit
+from explorer.state.interventions import DirectionSpec, parse_intervention
 
-RECIPES = ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "means.1.5.9.60_17-33.40")
+DIRECTION_TEXTS = ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "means.1.5.9.60_17-33.40")
 
 
-@pytest.mark.parametrize("text", RECIPES)
+@pytest.mark.parametrize("text", DIRECTION_TEXTS)
 def test_a_recipe_is_read_as_it_is_written(text):
-    assert str(Recipe.parse(text)) == text
-    edit = f"blocks.1.resid_post@2-*add*{text}*0.5"
-    assert str(parse_edit(edit)) == edit
+    assert str(DirectionSpec.parse(text)) == text
+    intervention_text = f"blocks.1.resid_post@2-*add*{text}*0.5"
+    assert str(parse_intervention(intervention_text)) == intervention_text
 
 
 def test_lists_are_written_and_read():
-    recipe = Recipe.of_means(1, [[5, 9, 60], [17]], [[33, 40]])
-    assert str(recipe) == RECIPES[-1] and Recipe.parse(RECIPES[-1]) == recipe
+    direction_spec = DirectionSpec.from_means(1, [[5, 9, 60], [17]], [[33, 40]])
+    assert str(direction_spec) == DIRECTION_TEXTS[-1] and DirectionSpec.parse(DIRECTION_TEXTS[-1]) == direction_spec
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_lists_are_written_and_read():
 )
 def test_lists_are_bounded(lists, said):
     with pytest.raises(UserError, match=said):
-        Recipe.of_means(0, *lists)
+        DirectionSpec.from_means(0, *lists)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_lists_are_bounded(lists, said):
 )
 def test_a_model_has_what_it_names(tiny_config, text, said):
     with pytest.raises(UserError, match=said):
-        Recipe.parse(text).check(tiny_config)
+        DirectionSpec.parse(text).check(tiny_config)
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_a_model_has_what_it_names(tiny_config, text, said):
 )
 def test_other_text_names_no_direction(text):
     with pytest.raises(UserError, match=r"a direction is unembed\.ID"):
-        Recipe.parse(text)
+        DirectionSpec.parse(text)
 
 
 def test_words_have_the_tokens_as_they_are_written(tiny_config):
     def text(ids):
         return "|".join(f"t{token_id}" for token_id in ids)
 
-    edit = parse_edit("blocks.1.resid_post*add*means.1.5.9_17-33.40*0.5")
-    assert edit.words(tiny_config, text) == (
+    intervention = parse_intervention("blocks.1.resid_post*add*means.1.5.9_17-33.40*0.5")
+    assert intervention.describe(tiny_config, text) == (
         "0.5 of its length added to resid_post of layer 1, along the mean of the stream after layer 1 over t5|t9 and 1 "
         "more less that over t33|t40"
     )
-    assert Recipe.parse("unembed.17-20").words(text) == "the unembedding of token t17 less that of token t20"
-    assert Recipe.parse("neuron.1.7").words(text) == "what neuron 7 of layer 1 writes"
+    assert DirectionSpec.parse("unembed.17-20").describe(text) == "the unembedding of token t17 less that of token t20"
+    assert DirectionSpec.parse("neuron.1.7").describe(text) == "what neuron 7 of layer 1 writes"

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.interventions import Edit
-from explorer.state.run import MOST_TOKENS, Run, parse_ids
+from explorer.state.interventions import make_intervention
+from explorer.state.run import MAX_TOKENS, Run, parse_ids
 from model.generation.window import window_start
 
 
@@ -17,7 +17,7 @@ from model.generation.window import window_start
         (["1", "2"], (1, 2)),
         ("12.7.300", (12, 7, 300)),
         ([3.0], (3,)),  # JavaScript knows no other numbers
-        ([0] * MOST_TOKENS, (0,) * MOST_TOKENS),
+        ([0] * MAX_TOKENS, (0,) * MAX_TOKENS),
     ],
 )
 def test_ids_come_as_numbers_or_as_text(written, ids):
@@ -45,8 +45,8 @@ def test_ids_come_as_numbers_or_as_text(written, ids):
         {"0": 1},
         17,
         b"1",
-        [0] * (MOST_TOKENS + 1),
-        "0." * MOST_TOKENS + "0",
+        [0] * (MAX_TOKENS + 1),
+        "0." * MAX_TOKENS + "0",
     ],
     ids=lambda written: ascii(written)[:20] if not isinstance(written, list) or written != [10**5000] else "huge",
 )
@@ -62,8 +62,11 @@ def test_a_checkpoint_is_a_name(checkpoint):
 
 
 def test_a_run_is_read_back_as_it_was_written():
-    edits = (Edit("rope.angles", "base", 12.5), Edit("blocks.1.attn.z", "zero", index=0))
-    run = Run("tiny", (5, 6), (7,), dropped=3, edits=edits)
+    interventions = (
+        make_intervention("rope.angles", "base", 12.5),
+        make_intervention("blocks.1.attn.z", "zero", index=0),
+    )
+    run = Run("tiny", (5, 6), (7,), dropped=3, edits=interventions)
     assert Run.parse(run.as_dict()) == run
     in_a_url = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in run.as_dict().items()}
     assert Run.parse(in_a_url) == run
@@ -77,9 +80,15 @@ def test_edits_travel_as_one_text_and_come_as_a_list_too():
     assert run != Run("tiny", ()) and Run("tiny", ()).as_dict()["edits"] == ""
 
 
-@pytest.mark.parametrize("edits", ["nonsense", [1], {"a": 1}, 7, True, "embed*zero~embed*zero"])
-def test_edits_that_are_none_are_refused(edits):
-    with pytest.raises(ValueError, match="edit"):
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        *((edits, "edit") for edits in ["nonsense", [1], {"a": 1}, 7, True]),
+        ("embed*zero~embed*zero", "each intervention on an activation only once"),
+    ],
+)
+def test_edits_that_are_none_are_refused(edits, message):
+    with pytest.raises(ValueError, match=message):
         Run.parse({"checkpoint": "tiny", "edits": edits})
 
 
@@ -114,8 +123,8 @@ def test_a_mean_is_over_the_prompt_of_its_run():
     run = Run.parse(
         {"checkpoint": "a", "prompt": [1, 2, 3], "generated": [4], "edits": "blocks.1.attn.z*mean~embed*zero"}
     )
-    assert [edit.least_tokens for edit in run.edits] == [3, 0]
+    assert [intervention.min_tokens for intervention in run.edits] == [3, 0]
     assert run.as_dict()["edits"] == "blocks.1.attn.z*mean~embed*zero"
     assert Run.parse(run.as_dict()) == run
     other = replace(run, prompt=(1, 2, 3, 4, 5))
-    assert [edit.least_tokens for edit in other.edits] == [5, 0] and other.edits != run.edits
+    assert [intervention.min_tokens for intervention in other.edits] == [5, 0] and other.edits != run.edits

@@ -4,9 +4,9 @@ import pytest
 
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
-from explorer.analysis.lens import LENSES
-from explorer.analysis.shades import SHADES
-from explorer.state.selection import TABS, WORDS, Selection, as_index
+from explorer.analysis.logit_lens import LENSES
+from explorer.analysis.token_shading import SHADES
+from explorer.state.selection import FIELD_CHOICES, TABS, Selection, parse_index
 from explorer.views import VIEWS
 
 NONSENSE = [
@@ -33,13 +33,13 @@ NONSENSE = [
 
 @pytest.mark.parametrize(("value", "index"), [(0, 0), (7, 7), (999_999_999, 999_999_999), (3.0, 3), ("12", 12)])
 def test_an_index_is_a_whole_number_or_its_text(value, index):
-    assert as_index(value) == index
-    assert type(as_index(value)) is int
+    assert parse_index(value) == index
+    assert type(parse_index(value)) is int
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
 def test_anything_else_is_no_index(value):
-    assert as_index(value) is None
+    assert parse_index(value) is None
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
@@ -75,56 +75,56 @@ def test_a_selection_is_read_back_as_it_was_written():
 
 def test_what_exists_is_kept(rope_trace):
     selection = Selection("rope", 1, 2, 9, 4, "blocks.1.attn.q", 7)
-    assert selection.within(rope_trace) == selection
+    assert selection.clamp_to_trace(rope_trace) == selection
 
 
 def test_the_nearest_that_exists_takes_the_place_of_what_does_not(rope_trace):
     huge = Selection(layer=99, head=99, query=99, key=99, tap="logits", dim=10**8)
-    assert huge.within(rope_trace) == Selection(layer=1, head=2, query=11, key=11, tap="logits", dim=299)
+    assert huge.clamp_to_trace(rope_trace) == Selection(layer=1, head=2, query=11, key=11, tap="logits", dim=299)
     negative = Selection(layer=-1, head=-5, query=-2, key=-1, dim=-3)
-    assert negative.within(rope_trace) == Selection()
+    assert negative.clamp_to_trace(rope_trace) == Selection()
 
 
 def test_there_is_a_depth_after_the_last_block(rope_trace):
-    assert Selection(depth=2).within(rope_trace).depth == 2
-    assert Selection(depth=99).within(rope_trace).depth == rope_trace.config.num_layers
+    assert Selection(depth=2).clamp_to_trace(rope_trace).depth == 2
+    assert Selection(depth=99).clamp_to_trace(rope_trace).depth == rope_trace.config.num_layers
 
 
 def test_the_key_is_never_after_the_query(rope_trace):
-    assert Selection(query=3, key=9).within(rope_trace).key == 3
+    assert Selection(query=3, key=9).clamp_to_trace(rope_trace).key == 3
 
 
 def test_a_value_that_was_not_captured_gives_way_to_one_that_was(trace_of):
     without = trace_of("none")
-    selection = Selection(tap="blocks.0.attn.q_rot", dim=7).within(without)
+    selection = Selection(tap="blocks.0.attn.q_rot", dim=7).clamp_to_trace(without)
     assert (selection.tap, selection.dim) == ("embed", 7)
-    assert Selection(tap="<script>").within(without).tap == "embed"
+    assert Selection(tap="<script>").clamp_to_trace(without).tap == "embed"
 
 
 def test_a_value_of_a_layer_that_is_not_there_gives_way_to_that_of_the_last(rope_trace):
-    assert Selection(tap="blocks.5.attn.q", dim=7).within(rope_trace).tap == "blocks.1.attn.q"
-    assert Selection(tap="blocks.5.nothing").within(rope_trace).tap == "embed"
+    assert Selection(tap="blocks.5.attn.q", dim=7).clamp_to_trace(rope_trace).tap == "blocks.1.attn.q"
+    assert Selection(tap="blocks.5.nothing").clamp_to_trace(rope_trace).tap == "embed"
 
 
 def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
-    selection = Selection(query=5, key=5).within(trace_of(style, 1))
+    selection = Selection(query=5, key=5).clamp_to_trace(trace_of(style, 1))
     assert (selection.query, selection.key) == (0, 0)
 
 
 def test_analysis_knows_every_word_that_can_be_asked_for():
-    known = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "shade": SHADES}
-    assert {name: tuple(words) for name, words in known.items()} == {name: WORDS[name] for name in known}
+    allowed = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "shade": SHADES}
+    assert {name: tuple(words) for name, words in allowed.items()} == {name: FIELD_CHOICES[name] for name in allowed}
 
 
-@pytest.mark.parametrize("field", WORDS)
+@pytest.mark.parametrize("field", FIELD_CHOICES)
 def test_a_word_that_means_nothing_gives_way_to_the_default(rope_trace, field):
-    assert Selection.parse({field: "<script>"}).within(rope_trace) == Selection()
-    for word in WORDS[field]:
-        assert getattr(Selection.parse({field: word}).within(rope_trace), field) == word
+    assert Selection.parse({field: "<script>"}).clamp_to_trace(rope_trace) == Selection()
+    for word in FIELD_CHOICES[field]:
+        assert getattr(Selection.parse({field: word}).clamp_to_trace(rope_trace), field) == word
 
 
 def test_of_chosen_heads_those_that_exist_are_kept_once(rope_trace):
     selection = Selection(heads="1.0~0.2~9.0~<b>~1.0~0.99~1.-1~")
-    assert selection.chosen_heads == ((1, 0), (0, 2), (9, 0), (0, 99))
-    assert selection.within(rope_trace).heads == "1.0~0.2"
-    assert Selection().within(rope_trace).chosen_heads == ()
+    assert selection.selected_heads == ((1, 0), (0, 2), (9, 0), (0, 99))
+    assert selection.clamp_to_trace(rope_trace).heads == "1.0~0.2"
+    assert Selection().clamp_to_trace(rope_trace).selected_heads == ()

@@ -3,7 +3,7 @@ from inspect import signature
 
 import pytest
 
-from explorer.state.settings import MOST_STOP_CHARACTERS, RANGES, GenerationSettings
+from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from model.generation.autoregressive import generate
 
 DEFAULTS = GenerationSettings()
@@ -35,7 +35,7 @@ def test_what_was_read_can_be_used():
     read = GenerationSettings.parse({"temperature": "0.5", "top_k": 7.0, "max_new_tokens": "12", "seed": 2**32 - 1})
     assert read == GenerationSettings(0.5, 7, 12, 2**32 - 1)
     assert [type(value) for value in read.as_dict().values()] == [float, int, int, int, float, float, float, str]
-    assert read.checked() is read
+    assert read.validate() is read
 
 
 def test_settings_are_read_back_as_they_were_written():
@@ -48,14 +48,14 @@ def test_settings_are_read_back_as_they_were_written():
 def test_checked_takes_the_limits_and_nothing_beyond(name):
     low, high = RANGES[name]
     for value in (low, high):
-        GenerationSettings(**{name: value}).checked()
+        GenerationSettings(**{name: value}).validate()
     for value in (low - 1, high + 1, math.nan):
         with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got"):
-            GenerationSettings(**{name: value}).checked()
+            GenerationSettings(**{name: value}).validate()
 
 
 def test_the_defaults_are_within_their_limits():
-    assert DEFAULTS.checked() == GenerationSettings.parse({})
+    assert DEFAULTS.validate() == GenerationSettings.parse({})
 
 
 @pytest.mark.parametrize("value", [None, 5, ["a", "b"], {"a": 1}, b"x"], ids=str)
@@ -66,14 +66,14 @@ def test_a_stop_string_that_is_no_text_is_none(value):
 @pytest.mark.parametrize("value", ["", "The End", "\n", "<b>${1}", "ﷺ" * 64])
 def test_any_short_text_may_be_the_stop_string(value):
     settings = GenerationSettings.parse({"stop_strings": value})
-    assert settings.checked().stop_strings == value
+    assert settings.validate().stop_strings == value
 
 
 def test_a_long_stop_string_is_cut_or_refused():
-    assert GenerationSettings.parse({"stop_strings": "x" * 10**6}).stop_strings == "x" * MOST_STOP_CHARACTERS
+    assert GenerationSettings.parse({"stop_strings": "x" * 10**6}).stop_strings == "x" * MAX_STOP_CHARS
     for value in ("x" * 65, None, ["."]):
         with pytest.raises(ValueError, match="stop_strings must be a text of at most 64 characters"):
-            GenerationSettings(stop_strings=value).checked()
+            GenerationSettings(stop_strings=value).validate()
 
 
 def test_the_settings_are_arguments_of_generate():

@@ -1,10 +1,10 @@
-"""Runs with changes, and what they are held to."""
+"""Runs with interventions, and their expected values."""
 
 from dataclasses import replace
 
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 
@@ -12,14 +12,14 @@ IDS = list(range(40, 52))
 
 
 def rebuilt(lm: TransformerLM, **choices) -> TransformerLM:
-    """A model of another config with the same weights."""
+    """Return a model of another config with the same weights."""
     other = TransformerLM(replace(lm.config, **choices)).eval().requires_grad_(False)
     other.load_state_dict(lm.state_dict())
     return other
 
 
 def run(lm: TransformerLM, *texts: str):
-    return capture(lm, IDS, parse_edits(texts))
+    return capture(lm, IDS, parse_interventions(texts))
 
 
 def assert_same(trace, expected, atol: float = 1e-5):

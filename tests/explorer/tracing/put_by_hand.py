@@ -1,11 +1,11 @@
-"""Values of another run, put in as one would by hand with PyTorch's hooks."""
+"""Patching of another run's values by hand, with PyTorch's hooks only."""
 
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
 
@@ -14,18 +14,18 @@ SHORTER = (40, 42, 60, 61, 45, 46, 47)  # without the token at position 1
 ALL = slice(None)
 
 
-def by_hand(lm: TransformerLM, token_ids, put: dict[str, tuple]) -> np.ndarray:
-    """The logits where hooks of PyTorch's own put numbers at an index of values: name -> (index, numbers)."""
+def patched_logits(lm: TransformerLM, token_ids, assignments: dict[str, tuple]) -> np.ndarray:
+    """Return the logits with numbers assigned at an index of some taps' values: name -> (index, numbers)."""
 
     def hook(index, numbers):
-        def putting(module, inputs, output):
+        def assign(module, inputs, output):
             output = output.clone()
             output[0][index] = torch.tensor(numbers)
             return output
 
-        return putting
+        return assign
 
-    handles = [lm.taps[name].register_forward_hook(hook(*what)) for name, what in put.items()]
+    handles = [lm.taps[name].register_forward_hook(hook(*assignment)) for name, assignment in assignments.items()]
     try:
         with torch.inference_mode():
             return lm(torch.tensor([token_ids]))[0].numpy()
@@ -34,7 +34,7 @@ def by_hand(lm: TransformerLM, token_ids, put: dict[str, tuple]) -> np.ndarray:
             handle.remove()
 
 
-TEXTS = {  # an edit -> what it puts in by hand: at which index, which numbers of the clean run
+TEXTS = {  # edit -> the same patch by hand: tap, index, and values of the clean run
     "blocks.0.attn.z.1*patch": lambda c: ("blocks.0.attn.z", 1, c["blocks.0.attn.z"][1]),
     "blocks.1.attn.k.2@3*patch": lambda c: ("blocks.1.attn.k", (2, 3), c["blocks.1.attn.k"][2, 3]),
     "blocks.0.attn.v.0@2-*patch": lambda c: ("blocks.0.attn.v", (0, slice(2, None)), c["blocks.0.attn.v"][0, 2:]),
@@ -51,5 +51,5 @@ TEXTS = {  # an edit -> what it puts in by hand: at which index, which numbers o
 }  # fmt: skip
 
 
-def given(text: str, donor: Trace):
-    return [replace(edit, source=donor) for edit in parse_edits(text)]
+def make_patches(text: str, donor: Trace):
+    return [replace(edit, source=donor) for edit in parse_interventions(text)]

@@ -1,4 +1,4 @@
-"""Tensors as arrays."""
+"""Conversion of tensors to NumPy arrays."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,10 @@
-"""A capture has every named value, is the plain forward pass, and leaves the model as it was."""
+"""Captures: every tap's value, logits of the plain forward pass, and no trace left in the model."""
 
 import numpy as np
 import pytest
 import torch
 
+from explorer.state.interventions import Edit, make_intervention
 from explorer.tracing.capture import capture
 
 MODEL_VALUES = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
@@ -21,7 +22,7 @@ def ids(tiny_tokenizer) -> list[int]:
     return tiny_tokenizer.encode("Once upon a time there was a fox who wanted the moon.")[:LENGTH]
 
 
-def hooks_on(lm) -> int:
+def num_hooks(lm) -> int:
     return sum(len(module._forward_hooks) for module in lm.modules())
 
 
@@ -42,8 +43,8 @@ def test_names_and_shapes_of_a_llama_style_model(tiny_lm, tiny_config, ids):
 
 def test_without_rope_there_are_no_angles_and_nothing_rotated(trace_of):
     with_rope, without = set(trace_of("rope").values), set(trace_of("none").values)
-    less = {name for name in with_rope - without if ".ffn." not in name}
-    assert {name.split(".")[-1] for name in less} == {"angles", "q_rot", "k_rot"}
+    missing = {name for name in with_rope - without if ".ffn." not in name}
+    assert {name.split(".")[-1] for name in missing} == {"angles", "q_rot", "k_rot"}
     assert without < with_rope
 
 
@@ -95,13 +96,13 @@ def test_values_do_not_share_memory_with_weights_or_tables(tiny_lm, ids):
 def test_tokens_that_cannot_run_are_refused_in_a_sentence(tiny_lm, wrong, message):
     with pytest.raises(ValueError, match=message):
         capture(tiny_lm, wrong)
-    assert hooks_on(tiny_lm) == 0
+    assert num_hooks(tiny_lm) == 0
 
 
 def test_hooks_are_gone_afterwards_and_those_of_others_stay(tiny_lm, ids):
     tiny_lm.embed.register_forward_hook(lambda module, inputs, output: None)
     capture(tiny_lm, ids)
-    assert hooks_on(tiny_lm) == 1
+    assert num_hooks(tiny_lm) == 1
 
 
 def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
@@ -112,7 +113,7 @@ def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
     with pytest.raises(RuntimeError, match="in the middle"):
         capture(tiny_lm, ids)
     handle.remove()
-    assert hooks_on(tiny_lm) == 0
+    assert num_hooks(tiny_lm) == 0
     assert len(capture(tiny_lm, ids)) == LENGTH
 
 
@@ -124,7 +125,7 @@ def test_hooks_are_gone_after_an_exception_while_they_are_set(tiny_lm, ids, monk
     monkeypatch.setattr(tiny_lm.blocks[1].resid_mid, "_forward_hooks", Full())
     with pytest.raises(MemoryError):
         capture(tiny_lm, ids)
-    assert hooks_on(tiny_lm) == 0
+    assert num_hooks(tiny_lm) == 0
 
 
 def test_the_model_learns_nothing_from_being_watched(tiny_lm, ids):
@@ -134,12 +135,20 @@ def test_the_model_learns_nothing_from_being_watched(tiny_lm, ids):
 
 
 def test_the_weights_are_the_models_and_shared_by_its_traces(tiny_lm):
-    one, other = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [4])
-    assert all(one.weights[name] is weight for name, weight in other.weights.items())
-    assert one.weights.keys() == tiny_lm.state_dict().keys()
+    first, second = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [4])
+    assert all(first.weights[name] is weight for name, weight in second.weights.items())
+    assert first.weights.keys() == tiny_lm.state_dict().keys()
     for name, weight in tiny_lm.state_dict().items():
-        assert (one.weights[name] == weight.numpy()).all()
+        assert (first.weights[name] == weight.numpy()).all()
     with pytest.raises(ValueError, match="read-only"):
-        one.weights["lm_head.weight"][0, 0] = 1
+        first.weights["lm_head.weight"][0, 0] = 1
     with pytest.raises(TypeError):
-        one.weights["lm_head.weight"] = np.zeros(1)
+        first.weights["lm_head.weight"] = np.zeros(1)
+
+
+def test_earlier_names_of_interventions_work(tiny_lm, ids):
+    ablation = Edit("blocks.0.attn.z", "zero", index=1)
+    assert ablation == make_intervention("blocks.0.attn.z", "zero", index=1)
+    by_name = [capture(tiny_lm, ids, **{name: [ablation]})["logits"] for name in ("interventions", "edits")]
+    np.testing.assert_array_equal(*by_name)
+    assert not np.array_equal(by_name[0], capture(tiny_lm, ids)["logits"])

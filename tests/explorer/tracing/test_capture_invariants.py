@@ -1,4 +1,4 @@
-"""Captured values fit together as the formulas say, in every layer of every kind of model."""
+"""Captured values agree with the formulas, in every layer of every kind of model."""
 
 import math
 
@@ -16,17 +16,17 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(params=[0, 1])
 def block(request, trace):
-    """`block("attn.z")` is the value in each layer in turn."""
+    """Return `block("attn.z")`: the value in each layer in turn."""
     return lambda name: trace[f"blocks.{request.param}.{name}"]
 
 
-def rotated(trace, block, name: str) -> np.ndarray:
-    """What the scores are made of: q or k, after rotation where there is one, for each head."""
+def rotated_heads(trace, block, name: str) -> np.ndarray:
+    """Return q or k of each head, rotated if the model uses RoPE."""
     return for_each_head(trace, block(f"attn.{name}_rot" if "rope.angles" in trace else f"attn.{name}"))
 
 
 def for_each_head(trace, values: np.ndarray) -> np.ndarray:
-    """Keys or values (G, T, d) -> (H, T, d): those of a group for each of its heads."""
+    """Repeat keys or values (G, T, d) of each group for its heads: (H, T, d)."""
     return np.repeat(values, trace.config.num_heads // len(values), axis=0)
 
 
@@ -38,7 +38,7 @@ def test_rows_of_a_pattern_sum_to_1_and_look_only_back(block):
 
 
 def test_scores_are_scaled_products_of_queries_and_keys(trace, block):
-    q, k = rotated(trace, block, "q"), rotated(trace, block, "k")
+    q, k = rotated_heads(trace, block, "q"), rotated_heads(trace, block, "k")
     assert_allclose(block("attn.scores"), q @ k.swapaxes(-2, -1) / trace.config.divisor, atol=1e-5)
 
 
@@ -48,7 +48,7 @@ def test_scores_are_not_masked_yet(block):
 
 def test_the_pattern_is_the_masked_softmax_of_the_scores(trace):
     for layer in range(trace.config.num_layers):
-        scores = layouts.capped(trace[f"blocks.{layer}.attn.scores"], trace.config.score_cap)
+        scores = layouts.softcap(trace[f"blocks.{layer}.attn.scores"], trace.config.score_cap)
         window = trace.config.window(layer) or len(trace)
         query, key = np.indices(scores.shape[-2:])
         masked = np.where((key <= query) & (query - key < window), scores, -np.inf)
@@ -67,21 +67,21 @@ def test_there_are_as_many_keys_and_values_as_the_model_says(trace, block):
 @pytest.mark.parametrize("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
 def test_rotation_keeps_lengths_and_leaves_position_0(rotating_trace, name):
     before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
-    scaling, turned = rotating_trace.config.rope_scaling, rotating_trace.config.turned_dims
+    scaling, num_rotary_dims = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims
     if scaling and scaling.attention_factor != 1:  # the first pairs of two halves
         half = before.shape[-1] // 2
         before = before.copy()
-        before[..., np.arange(2 * half) % half < turned // 2] *= scaling.attention_factor
+        before[..., np.arange(2 * half) % half < num_rotary_dims // 2] *= scaling.attention_factor
         assert_allclose(after[:, 0], before[:, 0], rtol=1e-6)
         after = after.copy()
         after[:, 0] = before[:, 0]
     assert_allclose(np.linalg.norm(after, axis=-1), np.linalg.norm(before, axis=-1), rtol=1e-5)
     assert_array_equal(after[:, 0], before[:, 0])
-    assert np.array_equal(after, before) is not rotating_trace.config.rotates(int(name.split(".")[1]))
+    assert np.array_equal(after, before) is not rotating_trace.config.has_rope(int(name.split(".")[1]))
 
 
 def test_each_sublayer_adds_to_the_residual_stream(trace):
-    for name, before, added, _after in layouts.sums(trace.config):
+    for name, before, added, _after in layouts.residual_sums(trace.config):
         assert_allclose(trace[name], trace[before] + sum(trace[out] for out in added), atol=1e-6)
 
 
@@ -100,7 +100,7 @@ def test_the_feed_forward_gates_or_bends(trace, block):
     }[trace.config.ffn]()
     if gated:
         assert_allclose(block("ffn.gate"), bent, atol=1e-6)
-    assert trace.has("blocks.*.ffn.gate") is gated
+    assert trace.has_tap("blocks.*.ffn.gate") is gated
     expected = block("ffn.gate") * up if gated else bent
     assert_allclose(block("ffn.hidden"), expected, atol=1e-6)
 
@@ -122,12 +122,12 @@ def test_the_stream_begins_with_tokens_and_positions(lms, style, trace):
 def test_outputs_are_projections_of_what_was_captured_before(lms, style, trace):
     weights = {name: tensor.numpy() for name, tensor in lms[style].state_dict().items()}
 
-    def projected(x: np.ndarray, name: str) -> np.ndarray:
+    def project(x: np.ndarray, name: str) -> np.ndarray:
         return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0)
 
     z = trace["blocks.1.attn.z"].swapaxes(0, 1).reshape(len(trace), -1)
-    assert_allclose(trace["blocks.1.attn.out"], projected(z, "blocks.1.attn.o_proj"), atol=1e-5)
+    assert_allclose(trace["blocks.1.attn.out"], project(z, "blocks.1.attn.o_proj"), atol=1e-5)
     hidden = trace["blocks.1.ffn.hidden"]
-    assert_allclose(trace["blocks.1.ffn.out"], projected(hidden, "blocks.1.ffn.down_proj"), atol=1e-5)
-    logits = layouts.capped(projected(trace["final_norm"], "lm_head"), trace.config.logit_cap)
+    assert_allclose(trace["blocks.1.ffn.out"], project(hidden, "blocks.1.ffn.down_proj"), atol=1e-5)
+    logits = layouts.softcap(project(trace["final_norm"], "lm_head"), trace.config.logit_cap)
     assert_allclose(trace["logits"], logits, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What is written by a changed model, with and without a cache and in whichever thread, is what its captures say."""
+"""Generation with interventions: logits equal the captures', with and without a KV cache, in any thread."""
 
 import threading
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from copy import deepcopy
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.intervening import edited, edited_steps
+from explorer.tracing.intervene import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from tests import specimens
 from tests.devices import on_each_device
-from tests.exhaustive import one_of
-from tests.specimens import POSITION_EDITS
+from tests.exhaustive import every_nth_in_core
+from tests.specimens import POSITION_INTERVENTIONS
 
 from .changed_runs import IDS, assert_clean, assert_same
 
@@ -43,12 +43,14 @@ PROMPT = 5
 
 
 def generation_edits() -> Iterator:
-    """Each kind of model with its own edit of positions, and with those of the others that name what it has. In the
-    core suite is each edit where it first comes."""
+    """Pairs of a model style and an intervention that it can have: its own on positions, and the shared ones.
+
+    Each intervention is in the core suite where it first occurs.
+    """
     met = set()
     for style, lm in specimens.models().items():
-        for text in [POSITION_EDITS[lm.config.position], *EDITS_OF_GENERATION]:
-            if specimens.known_edits(lm, text) == [*parse_edits(text)]:
+        for text in [POSITION_INTERVENTIONS[lm.config.position], *EDITS_OF_GENERATION]:
+            if specimens.applicable_interventions(lm, text) == [*parse_interventions(text)]:
                 yield pytest.param(style, text, marks=pytest.mark.exhaustive if text in met else ())
                 met.add(text)
 
@@ -56,65 +58,67 @@ def generation_edits() -> Iterator:
 @pytest.mark.parametrize(("style", "text"), list(generation_edits()))
 @pytest.mark.exhaustive
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
-    lm, edits = lms[style], tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
+    lm, edits = lms[style], tuple(edit.for_prompt(range(100, 100 + PROMPT)) for edit in parse_interventions(text))
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)
     for length in (*range(PROMPT, 12), *range(15, 30, 5), *range(30, 36)):  # past the context of 32 the window moves
         ids = [*range(100, 100 + length)]
-        with edited(lm, edits):
-            found = cached(ids)
+        with apply_interventions(lm, edits):
+            logits = cached(ids)
             if length % 5 == 0 or length >= 32:
-                assert_allclose(found, uncached(ids), atol=1e-4)
+                assert_allclose(logits, uncached(ids), atol=1e-4)
         if length % 10 == 0 and length <= 32:
-            assert_allclose(found, capture(lm, ids, edits)["logits"][-1], atol=1e-4)
+            assert_allclose(logits, capture(lm, ids, edits)["logits"][-1], atol=1e-4)
 
 
 def test_steps_are_edited_whichever_thread_asks_for_them_and_between_them_nothing_is(lms):
-    lm, edits = lms["rope"], parse_edits("blocks.0.attn.out*scale*-3")
+    lm, edits = lms["rope"], parse_interventions("blocks.0.attn.out*scale*-3")
 
-    def written(steps) -> list[int]:
+    def step_ids(steps) -> list[int]:
         return [step.token_id for step in steps]
 
     def plain():
         return generate(lm, IDS, max_new_tokens=12, seed=3)
 
-    with edited(lm, edits):
-        expected = written(plain())
-    unchanged = written(plain())
+    with apply_interventions(lm, edits):
+        expected = step_ids(plain())
+    unchanged = step_ids(plain())
     assert expected != unchanged
-    got, steps = [], edited_steps(lm, edits, plain())
+    got, steps = [], generate_with_interventions(lm, edits, plain())
     for _ in range(12):
         with ThreadPoolExecutor(1) as pool:
             got.append(pool.submit(next, steps).result())
         assert_clean(lm)
-    assert written(got) == expected
-    assert written(steps) == []
-    assert written(edited_steps(lm, (), plain())) == unchanged
+    assert step_ids(got) == expected
+    assert step_ids(steps) == []
+    assert step_ids(generate_with_interventions(lm, (), plain())) == unchanged
 
 
 def test_a_query_that_comes_later_keeps_a_key_to_look_at(lms):
-    """It is told by its place in the text, not in the pass."""
+    """The query is identified by its position in the text, not in the pass."""
     lm = lms["rope"]
-    with edited(lm, parse_edits([f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3)])):
+    with apply_interventions(lm, parse_interventions([f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3)])):
         cached = CachedLogits(lm)
         cached(IDS[:2])
-        with pytest.raises(ValueError, match="query 2 would have no key left to look at"):
+        with pytest.raises(ValueError, match="query 2 would have no key left to attend to"):
             cached(IDS[:3])
 
 
 def test_an_edit_that_does_not_fit_ends_the_steps(lms):
-    steps = edited_steps(lms["gpt"], parse_edits("rope.angles*zero"), generate(lms["gpt"], IDS, max_new_tokens=3))
+    steps = generate_with_interventions(
+        lms["gpt"], parse_interventions("rope.angles*zero"), generate(lms["gpt"], IDS, max_new_tokens=3)
+    )
     with pytest.raises(ValueError, match=r"no value rope\.angles"):
         next(steps)
 
 
 @on_each_device
-@pytest.mark.parametrize("text", one_of(6, [*EDITS_OF_GENERATION, "rope.angles*base*500"]))
+@pytest.mark.parametrize("text", every_nth_in_core(6, [*EDITS_OF_GENERATION, "rope.angles*base*500"]))
 def test_on_other_devices_the_logits_of_a_changed_model_are_those_of_the_cpu(tiny_lm, text, device):
-    there = deepcopy(tiny_lm).to(device)
-    edits = tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
-    assert_same(capture(there, IDS, edits), capture(tiny_lm, IDS, edits), atol=1e-3)
-    with edited(tiny_lm, edits), edited(there, edits):
-        cached, uncached, on_cpu = CachedLogits(there), UncachedLogits(there), CachedLogits(tiny_lm)
+    device_lm = deepcopy(tiny_lm).to(device)
+    edits = tuple(edit.for_prompt(range(100, 100 + PROMPT)) for edit in parse_interventions(text))
+    assert_same(capture(device_lm, IDS, edits), capture(tiny_lm, IDS, edits), atol=1e-3)
+    with apply_interventions(tiny_lm, edits), apply_interventions(device_lm, edits):
+        cached, uncached, on_cpu = CachedLogits(device_lm), UncachedLogits(device_lm), CachedLogits(tiny_lm)
         for length in (PROMPT, PROMPT + 1, 30, 34):
             ids = [*range(100, 100 + length)]
             expected = on_cpu(ids)
@@ -123,16 +127,22 @@ def test_on_other_devices_the_logits_of_a_changed_model_are_those_of_the_cpu(tin
 
 
 def test_two_threads_hold_to_their_own_positions(lms):
-    """One goes on where the other begins anew: what a pass knows is its own thread's."""
+    """Positions of a pass belong to its own thread: one thread continues while the other starts anew."""
     lm, texts = lms["rope"], ("blocks.0.resid_mid@3.8-*scale*3", "blocks.0.resid_mid@1.6*add*unembed.3*2")
     expected = [
-        [step.token_id for step in edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1))]
+        [
+            step.token_id
+            for step in generate_with_interventions(
+                lm, parse_interventions(text), generate(lm, IDS, max_new_tokens=12, seed=1)
+            )
+        ]
         for text in texts
     ]
     for _ in range(3):
         with ThreadPoolExecutor(2) as pool:
             steps = [
-                edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1)) for text in texts
+                generate_with_interventions(lm, parse_interventions(text), generate(lm, IDS, max_new_tokens=12, seed=1))
+                for text in texts
             ]
             got = list(pool.map(lambda some: [step.token_id for step in some], steps))
         assert got == expected
@@ -140,9 +150,9 @@ def test_two_threads_hold_to_their_own_positions(lms):
 
 
 def test_another_thread_s_pass_in_the_middle_moves_no_position(lms):
-    lm, edits = lms["rope"], parse_edits("blocks.0.resid_mid@12*scale*3")
+    lm, edits = lms["rope"], parse_interventions("blocks.0.resid_mid@12*scale*3")
     expected = capture(lm, [*IDS, 7], edits)["logits"][-1]
-    with edited(lm, edits):
+    with apply_interventions(lm, edits):
         cached = CachedLogits(lm)
         cached(IDS)
 

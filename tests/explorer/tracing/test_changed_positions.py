@@ -1,4 +1,4 @@
-"""Positions that are moved, turned by another base or off are those of a model built so."""
+"""Interventions on positions (shift, base, off) equal a model built that way."""
 
 import numpy as np
 import pytest

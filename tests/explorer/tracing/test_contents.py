@@ -1,75 +1,81 @@
-"""What a checkpoint's files say, and nothing of where and when they were written."""
+"""Checkpoint fingerprints: the contents of the files count, not when and where they were written."""
 
 import os
 import shutil
 
 import pytest
 
-from explorer.tracing import contents
-from explorer.tracing.contents import contents_of
+from explorer.tracing import fingerprint
+from explorer.tracing.fingerprint import checkpoint_fingerprint
 from model.checkpoint import save_checkpoint
 
 
 @pytest.fixture
-def copied(tiny_checkpoint, tmp_path):
-    """A copy that was written at another time, as on another machine."""
+def copy_checkpoint(tiny_checkpoint, tmp_path):
+    """Return a copy of the checkpoint with other modification times, as from another machine."""
     copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
     for path in copy.iterdir():
         os.utime(path, (7, 7))
     return copy
 
 
-def test_a_copy_says_the_same_and_another_model_does_not(tiny_checkpoint, copied, tiny_lm, tiny_tokenizer):
-    assert contents_of("tiny") == contents_of(copied) == contents_of(str(copied))
-    before = contents_of(copied)
+def test_a_copy_says_the_same_and_another_model_does_not(tiny_checkpoint, copy_checkpoint, tiny_lm, tiny_tokenizer):
+    assert (
+        checkpoint_fingerprint("tiny")
+        == checkpoint_fingerprint(copy_checkpoint)
+        == checkpoint_fingerprint(str(copy_checkpoint))
+    )
+    before = checkpoint_fingerprint(copy_checkpoint)
     tiny_lm.lm_head.weight.data[0, 0] += 1
-    save_checkpoint(tiny_lm, tiny_tokenizer, copied)
-    assert contents_of(copied) != before
-    (copied / "config.json").unlink()
-    assert contents_of(copied) != before
+    save_checkpoint(tiny_lm, tiny_tokenizer, copy_checkpoint)
+    assert checkpoint_fingerprint(copy_checkpoint) != before
+    (copy_checkpoint / "config.json").unlink()
+    assert checkpoint_fingerprint(copy_checkpoint) != before
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.tiktoken", "model-00002-of-00002.safetensors"])
-def test_every_file_counts(copied, name):
-    before = contents_of(copied)
-    with (copied / name).open("ab") as file:
+def test_every_file_counts(copy_checkpoint, name):
+    before = checkpoint_fingerprint(copy_checkpoint)
+    with (copy_checkpoint / name).open("ab") as file:
         file.write(b" ")
-    assert contents_of(copied) != before
+    assert checkpoint_fingerprint(copy_checkpoint) != before
 
 
-def test_a_file_is_read_once(copied, monkeypatch):
-    before = contents_of(copied)
-    monkeypatch.setattr(contents.hashlib, "sha256", lambda *given: HASH(*given) if given else pytest.fail("read again"))
-    assert contents_of(copied) == before
+def test_a_file_is_read_once(copy_checkpoint, monkeypatch):
+    before = checkpoint_fingerprint(copy_checkpoint)
+    monkeypatch.setattr(
+        fingerprint.hashlib, "sha256", lambda *given: HASH(*given) if given else pytest.fail("read again")
+    )
+    assert checkpoint_fingerprint(copy_checkpoint) == before
 
 
-HASH = contents.hashlib.sha256
+HASH = fingerprint.hashlib.sha256
 
 
-def test_of_a_large_file_it_is_size_and_time(copied, monkeypatch):
-    monkeypatch.setattr(contents, "MOST_BYTES", 100)
-    contents._contents.cache_clear()
-    before = contents_of(copied)
-    os.utime(copied / "model.safetensors", (8, 8))
-    assert contents_of(copied) != before
+def test_of_a_large_file_it_is_size_and_time(copy_checkpoint, monkeypatch):
+    monkeypatch.setattr(fingerprint, "MAX_BYTES", 100)
+    fingerprint._file_fingerprint.cache_clear()
+    before = checkpoint_fingerprint(copy_checkpoint)
+    os.utime(copy_checkpoint / "model.safetensors", (8, 8))
+    assert checkpoint_fingerprint(copy_checkpoint) != before
 
 
-def test_of_many_parts_as_few_bytes_are_read_as_of_one_file(copied, monkeypatch):
+def test_of_many_parts_as_few_bytes_are_read_as_of_one_file(copy_checkpoint, monkeypatch):
     for part in range(4):
-        shutil.copy(copied / "model.safetensors", copied / f"model-0000{part}-of-00004.safetensors")
-    monkeypatch.setattr(contents, "MOST_BYTES", 2 * (copied / "model.safetensors").stat().st_size)
-    contents._contents.cache_clear()
-    read = []
-    monkeypatch.setattr(contents.hashlib, "sha256", lambda *given: Counting(read, *given))
-    contents_of(copied)
-    assert (copied / "config.json").stat().st_size < sum(read) <= contents.MOST_BYTES
+        shutil.copy(copy_checkpoint / "model.safetensors", copy_checkpoint / f"model-0000{part}-of-00004.safetensors")
+    monkeypatch.setattr(fingerprint, "MAX_BYTES", 2 * (copy_checkpoint / "model.safetensors").stat().st_size)
+    fingerprint._file_fingerprint.cache_clear()
+    lengths_read = []
+    monkeypatch.setattr(fingerprint.hashlib, "sha256", lambda *given: CountingHash(lengths_read, *given))
+    checkpoint_fingerprint(copy_checkpoint)
+    assert (copy_checkpoint / "config.json").stat().st_size < sum(lengths_read) <= fingerprint.MAX_BYTES
 
 
-class Counting:
-    """A hash that notes how many bytes it is of, but for what it begins with."""
+class CountingHash:
+    """Hash that records the length of each piece after its initial bytes."""
 
-    def __init__(self, read: list[int], *given: bytes):
-        self.read, self.hash = read, HASH(*given)
+    def __init__(self, piece_lengths: list[int], *initial: bytes):
+        self.read, self.hash = piece_lengths, HASH(*initial)
 
     def update(self, piece: bytes):
         self.read.append(len(piece))
@@ -79,16 +85,16 @@ class Counting:
         return self.hash.hexdigest()
 
 
-def test_what_the_hubs_cache_has_is_known_by_its_name(copied, tmp_path, monkeypatch):
-    monkeypatch.setattr(contents, "MOST_BYTES", 100)
+def test_what_the_hubs_cache_has_is_known_by_its_name(copy_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprint, "MAX_BYTES", 100)
     (tmp_path / "blobs").mkdir()
-    weights = copied / "model.safetensors"
+    weights = copy_checkpoint / "model.safetensors"
     weights.rename(tmp_path / "blobs" / "0f3c")
     weights.symlink_to(tmp_path / "blobs" / "0f3c")
-    before = contents_of(copied)
+    before = checkpoint_fingerprint(copy_checkpoint)
     os.utime(weights, (9, 9))
-    assert contents_of(copied) == before
+    assert checkpoint_fingerprint(copy_checkpoint) == before
     shutil.copy(tmp_path / "blobs" / "0f3c", tmp_path / "blobs" / "0f3d")
     weights.unlink()
     weights.symlink_to(tmp_path / "blobs" / "0f3d")
-    assert contents_of(copied) != before
+    assert checkpoint_fingerprint(copy_checkpoint) != before

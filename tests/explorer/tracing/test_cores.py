@@ -1,4 +1,4 @@
-"""How many cores a product takes."""
+"""Number of threads that a matrix product uses."""
 
 import threading
 from dataclasses import replace
@@ -6,25 +6,25 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.tracing import cores
-from explorer.tracing.cores import set_threads
+from explorer.tracing import threads
+from explorer.tracing.threads import set_threads
 from model.config import ModelConfig
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
     before = torch.get_num_threads()
-    monkeypatch.setattr(cores, "CORES", 4)
+    monkeypatch.setattr(threads, "CORES", 4)
     yield
     torch.set_num_threads(before)
 
 
 def threads_of_a_new_thread() -> int:
-    found = []
-    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    counts = []
+    thread = threading.Thread(target=lambda: counts.append(torch.get_num_threads()))
     thread.start()
     thread.join()
-    return found[0]
+    return counts[0]
 
 
 def test_a_small_models_products_take_one_core_and_a_large_ones_all():

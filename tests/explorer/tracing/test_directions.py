@@ -1,4 +1,4 @@
-"""Directions are what their recipes say of the weights: held to closed forms."""
+"""Directions equal their definition on the weights, checked against closed forms."""
 
 from functools import partial
 
@@ -7,17 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import Recipe, parse_edits
+from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction
 from explorer.tracing.mean_stream import mean_stream
-from tests.explorer.tracing.changes_by_hand import added_of, of_neuron
+from tests.explorer.tracing.changes_by_hand import neuron_output, residual_update
 
 
-def made(lm, text: str, **weights) -> np.ndarray:
+def unit_direction(lm, text: str, **weights) -> np.ndarray:
     names = lm.state_dict()
-    read = lambda name: weights.get(name.replace(".", "_"), names[name].double().numpy())  # noqa: E731
-    return direction(lm.config, read, Recipe.parse(text), partial(mean_stream, lm))
+    read_weight = lambda name: weights.get(name.replace(".", "_"), names[name].double().numpy())  # noqa: E731
+    return direction(lm.config, read_weight, DirectionSpec.parse(text), partial(mean_stream, lm))
 
 
 def unit(x):
@@ -27,28 +27,28 @@ def unit(x):
 def test_each_is_a_row_or_column_of_a_table(lms, style):
     lm = lms[style]
     table = lm.lm_head.weight.double().numpy()
-    assert_allclose(made(lm, "unembed.17"), unit(table[17]))
-    assert_allclose(made(lm, "unembed.17-20"), unit(table[17] - table[20]))
-    assert_allclose(made(lm, "neuron.1.7"), unit(of_neuron(lm, 1, 7).numpy()), atol=1e-6)
+    assert_allclose(unit_direction(lm, "unembed.17"), unit(table[17]))
+    assert_allclose(unit_direction(lm, "unembed.17-20"), unit(table[17] - table[20]))
+    assert_allclose(unit_direction(lm, "neuron.1.7"), unit(neuron_output(lm, 1, 7).numpy()), atol=1e-6)
     for text in ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "ov.0.0.3"):
-        found = made(lm, text)
-        assert found.shape == (lm.config.d_model,) and np.linalg.norm(found) == pytest.approx(1)
+        vector = unit_direction(lm, text)
+        assert vector.shape == (lm.config.d_model,) and np.linalg.norm(vector) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("style", ["rope", "grouped", "post", "output"])
 def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, style):
-    """Each of its own head, with the values that serve it: OV OVᵀ u = σ² u, largest σ first, at right angles."""
+    """Directions of one head with its group's value matrix: OV OVᵀ u = σ² u, orthogonal, largest σ first."""
     lm = lms[style]
     d, shared = lm.config.d_head, lm.config.num_heads // lm.config.kv_heads
     for layer, head in ((0, 0), (1, 2), (1, lm.config.num_heads - 1)):
         names = lm.state_dict()
         output = names[f"blocks.{layer}.attn.o_proj.weight"].double()[:, head * d : (head + 1) * d]
-        output = added_of(lm, layer, "attn", output).numpy()
+        output = residual_update(lm, layer, "attn", output).numpy()
         values = names[f"blocks.{layer}.attn.v_proj.weight"].double().numpy()
         values = np.repeat(values.reshape(-1, d, lm.config.d_model), shared, axis=0)[head]
         ov = output @ values
         sizes = np.linalg.svd(ov, compute_uv=False)
-        vectors = np.stack([made(lm, f"ov.{layer}.{head}.{rank}") for rank in range(d)])
+        vectors = np.stack([unit_direction(lm, f"ov.{layer}.{head}.{rank}") for rank in range(d)])
         assert_allclose(vectors @ vectors.T, np.eye(d), atol=1e-10)
         for vector, size in zip(vectors, sizes, strict=False):
             assert_allclose(ov @ ov.T @ vector, size**2 * vector, atol=1e-10)
@@ -61,8 +61,8 @@ def test_a_head_that_writes_one_thing_has_that_direction(lms):
     out, read = rng.normal(size=lm.config.d_model), rng.normal(size=lm.config.d_model)
     output, values = np.zeros((lm.config.d_model,) * 2), np.zeros((lm.config.d_model,) * 2)
     output[:, d], values[d] = out, read  # the first dimension of head 1
-    found = made(lm, "ov.0.1.0", blocks_0_attn_o_proj_weight=output, blocks_0_attn_v_proj_weight=values)
-    assert abs(found @ unit(out)) == pytest.approx(1)
+    vector = unit_direction(lm, "ov.0.1.0", blocks_0_attn_o_proj_weight=output, blocks_0_attn_v_proj_weight=values)
+    assert abs(vector @ unit(out)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_head_that_writes_one_thing_has_that_direction(lms):
 )
 def test_what_a_model_has_not_is_told(lms, text, message):
     with pytest.raises(ValueError, match=message):
-        made(lms["rope"], text)
+        unit_direction(lms["rope"], text)
 
 
 def test_a_difference_of_means_is_that_of_the_streams_of_its_prompts(lms, style):
-    """Of each prompt over its tokens, of a list over its prompts; of the model as it is, also where it is changed."""
+    """Means over a prompt's tokens, then over a list's prompts, are of the unmodified model, also in an edited run."""
     lm = lms[style]
 
     def mean(*prompts: list[int]) -> np.ndarray:
@@ -97,13 +97,17 @@ def test_a_difference_of_means_is_that_of_the_streams_of_its_prompts(lms, style)
 
     expected = unit(mean([5, 9, 60], [17]) - mean([33, 40]))
     text = "means.1.5.9.60_17-33.40"
-    assert_allclose(made(lm, text), expected, atol=1e-6)
-    changed = capture(lm, [7, 8, 9], parse_edits(f"blocks.0.attn.out*scale*3~blocks.0.resid_post*add*{text}*0.5"))
-    before = capture(lm, [7, 8, 9], parse_edits("blocks.0.attn.out*scale*3"))["blocks.0.resid_post"].astype(float)
-    pushed = before + 0.5 * np.linalg.norm(before, axis=-1, keepdims=True) * expected
-    assert_allclose(changed["blocks.0.resid_post"], pushed, atol=1e-4)
+    assert_allclose(unit_direction(lm, text), expected, atol=1e-6)
+    changed = capture(
+        lm, [7, 8, 9], parse_interventions(f"blocks.0.attn.out*scale*3~blocks.0.resid_post*add*{text}*0.5")
+    )
+    before = capture(lm, [7, 8, 9], parse_interventions("blocks.0.attn.out*scale*3"))["blocks.0.resid_post"].astype(
+        float
+    )
+    expected_stream = before + 0.5 * np.linalg.norm(before, axis=-1, keepdims=True) * expected
+    assert_allclose(changed["blocks.0.resid_post"], expected_stream, atol=1e-4)
 
 
 def test_two_lists_that_are_alike_point_nowhere(tiny_lm):
     with pytest.raises(UserError, match="is 0 and points nowhere"):
-        made(tiny_lm, "means.0.5.6-5.6")
+        unit_direction(tiny_lm, "means.0.5.6-5.6")

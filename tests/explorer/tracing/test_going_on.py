@@ -1,12 +1,12 @@
-"""Two continuations on the same random numbers."""
+"""Continuations with the same random numbers."""
 
 import pytest
 
-from explorer.state.interventions import parse_edits
-from explorer.state.settings import GenerationSettings
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.going_on import write
-from explorer.tracing.intervening import edited_steps
+from explorer.tracing.continuation import continue_tokens
+from explorer.tracing.intervene import generate_with_interventions
 from model.generation import generate
 
 IDS = tuple(range(40, 48))
@@ -22,20 +22,20 @@ IDS = tuple(range(40, 48))
     ids=["default", "top_k", "others"],
 )
 def test_it_is_what_generate_writes(lms, style, settings):
-    """By the settings of the panel, but for the number of tokens and where to stop."""
-    lm, edits = lms[style], parse_edits("blocks.1.resid_post*add*unembed.17*3")
+    """The continuation uses the panel's sampling settings, except for the number of tokens and stop strings."""
+    lm, edits = lms[style], parse_interventions("blocks.1.resid_post*add*unembed.17*3")
     drawn_by = settings.as_dict() | {"max_new_tokens": 10, "stop_strings": ()}
     for changes in ((), edits):
-        expected = [step.token_id for step in edited_steps(lm, changes, generate(lm, IDS, **drawn_by))]
-        assert list(write(lm, IDS, changes, 10, settings)) == expected
-        assert capture(lm, IDS, changes).written(10, settings) == tuple(expected)
+        expected = [step.token_id for step in generate_with_interventions(lm, changes, generate(lm, IDS, **drawn_by))]
+        assert list(continue_tokens(lm, IDS, changes, 10, settings)) == expected
+        assert capture(lm, IDS, changes).continue_tokens(10, settings) == tuple(expected)
 
 
 def test_settings_and_changes_have_a_say(lms, style):
-    lm, edits = lms[style], parse_edits("blocks.1.resid_post*add*unembed.17*3")
+    lm, edits = lms[style], parse_interventions("blocks.1.resid_post*add*unembed.17*3")
     plain = GenerationSettings(temperature=1.5)
-    written = {
-        write(lm, IDS, *asked)
-        for asked in (((), 10, plain), (edits, 10, plain), ((), 10, GenerationSettings(seed=1, temperature=1.5)))
+    continuations = {
+        continue_tokens(lm, IDS, *args)
+        for args in (((), 10, plain), (edits, 10, plain), ((), 10, GenerationSettings(seed=1, temperature=1.5)))
     }
-    assert len(written) == 3
+    assert len(continuations) == 3

@@ -1,4 +1,4 @@
-"""Gradients against finite differences, completeness, a linear model in closed form, and edges hidden one by one."""
+"""Gradients against finite differences; completeness; a linear model in closed form; masked edges."""
 
 from copy import deepcopy
 
@@ -8,18 +8,18 @@ import torch
 from numpy.testing import assert_allclose
 from torch.profiler import ProfilerActivity, profile
 
-from explorer.state.interventions import Edit, parse_edits
-from explorer.tracing import gradients
+from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.tracing import token_attribution
 from explorer.tracing.capture import capture
-from explorer.tracing.gradients import slopes, token_contributions, units_of
-from explorer.tracing.jobs import finished
-from tests.specimens import KINDS_EDITS, known_edits
+from explorer.tracing.jobs import run_to_completion
+from explorer.tracing.token_attribution import embedding_gradients, num_units, token_contributions
+from tests.specimens import ALL_KINDS_INTERVENTIONS, applicable_interventions
 
 IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
 
 
-def found(lm, edits=(), rival=RIVAL, **options) -> dict[str, np.ndarray]:
-    return finished(token_contributions(lm, IDS, edits, POSITION, TOKEN, rival, **options))
+def contribution_arrays(lm, edits=(), rival=RIVAL, **options) -> dict[str, np.ndarray]:
+    return run_to_completion(token_contributions(lm, IDS, edits, POSITION, TOKEN, rival, **options))
 
 
 def lead(lm, edits=(), rival=RIVAL) -> float:
@@ -31,34 +31,34 @@ def lead(lm, edits=(), rival=RIVAL) -> float:
 @pytest.mark.parametrize("edits", ["", "blocks.0.attn.z.1*zero~embed*scale*1.5"])
 def test_the_gradient_is_that_of_finite_differences(lms, style, edits, rival):
     lm = deepcopy(lms[style]).double()
-    edits, ids = parse_edits(edits), IDS[: POSITION + 1]
-    x, f, slope = slopes(lm, ids, edits, POSITION, TOKEN, rival)
+    edits, ids = parse_interventions(edits), IDS[: POSITION + 1]
+    x, f, slope = embedding_gradients(lm, ids, edits, POSITION, TOKEN, rival)
     assert_allclose(x[0].numpy(), capture(lms[style], ids, edits)["embed"], atol=1e-5)
     assert float(f) == pytest.approx(lead(lms[style], edits, rival), abs=1e-4)
     generator = torch.Generator().manual_seed(0)
     for _ in range(3):
         step = torch.randn(x.shape, generator=generator, dtype=x.dtype) * 3e-3  # norms are computed in float32
-        up, down = (slopes(lm, ids, edits, POSITION, TOKEN, rival, x + sign * step)[1] for sign in (1, -1))
+        up, down = (embedding_gradients(lm, ids, edits, POSITION, TOKEN, rival, x + sign * step)[1] for sign in (1, -1))
         assert float((slope * step).sum()) == pytest.approx(float(up - down) / 2, rel=1e-2, abs=1e-5)
 
 
 def test_completeness_holds_the_better_the_more_steps(lms, style):
     errors = []
     for steps in (5, 400):
-        arrays = found(lms[style], steps=steps)
+        arrays = contribution_arrays(lms[style], steps=steps)
         sums = ((arrays["embed"] - arrays["baseline"]) * arrays["mean_slope"]).sum()
         errors.append(abs(sums - (arrays["f"] - arrays["f_baseline"])))
     assert errors[1] < 2e-3 and errors[1] <= errors[0]
 
 
 def test_of_a_linear_model_both_are_in_closed_form(lms):
-    """Without norms and feed-forwards, and with each pattern held, f is linear in what stands at embed."""
+    """Without norms and feed-forward layers, and with fixed patterns, f is linear in the embedding."""
     lm = deepcopy(lms["rope"])
     for block in lm.blocks:
         block.attn.o_proj.weight.data.zero_()
         block.ffn.down_proj.weight.data.zero_()
-    edits = parse_edits("final_norm*norm*none")
-    arrays = found(lm, edits)
+    edits = parse_interventions("final_norm*norm*none")
+    arrays = contribution_arrays(lm, edits)
     row = (lm.lm_head.weight[TOKEN] - lm.lm_head.weight[RIVAL]) * lm.final_norm.weight
     expected = np.zeros((POSITION + 1, lm.config.d_model))
     expected[-1] = row.detach().double().numpy()
@@ -69,7 +69,7 @@ def test_of_a_linear_model_both_are_in_closed_form(lms):
 
 def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
     lm = lms[style]
-    baseline, mean = found(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
+    baseline, mean = contribution_arrays(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
     mean = mean * (lm.config.d_model**0.5 if lm.config.scale_embeddings else lm.config.embedding_multiplier)
     trace = capture(lm, IDS)
     added = trace["position_embed"][: POSITION + 1] if "position_embed" in trace else 0
@@ -79,20 +79,20 @@ def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
 def test_the_mean_embedding_of_16_bits_takes_no_copy_of_the_table(tiny_lm, monkeypatch):
     lm = deepcopy(tiny_lm).to(torch.bfloat16)
     table = lm.token_embedding.weight
-    monkeypatch.setattr(gradients, "MOST_NUMBERS", table.numel() // 8)
+    monkeypatch.setattr(token_attribution, "MAX_CHUNK_NUMBERS", table.numel() // 8)
     x = torch.zeros(1, 4, lm.config.d_model, dtype=torch.bfloat16)
     with torch.inference_mode(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as work:
-        mean = gradients.mean_embedding(lm, x, 4)
+        mean = token_attribution.mean_embedding(lm, x, 4)
     assert_allclose(mean[0].double(), table.detach().double().mean(0), rtol=2**-8, atol=1e-6)
     assert max(event.cpu_memory_usage for event in work.events()) <= table.numel() * 4 / 2
 
 
-@pytest.mark.parametrize("edits", ["", KINDS_EDITS.format(other="none")])
+@pytest.mark.parametrize("edits", ["", ALL_KINDS_INTERVENTIONS.format(other="none")])
 def test_a_knock_out_is_a_run_in_which_no_later_token_sees_the_key(lms, style, edits):
-    lm, edits = lms[style], known_edits(lms[style], edits)
-    without = found(lm, edits)["without"]
+    lm, edits = lms[style], applicable_interventions(lms[style], edits)
+    without = contribution_arrays(lm, edits)["without"]
     for key in (0, 5):
-        hidden = [Edit(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]
+        hidden = [make_intervention(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]
         assert without[key] == pytest.approx(lead(lm, (*edits, *hidden)), abs=1e-4)
     assert np.isnan(without[-1])
 
@@ -104,5 +104,5 @@ def test_the_model_is_as_it_was_between_pieces(tiny_lm):
         done.append(units)
         assert not any(module._forward_hooks for module in tiny_lm.modules())
         assert torch.is_grad_enabled()
-    assert done == sorted(done) and done[-1] == units_of(POSITION)
+    assert done == sorted(done) and done[-1] == num_units(POSITION)
     assert all(parameter.grad is None for parameter in tiny_lm.parameters())

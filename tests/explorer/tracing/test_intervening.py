@@ -1,4 +1,4 @@
-"""A run with edits is the run of a model that was built or weighted so, and leaves the model as it was."""
+"""Runs with interventions equal runs of a model built that way, and leave the model unchanged."""
 
 from copy import deepcopy
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.state.interventions import KINDS, Edit, parse_edits
+from explorer.state.interventions import KINDS, make_intervention, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.interventions import HOOKS
 
@@ -17,11 +17,11 @@ def test_a_silenced_head_is_one_whose_columns_of_the_output_projection_are_zero(
     without = deepcopy(lms[style])
     d = without.config.d_head
     without.blocks[0].attn.o_proj.weight[:, d : 2 * d] = 0
-    silenced, expected = run(lms[style], "blocks.0.attn.z.1*zero"), run(without)
-    assert not silenced["blocks.0.attn.z"][1].any()
+    ablated, expected = run(lms[style], "blocks.0.attn.z.1*zero"), run(without)
+    assert not ablated["blocks.0.attn.z"][1].any()
     names = list(expected.values)
     for name in names[names.index("blocks.0.attn.out") :]:
-        assert_allclose(silenced[name], expected[name], atol=1e-5, err_msg=name)
+        assert_allclose(ablated[name], expected[name], atol=1e-5, err_msg=name)
 
 
 def test_a_silenced_neuron_is_one_whose_column_of_the_down_projection_is_zero(lms, style):
@@ -39,11 +39,11 @@ def test_a_sublayer_may_be_scaled(lms):
 def test_what_was_computed_before_the_edit_is_as_it_was(lms, style):
     plain, changed = run(lms[style]), run(lms[style], "blocks.1.attn.pattern.2*scale*0.5")
     names = list(plain.values)
-    place = names.index("blocks.1.attn.pattern")
-    for name in names[:place]:
+    tap_index = names.index("blocks.1.attn.pattern")
+    for name in names[:tap_index]:
         assert_array_equal(changed[name], plain[name], err_msg=name)
-    assert_array_equal(changed[names[place]][2], plain[names[place]][2] * np.float32(0.5))
-    assert_array_equal(changed[names[place]][:2], plain[names[place]][:2])
+    assert_array_equal(changed[names[tap_index]][2], plain[names[tap_index]][2] * np.float32(0.5))
+    assert_array_equal(changed[names[tap_index]][:2], plain[names[tap_index]][:2])
 
 
 def test_every_value_can_be_changed(lms, style):
@@ -58,7 +58,10 @@ def test_every_value_can_be_changed(lms, style):
 def test_the_trace_says_what_was_changed_and_the_next_one_is_as_before(lms, style):
     before = run(lms[style])
     changed = run(lms[style], "embed*scale*2", "blocks.0.attn.z.0*zero")
-    assert changed.edits == (Edit("embed", "scale", 2), Edit("blocks.0.attn.z", "zero", index=0))
+    assert changed.edits == (
+        make_intervention("embed", "scale", 2),
+        make_intervention("blocks.0.attn.z", "zero", index=0),
+    )
     after = run(lms[style])
     assert after.edits == () and after.baseline is None
     for name, value in before.values.items():
@@ -92,10 +95,10 @@ def test_every_kind_of_change_is_made_somehow():
 
 
 def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):
-    """And without a prompt over the whole of the first pass."""
+    """Without a prompt, the mean is over the whole first pass."""
     lm, name = lms[style], "blocks.1.attn.z"
-    (mean,) = parse_edits(f"{name}.1*mean")
-    plain, changed = capture(lm, IDS), capture(lm, IDS, [mean.of_prompt(IDS[:4])])
+    (mean,) = parse_interventions(f"{name}.1*mean")
+    plain, changed = capture(lm, IDS), capture(lm, IDS, [mean.for_prompt(IDS[:4])])
     z = plain[name].copy()
     z[1, :4] = z[1, :4].mean(0)
     assert_allclose(changed[name], z, atol=1e-6)
@@ -103,5 +106,5 @@ def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):
         capture(lm, IDS, [mean])[name][1], np.broadcast_to(plain[name][1].mean(0), plain[name][1].shape), atol=1e-6
     )
     with pytest.raises(ValueError, match="over the prompt’s 13 tokens, and the model sees only 12"):
-        capture(lm, IDS, [mean.of_prompt(range(13))])
+        capture(lm, IDS, [mean.for_prompt(range(13))])
     assert_clean(lm)

@@ -1,4 +1,4 @@
-"""Each kind of intervention is what one would do by hand with PyTorch's own hooks, and nothing else changes."""
+"""Each kind of intervention equals PyTorch hooks by hand, and changes nothing else."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.explain.captured import check
-from explorer.state.interventions import KINDS, parse_edits
+from explorer.state.interventions import KINDS, parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 from tests import specimens
 
-from .changes_by_hand import BY_HAND, IDS, by_hand, put, run
+from .changes_by_hand import BY_HAND, IDS, assignment_hook, hooked_logits, run
 
 
 @pytest.mark.parametrize("text", BY_HAND)
@@ -21,7 +21,7 @@ def test_a_change_is_what_it_is_by_hand(lms, style, text):
     lm = lms[style]
     changed = run(lm, text)
     assert np.abs(changed["logits"] - run(lm)["logits"]).max() > 1e-4
-    assert_allclose(changed["logits"], by_hand(lm, BY_HAND[text](lm)), atol=2e-5)
+    assert_allclose(changed["logits"], hooked_logits(lm, BY_HAND[text](lm)), atol=2e-5)
 
 
 def test_a_gate_is_held_open_where_there_is_one(lms, style):
@@ -30,7 +30,7 @@ def test_a_gate_is_held_open_where_there_is_one(lms, style):
         with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn\.gate that could be changed"):
             run(lm, text)
         return
-    expected = by_hand(lm, {"blocks.1.ffn.gate": put((slice(3, None), 7), lambda x: 1.5)})
+    expected = hooked_logits(lm, {"blocks.1.ffn.gate": assignment_hook((slice(3, None), 7), lambda x: 1.5)})
     assert_allclose(run(lm, text)["logits"], expected, atol=1e-5)
 
 
@@ -70,18 +70,18 @@ def test_a_norm_is_another(lms, style, place, positions, kind):
 
 
 def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, style):
-    lm, place = lms[style], "blocks.0.attn_norm"
+    lm, tap = lms[style], "blocks.0.attn_norm"
     kinds = ("none", "rmsnorm" if lm.config.norm == "layernorm" else "layernorm")
-    alone = [run(lm, f"{place}*norm*{kind}")[place] for kind in kinds]
-    both = run(lm, f"{place}@2-8*norm*{kinds[0]}~{place}@6-*norm*{kinds[1]}")
-    assert_array_equal(both[place][:2], run(lm)[place][:2])
-    assert_array_equal(both[place][2:6], alone[0][2:6])
-    assert_array_equal(both[place][6:], alone[1][6:])
-    assert check(both, place).passed
+    single = [run(lm, f"{tap}*norm*{kind}")[tap] for kind in kinds]
+    both = run(lm, f"{tap}@2-8*norm*{kinds[0]}~{tap}@6-*norm*{kinds[1]}")
+    assert_array_equal(both[tap][:2], run(lm)[tap][:2])
+    assert_array_equal(both[tap][2:6], single[0][2:6])
+    assert_array_equal(both[tap][6:], single[1][6:])
+    assert check(both, tap).is_within_tolerance
 
 
 def test_what_is_not_chosen_is_as_it_was(lms, style):
-    """Of a head, a position or an edge that is changed, no other is, where it is changed."""
+    """Only the chosen head, position or edge changes at the edited tap."""
     lm = lms[style]
     plain = run(lm)
     for text, chosen in {
@@ -94,12 +94,12 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         "blocks.0.resid_post@4*add*unembed.3*1": (4,),
         "blocks.0.resid_post@4.6*remove*unembed.3": ([4, 6],),
     }.items():
-        (edit,) = parse_edits(text)
+        (edit,) = parse_interventions(text)
         tap = edit.tap.replace("*", "0")
-        changed, left = run(lm, text)[tap].copy(), plain[tap].copy()
-        assert np.abs(changed[chosen] - left[chosen]).max() > 1e-4, text
-        changed[chosen] = left[chosen] = 0
-        assert_array_equal(changed, left, err_msg=text)
+        changed, unchanged = run(lm, text)[tap].copy(), plain[tap].copy()
+        assert np.abs(changed[chosen] - unchanged[chosen]).max() > 1e-4, text
+        changed[chosen] = unchanged[chosen] = 0
+        assert_array_equal(changed, unchanged, err_msg=text)
 
 
 def test_weights_make_up_for_a_masked_one_and_not_for_a_dropped_one(lms, style):
@@ -121,7 +121,7 @@ def test_scores_are_captured_as_before_any_mask(lms, style):
 
 
 def test_masks_follow_changed_scores(lms):
-    """Also where an edit of the scores was given after them."""
+    """Holds also if the edit of the scores is listed after the mask."""
     changed = run(lms["rope"], "blocks.1.attn.pattern.2@9*mask*3~blocks.1.attn.scores.2*scale*3")
     scores = 3 * run(lms["rope"])["blocks.1.attn.scores"][2, 9, :10].astype(np.float64)
     exps = np.exp(scores - scores.max()) * (np.arange(10) != 3)
@@ -130,7 +130,7 @@ def test_masks_follow_changed_scores(lms):
 
 def test_a_query_keeps_a_key_to_look_at(lms):
     masks = "~".join(f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3))
-    with pytest.raises(ValueError, match="query 2 would have no key left to look at"):
+    with pytest.raises(ValueError, match="query 2 would have no key left to attend to"):
         run(lms["rope"], masks)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
 
@@ -139,15 +139,17 @@ def test_an_edge_of_all_layers_is_one_change_and_the_same_as_one_in_each(lms, st
     lm = lms[style]
     for kind in ("drop", "mask"):
         everywhere = run(lm, f"blocks.*.attn.pattern@9*{kind}*4")
-        each = run(lm, "~".join(f"blocks.{layer}.attn.pattern@9*{kind}*4" for layer in range(lm.config.num_layers)))
+        per_layer = run(
+            lm, "~".join(f"blocks.{layer}.attn.pattern@9*{kind}*4" for layer in range(lm.config.num_layers))
+        )
         assert [str(edit) for edit in everywhere.edits] == [f"blocks.*.attn.pattern@9*{kind}*4"]
-        for name, value in each.values.items():
+        for name, value in per_layer.values.items():
             assert_array_equal(everywhere[name], value, err_msg=name)
         assert not everywhere.stack("blocks.*.attn.pattern")[:, :, 9, 4].any()
 
 
 def test_kinds_at_one_value_act_in_their_order(lms):
-    """The mean first, then its multiple, then what is taken out and added."""
+    """Order: mean, then scale, then removed and added directions."""
     texts = (
         "blocks.0.resid_post*add*unembed.4*0.5",
         "blocks.0.resid_post*remove*unembed.3",
@@ -163,10 +165,10 @@ def test_kinds_at_one_value_act_in_their_order(lms):
     for order in (texts, texts[::-1]):
         changed = run(lms["rope"], "~".join(order))
         assert_allclose(changed["blocks.0.resid_post"], x, atol=1e-5)
-        assert check(changed, "blocks.0.resid_post").passed
+        assert check(changed, "blocks.0.resid_post").is_within_tolerance
 
 
-WRONG = {  # of each kind a change, and the value that it changes
+WRONG = {  # an edit of each kind -> the tap that it changes
     "blocks.1.attn.z.1*mean": "blocks.1.attn.z",
     "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
@@ -184,26 +186,26 @@ WRONG = {  # of each kind a change, and the value that it changes
 
 @pytest.mark.parametrize("text", WRONG)
 def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, text):
-    """Neither one that is off by 1 %, nor the unchanged one, nor a changed one in a run that says nothing of it."""
+    """Detected: a value off by 1 %, the unedited value, and an edited value in a run without that edit."""
     name, plain, changed = WRONG[text], run(lms[style]), run(lms[style], text)
-    assert all(check(changed, value).passed for value in changed.values)
+    assert all(check(changed, value).is_within_tolerance for value in changed.values)
     for value in (changed[name] * np.float32(1.01), plain[name]):
-        assert not check(replace(changed, values=changed.values | {name: value}), name).passed
-    assert not check(replace(changed, edits=()), name).passed
+        assert not check(replace(changed, values=changed.values | {name: value}), name).is_within_tolerance
+    assert not check(replace(changed, edits=()), name).is_within_tolerance
 
 
 def test_every_kind_has_a_change_by_hand():
-    tested = {edit.operation for text in BY_HAND for edit in parse_edits(text)} | {"norm"}
+    tested = {edit.operation for text in BY_HAND for edit in parse_interventions(text)} | {"norm"}
     elsewhere = {"shift", "base", "patch", "patch_mean"}  # (test_changed_positions.py, test_putting.py)
     assert tested | elsewhere == set(KINDS)
-    assert {edit.operation for text in WRONG for edit in parse_edits(text)} | elsewhere == set(KINDS)
+    assert {edit.operation for text in WRONG for edit in parse_interventions(text)} | elsewhere == set(KINDS)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_in_half_precision_all_is_worked_out_again_too(dtype):
     lm = TransformerLM(specimens.config()).eval().requires_grad_(False).to(dtype)
-    edits = specimens.known_edits(lm, specimens.KINDS_EDITS.format(other="layernorm"))
+    edits = specimens.applicable_interventions(lm, specimens.ALL_KINDS_INTERVENTIONS.format(other="layernorm"))
     changed = capture(lm, IDS, edits)
     assert changed.dtype == str(dtype).removeprefix("torch.")
     for name in changed.values:
-        assert check(changed, name).passed, (name, check(changed, name))
+        assert check(changed, name).is_within_tolerance, (name, check(changed, name))

@@ -1,4 +1,4 @@
-"""A GPU that is lent, by a stand-in for the hub's package that counts calls and sends what goes to and fro."""
+"""ZeroGPU: a stand-in for the hub's package counts the calls and pickles arguments and results."""
 
 import importlib
 import pickle
@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import TABS, Selection
-from explorer.tracing import lent_gpu
+from explorer.tracing import zero_gpu
 from explorer.tracing.library import Library, pick_device
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.opening import Opening
+from explorer.web.events.run_factory import RunFactory
 
 
-def of_numpy(value):
-    """Fails where there is anything of torch's in what is sent."""
+def pickle_round_trip(value):
+    """Return the value after pickling, which must contain no torch objects."""
     sent = pickle.dumps(value)
     assert b"torch" not in sent, "sends tensors"
     return pickle.loads(sent)
@@ -28,24 +28,24 @@ def of_numpy(value):
 
 @pytest.fixture
 def calls(monkeypatch) -> list[tuple]:
-    """With what a GPU was asked for, where the hub lends GPUs."""
+    """Yield the list of argument tuples of the GPU calls, in an environment with ZeroGPU."""
     calls = []
 
     def gpu(function):
-        def lends(*given):
-            calls.append(given)
-            return of_numpy(function(*of_numpy(given)))
+        def lends(*args):
+            calls.append(args)
+            return pickle_round_trip(function(*pickle_round_trip(args)))
 
         return lends
 
-    with monkeypatch.context() as here:
-        here.setitem(sys.modules, "spaces", SimpleNamespace(GPU=gpu))
-        here.setenv("SPACES_ZERO_GPU", "true")
-        importlib.reload(lent_gpu)
-        here.setattr(lent_gpu, "LEAST_PARAMETERS", 0)
-        here.setattr(torch.cuda, "is_available", lambda: False)  # a copy of this process has the GPU
+    with monkeypatch.context() as patches:
+        patches.setitem(sys.modules, "spaces", SimpleNamespace(GPU=gpu))
+        patches.setenv("SPACES_ZERO_GPU", "true")
+        importlib.reload(zero_gpu)
+        patches.setattr(zero_gpu, "MIN_PARAMETERS", 0)
+        patches.setattr(torch.cuda, "is_available", lambda: False)  # a copy of this process has the GPU
         yield calls
-    importlib.reload(lent_gpu)
+    importlib.reload(zero_gpu)
 
 
 @pytest.fixture
@@ -54,22 +54,24 @@ def library(style_checkpoints) -> Library:
 
 
 def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, calls):
-    endpoints = Endpoints(Runs(library))
-    state = Opening(endpoints.runs).run_of("rope", "the fox asked the owl").as_dict()
+    endpoints = Endpoints(RunService(library))
+    state = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
     for view in TABS:
         for part in (0, 1, 2):
             endpoints.answer("show", state | Selection(view=view, query=3, key=1).as_dict(), part)
-    assert len([given for given in calls if given[1] == tuple(state["prompt"]) and not given[2]]) == 1
+    assert len([call for call in calls if call[1] == tuple(state["prompt"]) and not call[2]]) == 1
 
 
 @pytest.mark.parametrize("edits", ["", "blocks.0.attn.z*scale*0"])
 @pytest.mark.parametrize("most", [1 << 30, 20_000], ids=["all of it", "a part"])
 def test_what_comes_back_is_what_is_computed_here(style_checkpoints, calls, monkeypatch, edits, most):
-    lending = Library("cpu", most_bytes_of_a_trace=most)
-    lm, lent = lending.held("rope", (5, 6, 7, 8), parse_edits(edits))
+    lending = Library("cpu", max_trace_bytes=most)
+    lm, lent = lending.model_and_trace("rope", (5, 6, 7, 8), parse_interventions(edits))
     assert len(calls) == (2 if edits else 1)
-    monkeypatch.setattr(lent_gpu, "LEAST_PARAMETERS", 10**9)
-    plain_lm, plain = Library("cpu", most_bytes_of_a_trace=most).held("rope", (5, 6, 7, 8), parse_edits(edits))
+    monkeypatch.setattr(zero_gpu, "MIN_PARAMETERS", 10**9)
+    plain_lm, plain = Library("cpu", max_trace_bytes=most).model_and_trace(
+        "rope", (5, 6, 7, 8), parse_interventions(edits)
+    )
     assert len(calls) == (2 if edits else 1)
     assert list(lent.values) == list(plain.values)
     for name in plain.values:
@@ -82,16 +84,16 @@ def test_what_comes_back_is_what_is_computed_here(style_checkpoints, calls, monk
 
 
 def test_small_models_are_computed_here_and_all_are_kept_on_the_cpu(library, calls, monkeypatch):
-    monkeypatch.setattr(lent_gpu, "LEAST_PARAMETERS", 10**6)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as the hub has it say
+    monkeypatch.setattr(zero_gpu, "MIN_PARAMETERS", 10**6)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as on the hub
     library.trace("rope", (5, 6, 7))
     assert calls == [] and pick_device() == "cpu"
 
 
 def test_where_no_gpu_is_to_be_had_the_cpu_computes(library, calls, monkeypatch, caplog):
-    monkeypatch.setattr(lent_gpu, "pass_on_gpu", lambda *given: 1 / 0)
+    monkeypatch.setattr(zero_gpu, "run_on_gpu", lambda *given: 1 / 0)
     assert library.trace("rope", (5, 6, 7))["logits"].shape[0] == 3
-    assert "no GPU was lent" in caplog.text
+    assert "ZeroGPU provided no GPU, computing on the CPU" in caplog.text
 
 
 def test_what_a_visitor_did_wrong_is_told_as_ever(library, calls):
@@ -105,8 +107,8 @@ def test_elsewhere_it_is_a_plain_call(monkeypatch):
 
     monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=lambda function: pytest.fail("asked for a GPU")))
-    importlib.reload(lent_gpu)
-    assert lent_gpu.lent(function) is function and not lent_gpu.IS_LENT
+    importlib.reload(zero_gpu)
+    assert zero_gpu.with_gpu(function) is function and not zero_gpu.HAS_ZERO_GPU
     monkeypatch.setitem(sys.modules, "spaces", None)
-    monkeypatch.setattr(lent_gpu, "IS_LENT", True)
-    assert lent_gpu.lent(function) is function  # and without the hub's package
+    monkeypatch.setattr(zero_gpu, "HAS_ZERO_GPU", True)
+    assert zero_gpu.with_gpu(function) is function  # and without the hub's package

@@ -9,18 +9,18 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.library as library_module
-import explorer.tracing.offered_models as offered_models
-from explorer.state.interventions import parse_edits
+import explorer.tracing.model_catalog as offered_models
+from explorer.state.interventions import parse_interventions
 from explorer.state.run import Run
-from explorer.tracing.contents import contents_of
+from explorer.tracing.fingerprint import checkpoint_fingerprint
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.memory_left import bytes_of_weights
-from explorer.web.answers.continuations import Continuations
+from explorer.tracing.memory import weight_num_bytes
+from explorer.web.answers.continuations import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.specimens import STORIES
 
-DOUBLED = parse_edits("embed*scale*2")
+DOUBLED = parse_interventions("embed*scale*2")
 
 
 def test_the_same_question_has_the_same_answer(library):
@@ -59,13 +59,13 @@ def test_the_path_of_a_checkpoint_is_no_name(tiny_checkpoint):
 
 @pytest.fixture
 def elsewhere(tiny_checkpoint, tmp_path):
-    """A checkpoint's folder outside `checkpoints/`."""
+    """Return a checkpoint's folder outside `checkpoints/`."""
     return shutil.copytree(tiny_checkpoint, tmp_path / "of-somebody")
 
 
 def test_what_is_opened_is_offered_by_its_name_alone(tiny_checkpoint, elsewhere):
     library = Library("cpu")
-    assert library.offered.open(elsewhere) == library.offered.open(str(elsewhere)) == "of-somebody"
+    assert library.catalog.open(elsewhere) == library.catalog.open(str(elsewhere)) == "of-somebody"
     assert library.checkpoints == ["of-somebody", "tiny"]
     assert_array_equal(library.trace("of-somebody", (1, 2))["logits"], library.trace("tiny", (1, 2))["logits"])
     for path in (str(elsewhere), "../of-somebody"):
@@ -77,7 +77,7 @@ def test_what_is_opened_is_offered_by_its_name_alone(tiny_checkpoint, elsewhere)
 
 def test_what_is_opened_is_read_anew_where_it_was_written_anew(elsewhere, tiny_lm, tiny_tokenizer):
     library = Library("cpu")
-    name = library.offered.open(elsewhere)
+    name = library.catalog.open(elsewhere)
     before = library.trace(name, (1, 2))["logits"]
     tiny_lm.lm_head.weight.data *= 2
     save_checkpoint(tiny_lm, tiny_tokenizer, elsewhere, dtype=torch.float32)
@@ -86,49 +86,49 @@ def test_what_is_opened_is_read_anew_where_it_was_written_anew(elsewhere, tiny_l
 
 def test_a_model_of_one_file_has_its_name(tiny_checkpoint):
     library = Library("cpu")
-    assert library.offered.open(STORIES) == "stories260K"
+    assert library.catalog.open(STORIES) == "stories260K"
     assert library.model("stories260K")[0].config.num_layers == 5
 
 
 def test_a_file_of_a_folder_is_offered_as_the_folder(tiny_checkpoint, elsewhere, tmp_path):
     library = Library("cpu")
     for path in (elsewhere / "model.safetensors", elsewhere / "config.json", elsewhere):
-        assert library.offered.open(path) == "of-somebody"
+        assert library.catalog.open(path) == "of-somebody"
     parent = shutil.copytree(elsewhere, tmp_path / "downloaded" / "inner").parent
-    assert library.offered.open(parent) == "downloaded"
+    assert library.catalog.open(parent) == "downloaded"
     assert library.model("downloaded")[0].config == library.model("of-somebody")[0].config
     (tmp_path / "x.gguf").write_bytes(b"GGUF")
     with pytest.raises(CheckpointError, match="x.gguf is a GGUF"):
-        library.offered.open(tmp_path / "x.gguf")
+        library.catalog.open(tmp_path / "x.gguf")
 
 
 def test_weights_in_folders_of_their_own_count_in_memory_and_contents(tiny_checkpoint, elsewhere):
-    """Shards of a size are told apart by what is in them."""
+    """Shards of equal size are distinguished by their contents."""
     (elsewhere / "sub").mkdir()
     weights = (elsewhere / "model.safetensors").rename(elsewhere / "sub" / "part.safetensors")
     index = {"weight_map": {"a": "sub/part.safetensors"}}
     (elsewhere / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert bytes_of_weights(elsewhere) == 2 * weights.stat().st_size
-    before = contents_of(elsewhere)
+    assert weight_num_bytes(elsewhere) == 2 * weights.stat().st_size
+    before = checkpoint_fingerprint(elsewhere)
     weights.write_bytes(weights.read_bytes()[:-4] + b"abcd")
-    assert contents_of(elsewhere) != before
+    assert checkpoint_fingerprint(elsewhere) != before
 
 
 def test_half_precision_becomes_float32(tiny_checkpoint, elsewhere, tiny_lm, tiny_tokenizer):
     save_checkpoint(tiny_lm, tiny_tokenizer, elsewhere, dtype=torch.bfloat16)
     library = Library("cpu")
-    assert library.model(library.offered.open(elsewhere))[0].lm_head.weight.dtype == torch.float32
+    assert library.model(library.catalog.open(elsewhere))[0].lm_head.weight.dtype == torch.float32
 
 
 def test_nothing_is_opened_that_is_not_there_or_has_the_name_of_another(tiny_checkpoint, elsewhere, tmp_path):
     library = Library("cpu")
     with pytest.raises(CheckpointError, match="there is no file or folder '.*nowhere'"):
-        library.offered.open(tmp_path / "nowhere")
+        library.catalog.open(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match="a checkpoint has the name 'tiny' already"):
-        library.offered.open(shutil.copytree(elsewhere, tmp_path / "copies" / "tiny"))
-    library.offered.open(elsewhere)
+        library.catalog.open(shutil.copytree(elsewhere, tmp_path / "copies" / "tiny"))
+    library.catalog.open(elsewhere)
     with pytest.raises(CheckpointError, match="a checkpoint has the name 'of-somebody' already"):
-        library.offered.open(shutil.copytree(elsewhere, tmp_path / "copies" / "of-somebody"))
+        library.catalog.open(shutil.copytree(elsewhere, tmp_path / "copies" / "of-somebody"))
 
 
 def test_a_damaged_checkpoint_is_not_kept(tiny_checkpoint):
@@ -148,7 +148,7 @@ def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
 
 
 def test_folders_are_not_looked_through_for_a_model(tiny_checkpoint, monkeypatch):
-    """An answer asks for its model many times."""
+    """One response looks its model up many times."""
     monkeypatch.setattr(offered_models, "list_checkpoints", lambda: pytest.fail("looks into every folder"))
     library = Library("cpu")
     for _ in range(3):
@@ -162,15 +162,20 @@ def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
 
 def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
     library, ids = Library("cpu"), (1, 2, 3)
-    predictions, continuations = LogitsCache(library), Continuations(library)
+    predictions, continuations = LogitsCache(library), ContinuationSurprisals(library)
     run = Run("tiny", ids[:2], ids[2:])
 
     def ask() -> tuple:
         logits = library.trace("tiny", ids)["logits"], predictions.trace("tiny", ids)["logits"]
-        return library.model("tiny")[0], library.trace("tiny", ids, DOUBLED), *logits, continuations.of(run)
+        return (
+            library.model("tiny")[0],
+            library.trace("tiny", ids, DOUBLED),
+            *logits,
+            continuations.surprisals_of_run(run),
+        )
 
-    before, again = ask(), ask()
-    assert all(old is new for old, new in zip(before[:3] + before[4:], again[:3] + again[4:], strict=True))
+    before, repeated = ask(), ask()
+    assert all(old is new for old, new in zip(before[:3] + before[4:], repeated[:3] + repeated[4:], strict=True))
     gone = ref(before[0])
     rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
     after = ask()
@@ -180,7 +185,7 @@ def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_
     assert after[4] != before[4]
     assert after[1].baseline["logits"] is after[2]
     assert library._traces.total == sum(library.trace("tiny", ids, edits).num_bytes for edits in ((), DOUBLED))
-    del before, again
+    del before, repeated
     assert gone() is None
 
 

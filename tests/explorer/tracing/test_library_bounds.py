@@ -1,4 +1,4 @@
-"""What the library keeps: how much, for how long, and never twice."""
+"""Bounds of the library's caches: memory, lifetime, no duplicates."""
 
 import gc
 import shutil
@@ -7,17 +7,17 @@ from weakref import ref
 import pytest
 
 import explorer.tracing.library as library_module
-from explorer.state.interventions import parse_edits
-from explorer.tracing import lent_gpu
-from explorer.tracing.library import Library, bytes_of
+from explorer.state.interventions import parse_interventions
+from explorer.tracing import zero_gpu
+from explorer.tracing.library import Library, model_num_bytes
 from explorer.tracing.logits_cache import LogitsCache
 
 
 def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
     for name in ("b", "c"):
         shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name(name))
-    size = bytes_of(Library("cpu").model("tiny")[0])
-    library = Library("cpu", most_model_bytes=2 * size)
+    size = model_num_bytes(Library("cpu").model("tiny")[0])
+    library = Library("cpu", max_model_cache_bytes=2 * size)
     first, second = library.model("tiny"), library.model("b")
     assert library.model("tiny") is first
     library.model("c")
@@ -27,16 +27,16 @@ def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
 
 def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
     size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", most_trace_bytes=2 * size)
-    kept = [library.trace("tiny", (0, i)) for i in range(3)]
-    assert library.trace("tiny", (0, 2)) is kept[2]
-    assert library.trace("tiny", (0, 1)) is kept[1]
-    assert library.trace("tiny", (0, 0)) is not kept[0]
+    library = Library("cpu", max_trace_cache_bytes=2 * size)
+    traces = [library.trace("tiny", (0, i)) for i in range(3)]
+    assert library.trace("tiny", (0, 2)) is traces[2]
+    assert library.trace("tiny", (0, 1)) is traces[1]
+    assert library.trace("tiny", (0, 0)) is not traces[0]
 
 
-OFF = parse_edits("rope.angles*zero")
+OFF = parse_interventions("rope.angles*zero")
 
-DOUBLED = parse_edits("embed*scale*2")
+DOUBLED = parse_interventions("embed*scale*2")
 
 
 def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
@@ -56,20 +56,20 @@ def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
 
 
 def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
-    """However many are asked for in whatever order: a baseline is never held by a kept run but let go itself."""
+    """In any order of requests, a cached run never holds a baseline that was evicted itself."""
     size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", most_trace_bytes=5 * size)
+    library = Library("cpu", max_trace_cache_bytes=5 * size)
     for i in range(60):
         library.trace("tiny", (0, i * i % 7), (OFF, DOUBLED, ())[i * 5 % 3])
-        kept = library._traces._entries.values()
-        held = {id(trace): trace for trace in kept} | {id(trace.baseline): trace.baseline for trace in kept}
-        held.pop(id(None), None)
-        assert sum(trace.num_bytes for trace in held.values()) == library._traces.total <= 5 * size
+        cached = library._traces._entries.values()
+        distinct = {id(trace): trace for trace in cached} | {id(trace.baseline): trace.baseline for trace in cached}
+        distinct.pop(id(None), None)
+        assert sum(trace.num_bytes for trace in distinct.values()) == library._traces.total <= 5 * size
 
 
 def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
-    calls, capture = [], lent_gpu.capture
-    monkeypatch.setattr(lent_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
+    calls, capture = [], zero_gpu.capture
+    monkeypatch.setattr(zero_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
     library = Library("cpu")
     for edits in (OFF, DOUBLED, (), OFF):
         library.trace("tiny", (1, 2), edits)
@@ -78,23 +78,23 @@ def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
 
 def test_its_memory_is_counted(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", most_bytes_of_a_trace=0)
+    library = Library("cpu", max_trace_bytes=0)
     before = library.memory()
     assert (before["models"], before["models_bytes"], before["traces"], before["traces_bytes"]) == ({}, 0, 0, 0)
-    traces = [library.trace(*each) for each in (("tiny", (1, 2)), ("b", (3, 4, 5)), ("tiny", (1, 2), DOUBLED))]
-    looked_at = traces[0]["blocks.0.attn.pattern"]
-    memory, size = library.memory(), bytes_of(library.model("b")[0])
+    traces = [library.trace(*args) for args in (("tiny", (1, 2)), ("b", (3, 4, 5)), ("tiny", (1, 2), DOUBLED))]
+    pattern = traces[0]["blocks.0.attn.pattern"]
+    memory, size = library.memory(), model_num_bytes(library.model("b")[0])
     assert memory["models"] == {"tiny": size, "b": size} and memory["models_bytes"] == 2 * size
     assert memory["traces"] == 3 and memory["traces_bytes"] == sum(trace.num_bytes for trace in traces)
-    assert memory["looked_at_bytes"] - before["looked_at_bytes"] > looked_at.nbytes
-    assert memory["models_limit"] == library_module.MOST_MODEL_BYTES
+    assert memory["looked_at_bytes"] - before["looked_at_bytes"] > pattern.nbytes
+    assert memory["models_limit"] == library_module.MAX_MODEL_CACHE_BYTES
 
 
 @pytest.mark.exhaustive
 def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", most_model_bytes=0, most_bytes_of_a_trace=0)
-    lm, trace = library.held("tiny", (1, 2, 3))
+    library = Library("cpu", max_model_cache_bytes=0, max_trace_bytes=0)
+    lm, trace = library.model_and_trace("tiny", (1, 2, 3))
     changed = library.trace("tiny", (1, 2, 3), DOUBLED)
     for run in (trace, changed):
         run["blocks.1.attn.pattern"], run["logits"], run.weights["lm_head.weight"].sum()

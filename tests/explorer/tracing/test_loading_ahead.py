@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.tracing.library import Library, bytes_of
-from explorer.tracing.loading_ahead import LoadingAhead
+from explorer.tracing.library import Library, model_num_bytes
+from explorer.tracing.prefetch import Prefetcher
 
 from .test_training import STEPS, name, series  # noqa: F401
 
@@ -15,51 +15,51 @@ def library(series) -> Library:  # noqa: F811
     return library
 
 
-def loaded(library: Library) -> list[int]:
+def loaded_steps(library: Library) -> list[int]:
     return [step for step in STEPS if library.has(name(step))]
 
 
 def test_all_steps_are_loaded(library):
-    LoadingAhead(library).load_steps(name(4)).result()
-    assert loaded(library) == list(STEPS)
-    assert LoadingAhead(library).load_steps(name(4)) is None
+    Prefetcher(library).prefetch_steps(name(4)).result()
+    assert loaded_steps(library) == list(STEPS)
+    assert Prefetcher(library).prefetch_steps(name(4)) is None
 
 
 def test_a_model_that_was_kept_once_has_nothing_to_load(library):
-    assert LoadingAhead(library).load_steps("tiny") is None
+    assert Prefetcher(library).prefetch_steps("tiny") is None
 
 
 def test_no_more_is_loaded_than_may_be_and_the_nearest_first(library):
-    size = bytes_of(library.model(name(4))[0])
-    LoadingAhead(library, most_bytes=2 * size).load_steps(name(4)).result()
-    assert loaded(library) == [0, 4]
-    LoadingAhead(library, most_bytes=size // 2).load_steps(name(16))
-    assert loaded(library) == [0, 4]
+    size = model_num_bytes(library.model(name(4))[0])
+    Prefetcher(library, max_bytes=2 * size).prefetch_steps(name(4)).result()
+    assert loaded_steps(library) == [0, 4]
+    Prefetcher(library, max_bytes=size // 2).prefetch_steps(name(16))
+    assert loaded_steps(library) == [0, 4]
 
 
 def test_no_model_is_let_go_for_it(series):  # noqa: F811
-    size = bytes_of(Library("cpu").model(name(4))[0])
-    library = Library("cpu", most_model_bytes=2 * size)
+    size = model_num_bytes(Library("cpu").model(name(4))[0])
+    library = Library("cpu", max_model_cache_bytes=2 * size)
     library.model("tiny")
     library.model(name(4))
-    LoadingAhead(library).load_steps(name(4)).result()
-    assert library.has("tiny") and loaded(library) == [4]
+    Prefetcher(library).prefetch_steps(name(4)).result()
+    assert library.has("tiny") and loaded_steps(library) == [4]
 
 
 def test_a_step_that_is_damaged_keeps_no_other_from_being_loaded(library, series):  # noqa: F811
     (series / "step-000000" / "model.safetensors").write_bytes(b"")
-    LoadingAhead(library).load_steps(name(4)).result()
-    assert loaded(library) == [4, 16]
+    Prefetcher(library).prefetch_steps(name(4)).result()
+    assert loaded_steps(library) == [4, 16]
 
 
 def test_the_run_is_captured_at_the_step_that_somebody_is_on_the_way_to(library):
-    ahead, ids = LoadingAhead(library), (3, 1, 2)
-    ahead.load_steps(name(4)).result()
+    ahead, ids = Prefetcher(library), (3, 1, 2)
+    ahead.prefetch_steps(name(4)).result()
     library.trace(name(4), ids)
-    assert ahead.capture_next(name(4), ids) is None  # nobody goes anywhere
+    assert ahead.prefetch_next_token(name(4), ids) is None  # the user has not changed steps yet
     library.trace(name(0), ids)
     assert not library.has_trace(name(16), ids)
-    ahead.capture_next(name(4), ids).result()
+    ahead.prefetch_next_token(name(4), ids).result()
     assert library.has_trace(name(16), ids)
-    assert ahead.capture_next(name(4), ids) is None  # both sides are there
-    assert ahead.capture_next(name(16), ids) is None and ahead.capture_next("tiny", ids) is None
+    assert ahead.prefetch_next_token(name(4), ids) is None  # both sides are there
+    assert ahead.prefetch_next_token(name(16), ids) is None and ahead.prefetch_next_token("tiny", ids) is None

@@ -1,4 +1,4 @@
-"""What is read of logits a few positions at a time is what all of them at once give."""
+"""Logits in chunks of positions: the results equal those of all positions at once."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.logits as logits_module
 from explorer.tracing.capture import capture
-from explorer.tracing.logits import Logits, of_array
+from explorer.tracing.logits import Logits, logits_from_array
 from tests import specimens
 
 IDS = tuple(range(3, 15))
@@ -21,9 +21,9 @@ def step(request, monkeypatch, lms, style):
 
 @pytest.fixture(params=["", "logits*scale*2~logits@3-5*scale*-3"], ids=lambda text: text or "plain")
 def runs(request, lms, style):
-    """One that keeps all, and one that works them out."""
-    edits = specimens.known_edits(lms[style], request.param) if request.param else ()
-    return capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, most_bytes=0)
+    """Return a run that stores its logits, and one that recomputes them."""
+    edits = specimens.applicable_interventions(lms[style], request.param) if request.param else ()
+    return capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
 
 
 def test_they_are_pytorchs(runs, step):
@@ -43,28 +43,28 @@ def test_they_are_pytorchs(runs, step):
         assert_allclose(summary.next_logit, actual[:, 0], atol=1e-5)
         assert_array_equal(summary.next_rank, (whole[:-1] > actual).sum(-1) + 1)
         for position in (0, 4, 11, -1):
-            assert_allclose(logits.at(position), whole[position], atol=1e-5)
+            assert_allclose(logits.row(position), whole[position], atol=1e-5)
             assert_array_equal(logits.top(7, position), whole[position].topk(7).indices)
-            assert_allclose(logits.of([5, 9], position), whole[position, [5, 9]], atol=1e-5)
-        assert_allclose(logits.of(IDS[1:], range(11)), actual[:, 0], atol=1e-5)
+            assert_allclose(logits.token_logits([5, 9], position), whole[position, [5, 9]], atol=1e-5)
+        assert_allclose(logits.token_logits(IDS[1:], range(11)), actual[:, 0], atol=1e-5)
 
 
 def test_chunks_are_all_positions_once(runs, step):
     for run in runs:
-        places, parts = zip(*run.logits.chunks(), strict=True)
-        assert [part.shape[0] for part in parts] == [each.stop - each.start for each in places]
-        assert max(map(len, parts)) == min(step, 12)
-        assert_array_equal(np.concatenate([np.arange(12)[each] for each in places]), np.arange(12))
+        slices, chunks = zip(*run.logits.chunks(), strict=True)
+        assert [chunk.shape[0] for chunk in chunks] == [positions.stop - positions.start for positions in slices]
+        assert max(map(len, chunks)) == min(step, 12)
+        assert_array_equal(np.concatenate([np.arange(12)[positions] for positions in slices]), np.arange(12))
 
 
 def test_parts_are_those_of_the_whole(runs):
     for part in ((3,), (-2,), (3, 7), (slice(2, 9),), (slice(2, 9), 4), (slice(None), slice(5)), ()):
-        assert_allclose(runs[1].part("logits", *part), runs[0]["logits"][part], atol=1e-5)
-    assert_array_equal(runs[0].part("embed", 3), runs[0]["embed"][3])
+        assert_allclose(runs[1].get_slice("logits", *part), runs[0]["logits"][part], atol=1e-5)
+    assert_array_equal(runs[0].get_slice("embed", 3), runs[0]["embed"][3])
 
 
 def test_of_equal_ones_the_lower_id_comes_first():
-    logits = of_array((0, 1), np.array([[1, 3, 3, 2, 3], [0, 0, 0, 0, 0]], np.float32))
+    logits = logits_from_array((0, 1), np.array([[1, 3, 3, 2, 3], [0, 0, 0, 0, 0]], np.float32))
     assert logits.top(4, 0).tolist() == [1, 2, 4, 3]
     assert [logits.rank(token_id, 0) for token_id in range(5)] == [5, 1, 2, 4, 3]
     assert logits.summary.likeliest.tolist() == [[1, 2, 4], [0, 1, 2]]
@@ -72,8 +72,8 @@ def test_of_equal_ones_the_lower_id_comes_first():
 
 
 def test_closed_forms():
-    """Of n equal logits ln n + a and log₂ n bits; of one that is far larger, itself and none."""
-    logits = of_array((0, 2, 1), np.array([[2.5] * 8, [0, 0, 1e4, 0, 0, 0, 0, 0], [-1e4] * 8], np.float32))
+    """n equal logits a have log-sum-exp ln n + a and entropy log₂ n bits; a dominant logit has itself and 0."""
+    logits = logits_from_array((0, 2, 1), np.array([[2.5] * 8, [0, 0, 1e4, 0, 0, 0, 0, 0], [-1e4] * 8], np.float32))
     assert_allclose(logits.log_sum_exp, [2.5 + np.log(8), 1e4, -1e4 + np.log(8)], rtol=1e-7)
     assert_allclose(logits.entropy, [3, 0, 3], atol=1e-6)
     assert logits.summary.next_logit.tolist() == [2.5, 0]
@@ -81,11 +81,11 @@ def test_closed_forms():
 
 def test_no_more_than_a_chunk_is_there_at_once(lms, monkeypatch):
     lm = lms["rope"]
-    some, sizes = capture(lm, IDS, most_bytes=0), []
+    some, sizes = capture(lm, IDS, max_bytes=0), []
     monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * lm.config.vocab_size * 5)
     handle = lm.lm_head.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
     try:
-        some.logits.summary, some.logits.at(3), some.logits.at(3), some.logits.summary
+        some.logits.summary, some.logits.row(3), some.logits.row(3), some.logits.summary
     finally:
         handle.remove()
     assert sizes == [5, 5, 2, 1]
@@ -95,11 +95,11 @@ def test_there_is_no_position_beyond_the_last(runs):
     for run in runs:
         for position in (12, -13):
             with pytest.raises(IndexError, match=f"no position {position} among 12"):
-                run.logits.at(position)
+                run.logits.row(position)
 
 
 def test_a_single_token(lms):
-    summary = capture(lms["rope"], (4,), most_bytes=0).logits.summary
+    summary = capture(lms["rope"], (4,), max_bytes=0).logits.summary
     assert summary.next_rank.shape == summary.next_logit.shape == (0,) and summary.likeliest.shape == (1, 3)
 
 

@@ -8,12 +8,12 @@ from explorer.tracing.lru import LRU
 
 
 @pytest.fixture
-def sized() -> LRU:
+def text_cache() -> LRU:
     """At most 10 characters of text."""
     return LRU(10, size=len)
 
 
-def recorded(calls: list, value):
+def recording_compute(calls: list, value):
     def compute():
         calls.append(value)
         return value
@@ -21,43 +21,43 @@ def recorded(calls: list, value):
     return compute
 
 
-def test_what_is_kept_is_not_computed_again(sized):
+def test_what_is_kept_is_not_computed_again(text_cache):
     calls = []
-    assert [sized.get("a", recorded(calls, "xxx")) for _ in range(3)] == ["xxx"] * 3
+    assert [text_cache.get("a", recording_compute(calls, "xxx")) for _ in range(3)] == ["xxx"] * 3
     assert calls == ["xxx"]
 
 
-def test_what_was_unused_longest_goes_first(sized):
+def test_what_was_unused_longest_goes_first(text_cache):
     calls = []
     for key in ("a", "b", "a", "c"):  # a was used after b
-        sized.get(key, recorded(calls, key * 4))
+        text_cache.get(key, recording_compute(calls, key * 4))
     for key in ("a", "c", "b"):
-        sized.get(key, recorded(calls, key * 4))
+        text_cache.get(key, recording_compute(calls, key * 4))
     assert calls == ["aaaa", "bbbb", "cccc", "bbbb"]
 
 
-def test_the_total_size_is_bounded(sized):
+def test_the_total_size_is_bounded(text_cache):
     for i in range(50):
-        sized.get(i, lambda i=i: "x" * (i % 7))
-        assert sized.total == sum(map(len, sized._entries.values())) <= 10
+        text_cache.get(i, lambda i=i: "x" * (i % 7))
+        assert text_cache.total == sum(map(len, text_cache._entries.values())) <= 10
 
 
-def test_the_latest_is_kept_even_if_it_alone_is_too_large(sized):
-    sized.get("small", lambda: "x")
-    large = sized.get("large", lambda: "x" * 11)
-    assert sized.get("large", lambda: pytest.fail("computed again")) is large
-    assert sized.total == 11
-    sized.get("small", lambda: "x")
-    assert sized.total == 1
+def test_the_latest_is_kept_even_if_it_alone_is_too_large(text_cache):
+    text_cache.get("small", lambda: "x")
+    large = text_cache.get("large", lambda: "x" * 11)
+    assert text_cache.get("large", lambda: pytest.fail("computed again")) is large
+    assert text_cache.total == 11
+    text_cache.get("small", lambda: "x")
+    assert text_cache.total == 1
 
 
-def test_what_fails_is_not_kept(sized):
+def test_what_fails_is_not_kept(text_cache):
     with pytest.raises(ZeroDivisionError):
-        sized.get("a", lambda: 1 / 0)
-    assert sized.get("a", lambda: "x") == "x"
+        text_cache.get("a", lambda: 1 / 0)
+    assert text_cache.get("a", lambda: "x") == "x"
 
 
-def test_a_slow_answer_keeps_nobody_else_waiting(sized):
+def test_a_slow_answer_keeps_nobody_else_waiting(text_cache):
     started, finish = threading.Event(), threading.Event()
 
     def slow() -> str:
@@ -66,9 +66,9 @@ def test_a_slow_answer_keeps_nobody_else_waiting(sized):
         return "slow"
 
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(sized.get, "slow", slow)
+        future = pool.submit(text_cache.get, "slow", slow)
         assert started.wait(5)
-        assert sized.get("quick", lambda: "quick") == "quick"
+        assert text_cache.get("quick", lambda: "quick") == "quick"
         finish.set()
         assert future.result() == "slow"
 
@@ -85,8 +85,8 @@ def test_many_threads_share_a_cache():
     assert cache.total == sum(map(len, cache._entries.values())) <= 20
 
 
-def test_what_is_dropped_is_not_counted(sized):
+def test_what_is_dropped_is_not_counted(text_cache):
     for key in ("a1", "a2", "b1"):
-        sized.get(key, lambda key=key: key)
-    sized.drop(lambda key: key.startswith("a"))
-    assert (list(sized), sized.total) == (["b1"], 2)
+        text_cache.get(key, lambda key=key: key)
+    text_cache.drop(lambda key: key.startswith("a"))
+    assert (list(text_cache), text_cache.total) == (["b1"], 2)

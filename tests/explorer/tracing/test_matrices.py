@@ -11,7 +11,7 @@ from explorer.tracing.matrices import StoredMatrix, linear, product
 
 @pytest.fixture
 def weight() -> np.ndarray:
-    """(N, D), not to be written to, as those of a model are."""
+    """Return a read-only weight matrix (N, D), as a model's weights are."""
     weight = np.random.default_rng(0).normal(size=(37, 16)).astype(np.float32)
     weight.flags.writeable = False
     return weight
@@ -21,16 +21,16 @@ def weight() -> np.ndarray:
 @pytest.mark.parametrize("leading", [(), (5,), (2, 3)], ids=str)
 @pytest.mark.parametrize("stored", [False, True])
 def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatch, weight, dtype, leading, stored):
-    monkeypatch.setattr(matrices, "MOST_BYTES", 8 * 16 * 10)  # ten rows a part
+    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows a part
     matrix = StoredMatrix(weight.shape, weight.__getitem__) if stored else weight
     x = np.random.default_rng(1).normal(size=(*leading, 16)).astype(dtype)
     expected = np.einsum("...d,nd->...n", x.astype(np.float64), weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found, whole = product(x, matrix), linear(x, weight)
-    assert found.dtype == whole.dtype == dtype
-    np.testing.assert_allclose(found, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
-    np.testing.assert_allclose(whole, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+        by_product, by_linear = product(x, matrix), linear(x, weight)
+    assert by_product.dtype == by_linear.dtype == dtype
+    np.testing.assert_allclose(by_product, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+    np.testing.assert_allclose(by_linear, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
 @pytest.mark.parametrize("part", [np.s_[::-1], np.s_[::2, ::-1], np.s_[:0], np.s_[:, None]], ids=str)

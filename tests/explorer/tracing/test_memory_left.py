@@ -1,28 +1,28 @@
 import pytest
 
-from explorer.tracing import memory_left
-from explorer.tracing.memory_left import bytes_left, in_bytes
+from explorer.tracing import memory
+from explorer.tracing.memory import available_bytes, format_bytes
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text("MemTotal:  8000 kB\nMemFree: 100 kB\nMemAvailable:    5000 kB\n")
-    monkeypatch.setattr(memory_left, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory_left, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
     return tmp_path
 
 
 def test_what_is_free_on_the_machine(machine):
-    assert bytes_left("cpu") == 5000 * 1024
+    assert available_bytes("cpu") == 5000 * 1024
 
 
 @pytest.mark.parametrize(("limit", "left"), [("3000000", 1_000_000), ("1000", 0), ("max", 5000 * 1024)])
 def test_a_container_may_have_less(machine, limit, left):
     (machine / "max").write_text(limit)
     (machine / "current").write_text("2000000")
-    assert bytes_left("cpu") == left
+    assert available_bytes("cpu") == left
 
 
 @pytest.mark.parametrize(("size", "words"), [(1, "1 MB"), (538e6, "538 MB"), (2.21e9, "2.2 GB")])
 def test_sizes_in_words(size, words):
-    assert in_bytes(size) == words
+    assert format_bytes(size) == words

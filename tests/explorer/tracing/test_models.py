@@ -9,23 +9,23 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from explorer.state.errors import NoSuchPoint
-from explorer.state.interventions import parse_edits
+from explorer.state.errors import PointNotFoundError
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
-from explorer.tracing.models import identity_of, living, named
-from explorer.tracing.runs import Runs
+from explorer.tracing.model_registry import find_model, get_identity, register_model
+from explorer.tracing.runs import RunService
 from explorer.views import VIEWS
-from explorer.web.answers.around_tabs import prediction_after
-from explorer.web.answers.continuations import Continuations
+from explorer.web.answers.continuations import ContinuationSurprisals
 from explorer.web.answers.endpoints import Endpoints
+from explorer.web.answers.page_contents import next_token_in_run
 from explorer.web.api import Api
-from explorer.web.events.opening import Opening
+from explorer.web.events.run_factory import RunFactory
 from model.checkpoint import load_checkpoint
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 IDS = (5, 6, 7, 8)
 
@@ -52,72 +52,79 @@ def test_a_trace_says_when_its_model_is_gone(tiny_checkpoint):
 
 
 def test_a_pickled_trace_is_the_same_and_finds_its_model(tiny_lm, tiny_tokenizer):
-    trace = capture(tiny_lm, IDS, parse_edits("embed*scale*2"), tokenizer=tiny_tokenizer)
-    written = pickle.dumps(trace)
-    again = pickle.loads(written)
-    assert (again.token_ids, again.edits, again.tokens, again.config) == (IDS, trace.edits, trace.tokens, trace.config)
-    assert list(again.values) == list(trace.values)
+    trace = capture(tiny_lm, IDS, parse_interventions("embed*scale*2"), tokenizer=tiny_tokenizer)
+    pickled = pickle.dumps(trace)
+    unpickled = pickle.loads(pickled)
+    assert (unpickled.token_ids, unpickled.edits, unpickled.tokens, unpickled.config) == (
+        IDS,
+        trace.edits,
+        trace.tokens,
+        trace.config,
+    )
+    assert list(unpickled.values) == list(trace.values)
     for name in trace.values:
-        np.testing.assert_array_equal(again[name], trace[name])
-    assert again.weights["lm_head.weight"] is trace.weights["lm_head.weight"]
-    assert tiny_lm.token_embedding.weight.detach().numpy().tobytes() not in written
+        np.testing.assert_array_equal(unpickled[name], trace[name])
+    assert unpickled.weights["lm_head.weight"] is trace.weights["lm_head.weight"]
+    assert tiny_lm.token_embedding.weight.detach().numpy().tobytes() not in pickled
 
 
 def test_models_are_told_apart(tiny_lm, lms):
-    identities = {identity_of(lm) for lm in (tiny_lm, *lms.values())}
+    identities = {get_identity(lm) for lm in (tiny_lm, *lms.values())}
     assert len(identities) == 1 + len(lms)
-    assert identity_of(tiny_lm) in identities
+    assert get_identity(tiny_lm) in identities
 
 
 def test_one_model_at_a_time_has_an_identity(lms, tiny_checkpoint):
     first, second = (load_checkpoint(tiny_checkpoint)[0] for _ in range(2))
-    assert named(first, "it") is first is named(second, "it") is living("it")
+    assert register_model(first, "it") is first is register_model(second, "it") is find_model("it")
     del first
-    assert living("it") is None
-    assert named(second, "it") is second is living("it")
+    assert find_model("it") is None
+    assert register_model(second, "it") is second is find_model("it")
 
 
-def explored(library: Library):
-    Api(Opening(Runs(library)), "tiny").explore("the fox")
+def explore_run(library: Library):
+    Api(RunFactory(RunService(library)), "tiny").explore("the fox")
 
 
-def generated(library: Library):
-    Api(Opening(Runs(library)), "tiny").generate("the fox", max_new_tokens=3)
+def generate_tokens(library: Library):
+    Api(RunFactory(RunService(library)), "tiny").generate("the fox", max_new_tokens=3)
 
 
-def shown(library: Library):
-    """Every view, its pictures, marks and workings, of a run and of a changed one, and the tree of continuations."""
-    endpoints, run = Endpoints(Runs(library)), Run("tiny", IDS, (9, 10))
-    for edits in ((), parse_edits("blocks.1.attn.z.1*zero")):
+def show_all_views(library: Library):
+    """Request every view with its panels and explanations, of an original and an edited run, and the branches."""
+    endpoints, run = Endpoints(RunService(library)), Run("tiny", IDS, (9, 10))
+    for edits in ((), parse_interventions("blocks.1.attn.z.1*zero")):
         for view in VIEWS:
             state = Run("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
             for part in range(3):
                 assert endpoints.answer("show", state, part)["contents"]
             for panel in view.panels:
-                with suppress(NoSuchPoint):
+                with suppress(PointNotFoundError):
                     endpoints.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0, "curve": 0})
     endpoints.answer("token", run.as_dict())
 
 
-def predicted(library: Library):
-    opening = Opening(Runs(library))
+def predict_tokens(library: Library):
+    opening = RunFactory(RunService(library))
     for end in (2, 3, 4):
         opening.runs.logits(Run("tiny", IDS[:end]))
-    asked = opening.restored({"checkpoint": "tiny", "text": "the fox"})
-    prediction_after(asked.run, asked.selection.query, GenerationSettings(), opening.runs.logits(asked.run))
+    state = opening.state_from_query({"checkpoint": "tiny", "text": "the fox"})
+    next_token_in_run(state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run))
     library.kept_beside = opening
 
 
-def continued(library: Library):
-    library.kept_beside = Continuations(library)
+def read_continuations(library: Library):
+    library.kept_beside = ContinuationSurprisals(library)
     library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
 
-@pytest.mark.parametrize("use", first_of([shown, explored, generated, predicted, continued]))
+@pytest.mark.parametrize(
+    "use", first_in_core([show_all_views, explore_run, generate_tokens, predict_tokens, read_continuations])
+)
 @pytest.mark.exhaustive
 def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
-    library = Library("cpu", most_model_bytes=1)
+    library = Library("cpu", max_model_cache_bytes=1)
     is_there = ref(library.model("tiny")[0])
     use(library)
     trace = library.trace("tiny", IDS)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-import explorer.tracing.on_demand as on_demand
-from explorer.tracing.capture import capture, outside_blocks
+import explorer.tracing.lazy_activations as on_demand
+from explorer.tracing.capture import capture, taps_outside_blocks
+from explorer.tracing.lazy_activations import LazyActivations, num_bytes
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRU
-from explorer.tracing.on_demand import OnDemand, num_bytes
 from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
 from model.transformer_lm import TransformerLM
 from tests import specimens
@@ -23,46 +23,49 @@ IDS = tuple(range(3, 15))
 
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch):
-    """Nothing was looked at before."""
-    blocks = LRU(on_demand.MOST_BYTES_OF_BLOCKS, num_bytes)
-    monkeypatch.setattr(on_demand, "_LOOKED_AT", LRU(on_demand.MOST_BYTES, lambda value: value.nbytes))
-    monkeypatch.setattr(on_demand, "_BLOCKS", blocks)
+    """Replace the caches of recomputed values by empty ones."""
+    blocks = LRU(on_demand.MAX_BLOCK_BYTES, num_bytes)
+    monkeypatch.setattr(on_demand, "_VALUE_CACHE", LRU(on_demand.MAX_VALUE_BYTES, lambda value: value.nbytes))
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks)
     return blocks
 
 
-@pytest.fixture(params=["", "STREAM_EDITS", "KINDS_EDITS", "POSITION_EDITS"], ids=lambda name: name or "plain")
+@pytest.fixture(
+    params=["", "STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"],
+    ids=lambda name: name or "plain",
+)
 def edits(request, lms, style):
     lm, name = lms[style], request.param
     if not name:
         return ()
     text = getattr(specimens, name)
     text = text[lm.config.position] if isinstance(text, dict) else text.format(other="layernorm")
-    return specimens.known_edits(lm, text)
+    return specimens.applicable_interventions(lm, text)
 
 
 def test_they_are_those_of_a_capture_of_every_value(lms, style, edits):
-    """But for rounding, as the pass was fused."""
-    whole, some = capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, most_bytes=0)
-    assert some.is_on_demand and not whole.is_on_demand
-    assert list(some.values) == list(whole.values)
+    """Values agree up to rounding, because the pass uses fused kernels."""
+    whole, lazy = capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
+    assert lazy.is_lazy and not whole.is_lazy
+    assert list(lazy.values) == list(whole.values)
     for name, value in whole.values.items():
-        assert_allclose(some[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
-        assert some[name].dtype == np.float32 and not some[name].flags.writeable, name
+        assert_allclose(lazy[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+        assert lazy[name].dtype == np.float32 and not lazy[name].flags.writeable, name
 
 
 def test_to_the_last_bit_where_both_ran_the_same_formulas(lms, style, edits):
     lm = lms[style]
     whole = capture(lm, IDS, edits)
-    kept = {name: whole[name] for name in outside_blocks(lm) if name != "logits"}
-    again = OnDemand(kept, tap_shapes(lm.config, len(IDS)), whole.model, IDS, whole.edits)
+    stored = {name: whole[name] for name in taps_outside_blocks(lm) if name != "logits"}
+    recomputed = LazyActivations(stored, tap_shapes(lm.config, len(IDS)), whole.model, IDS, whole.edits)
     for name, value in whole.values.items():
-        assert_array_equal(again[name], value, err_msg=name)
+        assert_array_equal(recomputed[name], value, err_msg=name)
 
 
 def test_shapes_are_known_before_anything_is_computed(lms, style, looked_at):
-    whole, some = capture(lms[style], IDS), capture(lms[style], IDS, most_bytes=0)
+    whole, lazy = capture(lms[style], IDS), capture(lms[style], IDS, max_bytes=0)
     for name, value in whole.values.items():
-        assert some.shape(name) == whole.shape(name) == value.shape, name
+        assert lazy.shape(name) == whole.shape(name) == value.shape, name
     assert list(looked_at) == []
     assert (
         num_bytes(whole.values)
@@ -73,117 +76,119 @@ def test_shapes_are_known_before_anything_is_computed(lms, style, looked_at):
 
 def test_within_the_budget_every_value_is_kept(tiny_lm):
     size = trace_bytes(tiny_lm.config, len(IDS))
-    assert not capture(tiny_lm, IDS, most_bytes=size).is_on_demand
-    assert capture(tiny_lm, IDS, most_bytes=size - 1).is_on_demand
+    assert not capture(tiny_lm, IDS, max_bytes=size).is_lazy
+    assert capture(tiny_lm, IDS, max_bytes=size - 1).is_lazy
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, tiny_config, dtype):
-    some = capture(tiny_lm.to(dtype), IDS, most_bytes=0)
+    lazy = capture(tiny_lm.to(dtype), IDS, max_bytes=0)
     streams = tiny_config.num_layers + 2  # the embedding, what each block leaves, and what the unembedding reads
     angles = tiny_config.d_head // 2
-    assert some.num_bytes == 4 * len(IDS) * (streams * tiny_config.d_model + angles)
-    before = some.num_bytes
-    some["blocks.0.attn.pattern"]
-    assert some.num_bytes == before
+    assert lazy.num_bytes == 4 * len(IDS) * (streams * tiny_config.d_model + angles)
+    before = lazy.num_bytes
+    lazy["blocks.0.attn.pattern"]
+    assert lazy.num_bytes == before
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style, dtype):
     lm = deepcopy(lms[style]).to(dtype)
     whole = capture(lm, IDS)
-    kinds, least = {}, capture(lm, IDS, most_bytes=0).num_bytes
+    kinds, least = {}, capture(lm, IDS, max_bytes=0).num_bytes
     for room in range(least, trace_bytes(lm.config, len(IDS)), 4000):
-        some = capture(lm, IDS, most_bytes=room)
-        assert some.num_bytes <= room
-        inside = [name.split(".", 2)[1:] for name in some.kept if name.startswith("blocks.")]
+        lazy = capture(lm, IDS, max_bytes=room)
+        assert lazy.num_bytes <= room
+        inside = [name.split(".", 2)[1:] for name in lazy.stored_values if name.startswith("blocks.")]
         layers = {kind: {layer for layer, other in inside if other == kind} for _layer, kind in inside}
         assert set(map(len, layers.values())) == {lm.config.num_layers}
         assert len(layers) >= len(kinds) or room == least
         assert not {"attn.pattern", "attn.scores"} & layers.keys()
         kinds = layers
-        for name, value in some.kept.items():
+        for name, value in lazy.stored_values.items():
             assert_allclose(value, whole[name], rtol=1e-5, atol=1e-5, err_msg=name)
     assert {"attn.z", "ffn.out"} <= kinds.keys()
 
 
 def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monkeypatch):
-    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
+    lazy, runs = capture(tiny_lm, IDS, max_bytes=0), []
     for layer, block in enumerate(tiny_lm.blocks):
         block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for name in ("attn.pattern", "ffn.hidden", "attn.pattern", "resid_mid"):
-        some[f"blocks.1.{name}"]
+        lazy[f"blocks.1.{name}"]
     assert runs == [1]
-    some["blocks.1.resid_post"], some["embed"]
+    lazy["blocks.1.resid_post"], lazy["embed"]
     assert runs == [1]
 
 
-def of_block(trace, layer: int) -> int:
-    """Bytes of the values of a block that were not kept."""
-    return num_bytes({name: trace[name] for name in trace.values if name not in trace.kept and f".{layer}." in name})
+def recomputed_block_bytes(trace, layer: int) -> int:
+    """Return the bytes of a block's values that the trace does not store."""
+    return num_bytes(
+        {name: trace[name] for name in trace.values if name not in trace.stored_values and f".{layer}." in name}
+    )
 
 
 def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
-    some = capture(tiny_lm, IDS, most_bytes=0)
-    block, pattern = of_block(some, 0), some["blocks.0.attn.pattern"].nbytes
-    monkeypatch.setattr(on_demand, "_BLOCKS", blocks := LRU(block, num_bytes))
-    monkeypatch.setattr(on_demand, "_LOOKED_AT", values := LRU(pattern, lambda value: value.nbytes))
+    lazy = capture(tiny_lm, IDS, max_bytes=0)
+    block, pattern = recomputed_block_bytes(lazy, 0), lazy["blocks.0.attn.pattern"].nbytes
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(block, num_bytes))
+    monkeypatch.setattr(on_demand, "_VALUE_CACHE", values := LRU(pattern, lambda value: value.nbytes))
     for layer in (0, 1, 0):
-        some[f"blocks.{layer}.attn.pattern"]
+        lazy[f"blocks.{layer}.attn.pattern"]
         assert (blocks.total, values.total) == (block, pattern)
-        assert on_demand.looked_at_bytes() == block  # the pattern is one of the block's
+        assert on_demand.lazy_cache_bytes() == block  # the pattern is one of the block's
 
 
 def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(tiny_lm, monkeypatch):
-    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
-    monkeypatch.setattr(on_demand, "_BLOCKS", LRU(0, num_bytes))  # the last alone
+    lazy, runs = capture(tiny_lm, IDS, max_bytes=0), []
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", LRU(0, num_bytes))  # the last alone
     for layer, block in enumerate(tiny_lm.blocks):
         block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for _again in range(3):
-        some.stack("blocks.*.attn.z")
+        lazy.stack("blocks.*.attn.z")
     assert runs == list(range(len(tiny_lm.blocks)))
 
 
 @pytest.mark.exhaustive
 def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
-    some, other = (capture(tiny_lm, IDS[:length], most_bytes=0) for length in (5, 7))
-    some["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]
-    both = on_demand.looked_at_bytes()
-    del some
+    lazy, other = (capture(tiny_lm, IDS[:length], max_bytes=0) for length in (5, 7))
+    lazy["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]
+    both = on_demand.lazy_cache_bytes()
+    del lazy
     gc.collect()
-    assert 0 < on_demand.looked_at_bytes() == of_block(other, 1) < both
+    assert 0 < on_demand.lazy_cache_bytes() == recomputed_block_bytes(other, 1) < both
 
 
 def test_large_scores_are_computed_alone_and_other_values_without_them(lms, style, edits, monkeypatch):
     lm = lms[style]
-    whole, some = capture(lm, IDS, edits), capture(lm, IDS, edits, most_bytes=0)
-    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", 1)
-    monkeypatch.setattr(on_demand, "_BLOCKS", blocks := LRU(1, num_bytes))
+    whole, lazy = capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
+    monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", 1)
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(1, num_bytes))
     for name, value in whole.values.items():
-        assert_allclose(some[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+        assert_allclose(lazy[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
         (last,) = blocks.values()[-1:] or [{}]
         if name.endswith(("attn.scores", "attn.pattern")):
             assert list(last) == [name]
         else:
-            assert not any(each.endswith(("attn.scores", "attn.pattern")) for each in last if name in last)
+            assert not any(tap.endswith(("attn.scores", "attn.pattern")) for tap in last if name in last)
 
 
-@pytest.mark.parametrize("most_bytes_of_blocks", [on_demand.MOST_BYTES_OF_BLOCKS, 1], ids=["small", "large scores"])
+@pytest.mark.parametrize("most_bytes_of_blocks", [on_demand.MAX_BLOCK_BYTES, 1], ids=["small", "large scores"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_of_16_bits_to_the_last_bit(lms, style, dtype, most_bytes_of_blocks, monkeypatch):
-    """No fused kernel, which would round by more than a mark allows, computes any of it."""
-    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", most_bytes_of_blocks)
+    """No fused kernel computes any of the values: it would round more than the verification tolerates."""
+    monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", most_bytes_of_blocks)
     lm = deepcopy(lms[style]).to(dtype)
-    whole, some = capture(lm, IDS), capture(lm, IDS, most_bytes=0)
+    whole, lazy = capture(lm, IDS), capture(lm, IDS, max_bytes=0)
     for name, value in whole.values.items():
-        assert_array_equal(some[name], value, err_msg=name)
+        assert_array_equal(lazy[name], value, err_msg=name)
 
 
 def test_no_hook_stays_and_no_edit(tiny_lm):
-    edits = specimens.known_edits(tiny_lm, specimens.STREAM_EDITS)
+    edits = specimens.applicable_interventions(tiny_lm, specimens.STREAM_INTERVENTIONS)
     plain = capture(tiny_lm, IDS)
-    some = capture(tiny_lm, IDS, edits, most_bytes=0)
-    some["blocks.1.attn.pattern"], some["logits"]
+    lazy = capture(tiny_lm, IDS, edits, max_bytes=0)
+    lazy["blocks.1.attn.pattern"], lazy["logits"]
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in tiny_lm.modules())
     assert_array_equal(capture(tiny_lm, IDS)["logits"], plain["logits"])
 
@@ -191,21 +196,21 @@ def test_no_hook_stays_and_no_edit(tiny_lm):
 @pytest.mark.exhaustive
 def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny_config):
     lm = TransformerLM(tiny_config).eval()
-    some = pickle.loads(pickle.dumps(capture(lm, IDS, most_bytes=0)))
-    assert some["blocks.0.attn.pattern"].shape == (tiny_config.num_heads, len(IDS), len(IDS))
+    lazy = pickle.loads(pickle.dumps(capture(lm, IDS, max_bytes=0)))
+    assert lazy["blocks.0.attn.pattern"].shape == (tiny_config.num_heads, len(IDS), len(IDS))
     del lm
     gc.collect()
-    assert some["blocks.0.resid_post"].shape == (len(IDS), tiny_config.d_model)
+    assert lazy["blocks.0.resid_post"].shape == (len(IDS), tiny_config.d_model)
     with pytest.raises(ReferenceError, match="the model of this trace is gone"):
-        some["blocks.1.attn.pattern"]
+        lazy["blocks.1.attn.pattern"]
     with pytest.raises(KeyError, match="nothing captured as 'blocks.1.attn.patern'; the nearest names are .*pattern"):
-        some["blocks.1.attn.patern"]
+        lazy["blocks.1.attn.patern"]
 
 
 def test_a_library_s_large_runs_are_so(tiny_checkpoint):
     size = trace_bytes(Library("cpu").model("tiny")[0].config, len(IDS))
-    library = Library("cpu", most_bytes_of_a_trace=size)
-    lm, small = library.held("tiny", IDS)
-    _lm, large = library.held("tiny", (*IDS, 15))
-    assert (small.is_on_demand, large.is_on_demand) == (False, True)
+    library = Library("cpu", max_trace_bytes=size)
+    lm, small = library.model_and_trace("tiny", IDS)
+    _lm, large = library.model_and_trace("tiny", (*IDS, 15))
+    assert (small.is_lazy, large.is_lazy) == (False, True)
     assert_allclose(large["blocks.1.ffn.out"], capture(lm, (*IDS, 15))["blocks.1.ffn.out"], atol=1e-5)

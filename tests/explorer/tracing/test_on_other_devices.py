@@ -1,4 +1,4 @@
-"""Other devices compute what the CPU does: in every type of numbers, on demand, and of models in parts."""
+"""Other devices compute the CPU's values: in every dtype, on demand, and with models spread over devices."""
 
 from copy import deepcopy
 
@@ -7,30 +7,30 @@ import pytest
 import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
+from explorer.analysis.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.explain.captured import check
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
-from explorer.tracing.gradients import token_contributions
-from explorer.tracing.jobs import finished
+from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.mean_stream import mean_stream
-from explorer.tracing.outcome import outcome
+from explorer.tracing.next_token_outcome import next_token_outcome
+from explorer.tracing.token_attribution import token_contributions
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
 from tests.devices import on_each_device
-from tests.exhaustive import first_of, in_turn
+from tests.exhaustive import first_in_core, in_turn
 from tests.specimens import CORE, STYLES, models, tokenizer
 
 IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
-EDITS = parse_edits("blocks.0.attn.z.1*scale*0.5~blocks.1.resid_post*add*unembed.7*2")
+EDITS = parse_interventions("blocks.0.attn.z.1*scale*0.5~blocks.1.resid_post*add*unembed.7*2")
 in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def limit(dtype: torch.dtype) -> float:
-    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
+    """Return the tolerance for two runs, relative to the largest number; GPUs may round float32 products to 19 bits."""
     kind = str(dtype).removeprefix("torch.")
     return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])
 
@@ -39,12 +39,12 @@ def limit(dtype: torch.dtype) -> float:
 @pytest.mark.parametrize(("kind", "dtype"), in_turn(list(STYLES), DTYPES), ids=str)
 def test_every_value_is_the_same(kind, dtype, device):
     lm = deepcopy(models()[kind]).to(dtype)
-    on_cpu, there = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)
-    assert there.dtype == on_cpu.dtype
+    on_cpu, device_trace = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)
+    assert device_trace.dtype == on_cpu.dtype
     for name, value in on_cpu.values.items():
-        assert there[name].dtype == np.float32
+        assert device_trace[name].dtype == np.float32
         allowed = limit(dtype) * max(1.0, float(np.abs(value).max()))
-        np.testing.assert_allclose(there[name], value, atol=allowed, rtol=0, err_msg=name)
+        np.testing.assert_allclose(device_trace[name], value, atol=allowed, rtol=0, err_msg=name)
 
 
 @on_each_device
@@ -53,7 +53,7 @@ def test_marks_are_true_there(dtype, device):
     for kind in ("rope", "gpt", "grouped"):
         lm = deepcopy(models()[kind]).to(device, dtype)
         trace = capture(lm, IDS)
-        assert [name for name in trace.values if not check(trace, name).passed] == []
+        assert [name for name in trace.values if not check(trace, name).is_within_tolerance] == []
         assert np.array_equal(trace.weights["lm_head.weight"][3], lm.lm_head.weight[3].float().cpu().numpy())
 
 
@@ -62,8 +62,8 @@ def test_marks_are_true_there(dtype, device):
 @pytest.mark.parametrize("text", ["", "blocks.1.attn.z.1*zero", "blocks.0.resid_post*add*unembed.17*0.5"])
 def test_what_is_computed_when_it_is_looked_at_is_the_same(dtype, device, text):
     lm = deepcopy(models()["rope"]).to(device, dtype)
-    at_once, on_demand = (capture(lm, IDS, parse_edits(text), most_bytes=most) for most in (float("inf"), 0))
-    assert on_demand.is_on_demand
+    at_once, on_demand = (capture(lm, IDS, parse_interventions(text), max_bytes=most) for most in (float("inf"), 0))
+    assert on_demand.is_lazy
     for name in at_once.values:
         allowed = limit(dtype) * max(1.0, float(np.abs(at_once[name]).max()))
         np.testing.assert_allclose(on_demand[name], at_once[name], atol=allowed, rtol=0, err_msg=name)
@@ -78,7 +78,7 @@ def test_a_text_is_written_on(dtype, device):
 
 @torch.inference_mode()
 def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float):
-    """Each token that the one writes is, for the other, the likeliest but for rounding."""
+    """Check that each token one model generates is the most likely one of the other, up to rounding."""
     ids = list(IDS)
     for step in generate(writes, IDS, max_new_tokens=8, temperature=0):
         logits = reads(torch.tensor([ids], device=reads.device))[0, -1].float()
@@ -89,26 +89,26 @@ def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float
 @on_each_device
 @pytest.mark.parametrize("style", CORE)
 def test_what_a_trace_asks_of_its_model_is_that_of_the_cpu(lms, style, device):
-    there, on_cpu = deepcopy(lms[style]).to(device), lms[style]
+    device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
     for ask in (
-        lambda lm: finished(ablate(lm, IDS, EDITS, 4, 5)),
-        lambda lm: outcome(lm, IDS, EDITS, 4, 5),
+        lambda lm: run_to_completion(ablate(lm, IDS, EDITS, 4, 5)),
+        lambda lm: next_token_outcome(lm, IDS, EDITS, 4, 5),
         lambda lm: mean_stream(lm, 1, (tuple(IDS),)),
     ):
-        np.testing.assert_allclose(ask(there), ask(on_cpu), rtol=1e-2, atol=1e-2)
-    found, expected = (finished(token_contributions(lm, IDS, EDITS, 4, 5, 8)) for lm in (there, on_cpu))
-    assert found.keys() == expected.keys()
+        np.testing.assert_allclose(ask(device_lm), ask(on_cpu), rtol=1e-2, atol=1e-2)
+    actual, expected = (run_to_completion(token_contributions(lm, IDS, EDITS, 4, 5, 8)) for lm in (device_lm, on_cpu))
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-2, atol=1e-2, err_msg=name)
+        np.testing.assert_allclose(actual[name], value, rtol=1e-2, atol=1e-2, err_msg=name)
 
 
 @on_each_device
-@pytest.mark.parametrize("dtype", first_of(DTYPES), ids=str)
+@pytest.mark.parametrize("dtype", first_in_core(DTYPES), ids=str)
 def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints_folder, dtype, device):
-    whole, spread = whole_and_spread(device, dtype)
+    whole, spread = load_whole_and_spread(device, dtype)
     assert spread.offloaded and spread.device.type == device
     for text in ("", "blocks.1.attn.z.1*zero", "blocks.1.attn_norm*norm*none"):
-        one, other = capture(whole, IDS, parse_edits(text)), capture(spread, IDS, parse_edits(text))
+        one, other = capture(whole, IDS, parse_interventions(text)), capture(spread, IDS, parse_interventions(text))
         for name in one.values:
             allowed = limit(dtype) * max(1.0, float(np.abs(one[name]).max()))
             np.testing.assert_allclose(other[name], one[name], atol=allowed, rtol=0, err_msg=name)
@@ -119,19 +119,19 @@ def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints
 
 @on_each_device
 def test_so_it_answers_what_is_asked_of_a_model(checkpoints_folder, device):
-    whole, spread = whole_and_spread(device, torch.float32)
+    whole, spread = load_whole_and_spread(device, torch.float32)
     for ask in (
         lambda lm: activation_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, part="attn.z"),
         lambda lm: attribution_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, part="resid_pre"),
         lambda lm: path_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, receiver=(1, 0, "q")),
-        lambda lm: finished(ablate(lm, IDS, (), 4, 5)),
-        lambda lm: finished(token_contributions(lm, IDS, (), 4, 5, 8))["mean_slope"],
+        lambda lm: run_to_completion(ablate(lm, IDS, (), 4, 5)),
+        lambda lm: run_to_completion(token_contributions(lm, IDS, (), 4, 5, 8))["mean_slope"],
     ):
         np.testing.assert_allclose(ask(spread), ask(whole), rtol=1e-2, atol=1e-2)
 
 
-def whole_and_spread(device: str, dtype: torch.dtype) -> tuple[TransformerLM, TransformerLM]:
-    """The same model on the device alone, and with one block on a disk and one on the CPU, where these go together."""
+def load_whole_and_spread(device: str, dtype: torch.dtype) -> tuple[TransformerLM, TransformerLM]:
+    """Return the model on the device alone, and with one block on disk and one on the CPU where possible."""
     pytest.importorskip("accelerate")
     save_checkpoint(models()["rope"], tokenizer(), "some", dtype=torch.float32)
     whole, _tokenizer = load_checkpoint("some", device, dtype)

@@ -1,4 +1,4 @@
-"""Models of a hub are opened for visitors, and compared."""
+"""Opening of hub models by users, and their comparison with known logits."""
 
 import shutil
 import time
@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from explorer.state.errors import UserError
-from explorer.tracing import memory_left
+from explorer.tracing import memory
+from explorer.tracing.hub_opener import HubModelOpener
 from explorer.tracing.job_queue import JobQueue
-from explorer.tracing.jobs import finished
+from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.library import Library
-from explorer.tracing.offered_models import ANY_NAME
-from explorer.tracing.opening_models import OpeningModels
+from explorer.tracing.model_catalog import ANY_NAME
 from model.checkpoint import CheckpointError, load_checkpoint
-from model.pretrained.saving import save_hugging_face
-from model.pretrained.self_check import KNOWN_LOGITS
-from tests.hub import Hub, reach, serving
+from model.pretrained.export_hugging_face import save_hugging_face
+from model.pretrained.self_check import REFERENCE_LOGITS
+from tests.hub import Hub, serve_hub, use_hub
 from tests.specimens import STORIES
 
 NAME = "somebody/stories"
@@ -31,35 +31,35 @@ def folder(tmp_path_factory):
 def hub(folder, tmp_path, monkeypatch, tiny_checkpoint):
     hub = Hub()
     hub.models[NAME] = folder
-    with serving(hub) as address:
-        reach(monkeypatch, address, tmp_path / "cache")
+    with serve_hub(hub) as address:
+        use_hub(monkeypatch, address, tmp_path / "cache")
         yield hub
 
 
 @pytest.fixture
 def opening(hub):
-    return OpeningModels(Library("cpu", hub_names=ANY_NAME))
+    return HubModelOpener(Library("cpu", hub_names=ANY_NAME))
 
 
 def test_a_model_is_fetched_loaded_and_offered(opening, folder):
-    needs = opening.needs(NAME)
+    needs = opening.requirements(NAME)
     weights = (folder / "model.safetensors").stat().st_size
     assert needs.download > weights and needs.memory == weights
-    told = []
-    finished(opening.job(NAME).pieces(), told.append)
-    assert told == sorted(told) and told[-1] <= needs.download
+    progress = []
+    run_to_completion(opening.open_job(NAME).steps(), progress.append)
+    assert progress == sorted(progress) and progress[-1] <= needs.download
     assert NAME in opening.library.checkpoints
-    assert opening.library.has(NAME) and opening.needs(NAME).download == 0
+    assert opening.library.has(NAME) and opening.requirements(NAME).download == 0
 
 
 def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(opening, hub):
     with pytest.raises(CheckpointError, match=f"{NAME} is not on this machine: choose “Open a model…”"):
         opening.library.model(NAME)
-    assert hub.asked == []
-    finished(opening.job(NAME).pieces())
-    hub.asked.clear()
+    assert hub.requested_paths == []
+    run_to_completion(opening.open_job(NAME).steps())
+    hub.requested_paths.clear()
     later = Library("cpu", hub_names=ANY_NAME)  # the app was started anew
-    assert later.model(NAME)[0].config.num_layers == 5 and hub.asked == []
+    assert later.model(NAME)[0].config.num_layers == 5 and hub.requested_paths == []
 
 
 @pytest.mark.parametrize(
@@ -69,76 +69,76 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
         (ANY_NAME, "../../etc/passwd", "owner/name, got"),
         (ANY_NAME, None, "owner/name, got None"),
         (ANY_NAME, ["a/b"], "owner/name, got"),
-        (frozenset(["other/one"]), NAME, "of the Hugging Face Hub other/one may be opened here"),
-        ((), NAME, "no model is opened here"),
+        (frozenset(["other/one"]), NAME, "only opens these models of the Hugging Face Hub: other/one"),
+        ((), NAME, "this server does not open other models"),
     ],
 )
 def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
-    opening = OpeningModels(Library("cpu", hub_names=names))
-    for ask in (opening.needs, opening.job):
+    opening = HubModelOpener(Library("cpu", hub_names=names))
+    for ask in (opening.requirements, opening.open_job):
         with pytest.raises(UserError, match=told):
             ask(name)
     if isinstance(name, str):
         with pytest.raises(CheckpointError, match="there is no checkpoint"):
             opening.library.model(name)
-    assert hub.asked == []
+    assert hub.requested_paths == []
 
 
 def test_of_listed_names_each_may_be_opened(hub):
-    opening = OpeningModels(Library("cpu", hub_names=frozenset([NAME])))
-    assert opening.library.offered.listed_names == [NAME]
-    finished(opening.job(NAME).pieces())
+    opening = HubModelOpener(Library("cpu", hub_names=frozenset([NAME])))
+    assert opening.library.catalog.allowed_names == [NAME]
+    run_to_completion(opening.open_job(NAME).steps())
     assert opening.library.has(NAME)
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, hub, monkeypatch):
-    monkeypatch.setattr(memory_left, "bytes_left", lambda device: 1_000_000)
-    for ask in (opening.needs, opening.job):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 1_000_000)
+    for ask in (opening.requirements, opening.open_job):
         with pytest.raises(
             CheckpointError, match=f"{NAME} takes up to 2 MB of memory, and 1 MB are free: take a smaller"
         ):
             ask(NAME)
-    assert all("/resolve/" not in path for path in hub.asked)
+    assert all("/resolve/" not in path for path in hub.requested_paths)
 
 
 @pytest.mark.exhaustive
 def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
     hub.pause = lambda sent: time.sleep(0.02)
-    queue = JobQueue(patience=60)
-    name = opening.job(NAME).name
-    progress = queue.begin("ann", opening.job(NAME))
+    queue = JobQueue(timeout_s=60)
+    name = opening.open_job(NAME).name
+    progress = queue.begin("ann", opening.open_job(NAME))
     while not progress.done:
         progress = queue.progress("ann", name)
         time.sleep(0.02)
-    assert 0 < progress.done < progress.of
+    assert 0 < progress.done < progress.total
     queue.leave("ann", name)
     time.sleep(0.5)
-    files = len(hub.asked)
+    files = len(hub.requested_paths)
     time.sleep(0.5)
-    assert len(hub.asked) == files and NAME not in opening.library.checkpoints
+    assert len(hub.requested_paths) == files and NAME not in opening.library.checkpoints
 
 
 def test_a_hub_out_of_reach_is_told_to_whoever_waits(opening, hub):
-    job = opening.job(NAME)
+    job = opening.open_job(NAME)
     hub.models.clear()
-    with pytest.raises(CheckpointError, match="the hub has no model|out of reach"):
-        finished(job.pieces())
+    with pytest.raises(CheckpointError, match="the Hugging Face Hub has no model|out of reach"):
+        run_to_completion(job.steps())
 
 
 def test_a_model_from_elsewhere_is_compared_once(opening):
-    finished(opening.job(NAME).pieces())
-    assert opening.agreement(NAME) is None and opening.check_of("tiny") is None
-    finished(opening.check_of(NAME).pieces())
+    run_to_completion(opening.open_job(NAME).steps())
+    assert opening.agreement(NAME) is None and opening.self_check_job("tiny") is None
+    run_to_completion(opening.self_check_job(NAME).steps())
     assert opening.agreement(NAME).holds and opening.agreement(NAME).reference == "stored"
-    assert opening.check_of(NAME) is None
+    assert opening.self_check_job(NAME) is None
 
 
 def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder, tmp_path):
-    opening, copy = OpeningModels(Library("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
-    name, queue = opening.library.offered.open(copy), JobQueue(patience=60)
+    opening, copy = HubModelOpener(Library("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
+    name, queue = opening.library.catalog.open(copy), JobQueue(timeout_s=60)
 
     def compare():
-        job = opening.check_of(name)
+        job = opening.self_check_job(name)
         queue.begin("ann", job)
         while queue.progress("ann", job.name).state in ("waiting", "working"):
             time.sleep(0.02)
@@ -147,9 +147,9 @@ def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder,
     assert opening.agreement(name).holds
     lm, tokenizer = load_checkpoint(copy)
     lm.final_norm.weight = torch.nn.Parameter(lm.final_norm.weight * 1.5)
-    known = (copy / KNOWN_LOGITS).read_bytes()
+    reference_logits = (copy / REFERENCE_LOGITS).read_bytes()
     save_hugging_face(lm, tokenizer, copy)
-    (copy / KNOWN_LOGITS).write_bytes(known)
+    (copy / REFERENCE_LOGITS).write_bytes(reference_logits)
     assert opening.agreement(name) is None
     compare()
     assert not opening.agreement(name).holds
@@ -158,24 +158,24 @@ def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder,
 @pytest.mark.exhaustive
 def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
     for _ in range(2):
-        queue, job = JobQueue(patience=60), opening.job(NAME)
+        queue, job = JobQueue(timeout_s=60), opening.open_job(NAME)
         queue.begin("ann", job)
         while queue.progress("ann", job.name).state in ("waiting", "working"):
             time.sleep(0.02)
-        assert opening.needs(NAME).download == 0
+        assert opening.requirements(NAME).download == 0
         shutil.rmtree(tmp_path / "cache")
 
 
 def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
-    opening = OpeningModels(Library("cpu"))
-    name = opening.library.offered.open(STORIES)
-    assert opening.check_of(name) is None and opening.agreement(name) is None
+    opening = HubModelOpener(Library("cpu"))
+    name = opening.library.catalog.open(STORIES)
+    assert opening.self_check_job(name) is None and opening.agreement(name) is None
 
 
 def test_a_path_that_does_not_fit_into_memory_is_refused(tiny_checkpoint, monkeypatch):
     library = Library("cpu")
-    name = library.offered.open(STORIES)
-    monkeypatch.setattr(memory_left, "bytes_left", lambda device: 1_000_000)
+    name = library.catalog.open(STORIES)
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 1_000_000)
     with pytest.raises(CheckpointError, match="stories260K takes up to 2 MB of memory, and 1 MB are free"):
         library.model(name)
     library.model("tiny")  # ours are not asked

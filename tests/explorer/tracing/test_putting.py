@@ -1,4 +1,4 @@
-"""Values of another run in the place of a run's own: as one would put them there by hand with PyTorch's hooks."""
+"""Patching of another run's values equals patching by hand with PyTorch's hooks."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,11 +8,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer import Edit, capture
-from explorer.explain.captured import check, derivation_of
-from explorer.explain.notation import number
+from explorer import capture, make_intervention
+from explorer.explain.captured import check, derive
+from explorer.explain.notation import format_number
 
-from .put_by_hand import CLEAN, CORRUPTED, SHORTER, TEXTS, by_hand, given
+from .put_by_hand import CLEAN, CORRUPTED, SHORTER, TEXTS, make_patches, patched_logits
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -20,8 +20,8 @@ def test_a_patch_is_what_one_would_put_there_by_hand(lms, style, text):
     lm = lms[style]
     clean, corrupted = capture(lm, CLEAN), capture(lm, CORRUPTED)
     tap, index, numbers = TEXTS[text](clean)
-    changed = capture(lm, CORRUPTED, given(text, clean))
-    assert_allclose(changed["logits"], by_hand(lm, CORRUPTED, {tap: (index, numbers)}), atol=1e-5)
+    changed = capture(lm, CORRUPTED, make_patches(text, clean))
+    assert_allclose(changed["logits"], patched_logits(lm, CORRUPTED, {tap: (index, numbers)}), atol=1e-5)
     assert np.abs(changed["logits"] - corrupted["logits"]).max() > 1e-4
     assert [str(edit) for edit in changed.edits] == [text]
     assert_array_equal(capture(lm, CORRUPTED)["logits"], corrupted["logits"])  # nothing stays behind
@@ -30,79 +30,85 @@ def test_a_patch_is_what_one_would_put_there_by_hand(lms, style, text):
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_a_patch_made_is_worked_out_again(lms, style, text):
     lm = lms[style]
-    changed = capture(lm, CORRUPTED, given(text, capture(lm, CLEAN)))
+    changed = capture(lm, CORRUPTED, make_patches(text, capture(lm, CLEAN)))
     tap = changed.edits[0].tap
     for name in changed.values:
-        assert check(changed, name).passed, name
+        assert check(changed, name).is_within_tolerance, name
     values = dict(changed.values)
     values[tap] = values[tap] + 1e-2
-    assert not check(replace(changed, values=values), tap).passed
+    assert not check(replace(changed, values=values), tap).is_within_tolerance
 
 
 def test_a_clicked_number_says_that_it_is_the_others(lms):
     lm, clean = lms["rope"], capture(lms["rope"], CLEAN)
-    changed = capture(lm, CORRUPTED, given("blocks.0.attn.z.1@2*patch", clean))
-    told = "\n".join(derivation_of(changed, "blocks.0.attn.z", (1, 2, 0)).lines())
-    assert "as in the other run" in told and number(clean["blocks.0.attn.z"][1, 2, 0]) in told
-    assert "other run" not in "\n".join(derivation_of(changed, "blocks.0.attn.z", (1, 3, 0)).lines())
+    changed = capture(lm, CORRUPTED, make_patches("blocks.0.attn.z.1@2*patch", clean))
+    text = "\n".join(derive(changed, "blocks.0.attn.z", (1, 2, 0)).lines())
+    assert "as in the other run" in text and format_number(clean["blocks.0.attn.z"][1, 2, 0]) in text
+    assert "other run" not in "\n".join(derive(changed, "blocks.0.attn.z", (1, 3, 0)).lines())
 
 
 @pytest.mark.parametrize("tap", ["embed", "blocks.0.resid_pre", "blocks.1.resid_post", "blocks.1.resid_pre"])
 def test_all_of_the_clean_run_gives_the_clean_run(lms, style, tap):
     lm, clean = lms[style], capture(lms[style], CLEAN)
-    changed = capture(lm, CORRUPTED, [Edit(tap, "patch", source=clean)])
+    changed = capture(lm, CORRUPTED, [make_intervention(tap, "patch", source=clean)])
     assert_allclose(changed["logits"], clean["logits"], atol=1e-5)
 
 
 def test_each_sublayer_of_the_clean_run_gives_the_clean_run(lms, style):
-    """Put in one by one, and all positions named."""
+    """Sublayers are patched one by one, with all positions named."""
     lm, clean = lms[style], capture(lms[style], CLEAN)
     taps = ["embed", *(f"blocks.{layer}.{part}.out" for layer in range(2) for part in ("attn", "ffn"))]
-    edits = [Edit(tap, "patch", positions="0-7", source=clean) for tap in taps]
+    edits = [make_intervention(tap, "patch", positions="0-7", source=clean) for tap in taps]
     assert_allclose(capture(lm, CORRUPTED, edits)["logits"], clean["logits"], atol=1e-5)
 
 
 def test_its_own_values_change_nothing(lms, style):
     lm, corrupted = lms[style], capture(lms[style], CORRUPTED)
-    edits = [Edit(tap, "patch", source=corrupted) for tap in ("blocks.0.attn.z", "blocks.1.attn.pattern", "embed")]
+    edits = [
+        make_intervention(tap, "patch", source=corrupted)
+        for tap in ("blocks.0.attn.z", "blocks.1.attn.pattern", "embed")
+    ]
     assert_allclose(capture(lm, CORRUPTED, edits)["logits"], corrupted["logits"], atol=1e-5)
 
 
 def test_tokens_take_the_value_of_their_partners_and_others_keep_their_own(lms, style):
     lm = lms[style]
-    clean, own = capture(lm, SHORTER), capture(lm, CLEAN)  # the own token at 1 is nobody's
-    changed = capture(lm, CLEAN, [Edit("blocks.0.resid_post", "patch", source=clean)])
+    clean, unpatched = capture(lm, SHORTER), capture(lm, CLEAN)  # the token at position 1 has no partner
+    changed = capture(lm, CLEAN, [make_intervention("blocks.0.resid_post", "patch", source=clean)])
     after = changed["blocks.0.resid_post"]
     assert_array_equal(np.delete(after, 1, axis=0), clean["blocks.0.resid_post"])
-    assert_array_equal(after[1], own["blocks.0.resid_post"][1])
-    assert all(check(changed, name).passed for name in changed.values)
-    pinned = replace(Edit("blocks.0.resid_post", "patch", positions=1, source=clean), pins=((1, 0),))
-    found = capture(lm, CLEAN, [pinned])["blocks.0.resid_post"]
-    assert_array_equal(found[1], clean["blocks.0.resid_post"][0])
+    assert_array_equal(after[1], unpatched["blocks.0.resid_post"][1])
+    assert all(check(changed, name).is_within_tolerance for name in changed.values)
+    pinned = replace(make_intervention("blocks.0.resid_post", "patch", positions=1, source=clean), pins=((1, 0),))
+    patched = capture(lm, CLEAN, [pinned])["blocks.0.resid_post"]
+    assert_array_equal(patched[1], clean["blocks.0.resid_post"][0])
 
 
 def test_a_mean_is_over_all_of_the_other_however_long_it_is(lms, style):
     lm, clean = lms[style], capture(lms[style], SHORTER)
-    changed = capture(lm, CLEAN, [Edit("blocks.1.attn.z", "patch_mean", index=1, source=clean)])
+    changed = capture(lm, CLEAN, [make_intervention("blocks.1.attn.z", "patch_mean", index=1, source=clean)])
     expected = clean["blocks.1.attn.z"][1].astype(np.float64).mean(0)
     assert_allclose(changed["blocks.1.attn.z"][1], np.tile(expected, (8, 1)), atol=1e-6)
 
 
 def test_two_visitors_do_not_mix(lms):
-    """Each thread's run takes the values of its own other run, while a third takes none."""
+    """Each thread patches from its own source run, while a third patches nothing."""
     lm = lms["rope"]
     donors = [capture(lm, ids) for ids in (CLEAN, CLEAN[::-1])]
-    runs = [[], *([Edit("blocks.0.resid_post", "patch", positions="0-7", source=donor)] for donor in donors)]
+    runs = [
+        [],
+        *([make_intervention("blocks.0.resid_post", "patch", positions="0-7", source=donor)] for donor in donors),
+    ]
     expected = [capture(lm, CORRUPTED, edits)["logits"] for edits in runs]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda place: capture(lm, CORRUPTED, runs[place % 3])["logits"], range(60)))
-    for place, logits in enumerate(found):
-        assert_array_equal(logits, expected[place % 3])
+        logits_per_run = list(pool.map(lambda index: capture(lm, CORRUPTED, runs[index % 3])["logits"], range(60)))
+    for index, logits in enumerate(logits_per_run):
+        assert_array_equal(logits, expected[index % 3])
 
 
 def test_ablations_hold_to_the_patch(lms):
     lm, clean = lms["rope"], capture(lms["rope"], CLEAN)
-    changed = capture(lm, CORRUPTED, given("blocks.1.resid_pre@4*patch", clean))
-    found = changed.ablate(5, 17)
+    changed = capture(lm, CORRUPTED, make_patches("blocks.1.resid_pre@4*patch", clean))
+    ablations = changed.ablate(5, 17)
     expected = torch.tensor(changed["logits"][5]).double().log_softmax(-1)[17]
-    assert_allclose(found[0], expected, atol=1e-5)
+    assert_allclose(ablations[0], expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Values of another run that fit and that do not: of other prompts, and of other models."""
+"""Source values that fit and that do not fit: other prompts, other models."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from explorer import Edit, capture
+from explorer import capture, make_intervention
 from explorer.state.errors import UserError
 from model.transformer_lm import TransformerLM
 from tests import specimens
@@ -22,16 +22,20 @@ def other_model(**choices) -> TransformerLM:
 @pytest.mark.parametrize(
     ("edit", "donor", "told"),
     [
-        (Edit("blocks.0.resid_pre", "patch"), None, "there is none: compare with one"),
-        (Edit("blocks.2.attn.z", "patch"), CLEAN, "this model has no value blocks.2.attn.z"),
-        (Edit("blocks.0.attn.z", "patch", positions=9), CLEAN, "position 9 comes after the prompt, which has 8 tokens"),
-        (Edit("blocks.0.attn.z", "patch", positions=1), SHORTER, "position 1 has no partner"),
+        (make_intervention("blocks.0.resid_pre", "patch"), None, "there is none: compare with one"),
+        (make_intervention("blocks.2.attn.z", "patch"), CLEAN, "this model has no value blocks.2.attn.z"),
         (
-            Edit("blocks.0.attn.pattern", "patch"),
-            SHORTER,
-            "as many tokens, .* these have 8 and 7",
+            make_intervention("blocks.0.attn.z", "patch", positions=9),
+            CLEAN,
+            "position 9 comes after the prompt, which has 8 tokens",
         ),
-        (Edit("blocks.0.attn.z", "patch"), (90, 91, 92), "no token of the other run stands for one"),
+        (make_intervention("blocks.0.attn.z", "patch", positions=1), SHORTER, "position 1 has no partner"),
+        (
+            make_intervention("blocks.0.attn.pattern", "patch"),
+            SHORTER,
+            "prompts of equal length, .* these have 8 and 7 tokens",
+        ),
+        (make_intervention("blocks.0.attn.z", "patch"), (90, 91, 92), "no token of the other run is aligned with one"),
     ],
     ids=str,
 )
@@ -45,15 +49,31 @@ def test_what_does_not_fit_is_told(lms, edit, donor, told):
 @pytest.mark.parametrize(
     ("choices", "edit", "told"),
     [
-        ({"d_model": 48}, Edit("blocks.0.resid_pre", "patch"), "48 numbers a token, and this model’s has 24"),
-        ({"num_heads": 6}, Edit("blocks.0.attn.z", "patch"), "6 × 4 numbers a token, and this model’s has 3 × 8"),
-        ({"num_heads": 6}, Edit("blocks.0.attn.pattern", "patch"), "6 numbers a token, and this model’s has 3"),
+        (
+            {"d_model": 48},
+            make_intervention("blocks.0.resid_pre", "patch"),
+            "48 dimensions per token in the other run’s model and 24 in this one",
+        ),
+        (
+            {"num_heads": 6},
+            make_intervention("blocks.0.attn.z", "patch"),
+            "6 × 4 dimensions per token in the other run’s model and 3 × 8 in this one",
+        ),
+        (
+            {"num_heads": 6},
+            make_intervention("blocks.0.attn.pattern", "patch"),
+            "6 dimensions per token in the other run’s model and 3 in this one",
+        ),
         (
             {"num_layers": 1},
-            Edit("blocks.1.resid_pre", "patch"),
+            make_intervention("blocks.1.resid_pre", "patch"),
             "the other run’s model has no value",
         ),
-        ({"d_ff": 30}, Edit("blocks.0.ffn.hidden", "patch_mean"), "30 numbers a token, and this model’s has 40"),
+        (
+            {"d_ff": 30},
+            make_intervention("blocks.0.ffn.hidden", "patch_mean"),
+            "30 dimensions per token in the other run’s model and 40 in this one",
+        ),
     ],
     ids=str,
 )
@@ -64,16 +84,16 @@ def test_a_model_of_another_shape_is_told(lms, choices, edit, told):
 
 
 def test_a_model_of_the_same_shape_gives_its_values(lms):
-    """As another moment of its training would."""
+    """The source may be another checkpoint of the same training run."""
     clean = capture(other_model(), CLEAN)
-    changed = capture(lms["rope"], CLEAN, [Edit("blocks.0.resid_post", "patch", source=clean)])
+    changed = capture(lms["rope"], CLEAN, [make_intervention("blocks.0.resid_post", "patch", source=clean)])
     assert_array_equal(changed["blocks.0.resid_post"], clean["blocks.0.resid_post"])
 
 
 def test_kinds_that_take_nothing_have_no_source(rope_trace):
-    with pytest.raises(UserError, match="takes nothing from another run"):
-        Edit("blocks.0.attn.z", "zero", source=rope_trace)
+    with pytest.raises(UserError, match="'zero' uses no other run: remove its source"):
+        make_intervention("blocks.0.attn.z", "zero", source=rope_trace)
     with pytest.raises(UserError, match="attn.scores"):
-        Edit("blocks.0.attn.scores", "patch")
+        make_intervention("blocks.0.attn.scores", "patch")
     with pytest.raises(UserError, match="attn.pattern"):
-        Edit("blocks.0.attn.pattern", "patch_mean")
+        make_intervention("blocks.0.attn.pattern", "patch_mean")

@@ -1,4 +1,4 @@
-"""The changes in the README's table can be made, and change the run."""
+"""Interventions of the README's table can be made, and change the run."""
 
 import re
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.state.interventions import KINDS, FromOther, parse_edits
+from explorer.state.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
@@ -21,11 +21,11 @@ def lm():
 
 
 def test_every_kind_has_an_example():
-    assert {edit.operation for text in TEXTS for edit in parse_edits(text)} == set(KINDS)
+    assert {edit.operation for text in TEXTS for edit in parse_interventions(text)} == set(KINDS)
 
 
 @pytest.fixture(scope="module")
-def unchanged(lm):
+def baseline_trace(lm):
     return capture(lm, list(range(300, 312)))
 
 
@@ -35,9 +35,9 @@ def other(lm):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_example_changes_the_run(lm, unchanged, other, text):
-    edits = parse_edits(text)
-    edits = [replace(edit, source=other) if isinstance(edit, FromOther) else edit for edit in edits]
+def test_an_example_changes_the_run(lm, baseline_trace, other, text):
+    edits = parse_interventions(text)
+    edits = [replace(edit, source=other) if isinstance(edit, CrossRunIntervention) else edit for edit in edits]
     assert "~".join(map(str, edits)) == text
-    difference = capture(lm, unchanged.token_ids, edits)["logits"] - unchanged["logits"]
-    assert np.abs(difference).max() > 1e-4 or "shift" in text  # which rotary positions do not mind
+    difference = capture(lm, baseline_trace.token_ids, edits)["logits"] - baseline_trace["logits"]
+    assert np.abs(difference).max() > 1e-4 or "shift" in text  # RoPE scores do not change if all positions shift

@@ -1,4 +1,4 @@
-"""Runs as files."""
+"""Saved runs."""
 
 import gc
 import json
@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import save_file
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import Edit, parse_edits
+from explorer.state.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.models import ModelGone
+from explorer.tracing.model_registry import ModelUnloadedError
 from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
 from tests import specimens
@@ -28,9 +28,9 @@ def most_bytes(request):
 
 
 def test_a_run_is_the_same_once_it_was_saved(lms, style, tiny_tokenizer, most_bytes, tmp_path):
-    before = capture(lms[style], IDS, tokenizer=tiny_tokenizer, most_bytes=most_bytes)
+    before = capture(lms[style], IDS, tokenizer=tiny_tokenizer, max_bytes=most_bytes)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
-    for name in ("config", "token_ids", "edits", "model", "dtype", "baseline", "tokens", "is_on_demand", "num_bytes"):
+    for name in ("config", "token_ids", "edits", "model", "dtype", "baseline", "tokens", "is_lazy", "num_bytes"):
         assert getattr(after, name) == getattr(before, name), name
     assert tuple(after.vocabulary) == tuple(before.vocabulary)
     assert tuple(after.token_bytes) == tuple(before.token_bytes)
@@ -43,13 +43,13 @@ def test_a_run_is_the_same_once_it_was_saved(lms, style, tiny_tokenizer, most_by
     assert_array_equal(after.logits.entropy, before.logits.entropy)
 
 
-@pytest.mark.parametrize("text", ["STREAM_EDITS", "KINDS_EDITS", "POSITION_EDITS"])
+@pytest.mark.parametrize("text", ["STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
 def test_a_changed_run_has_its_changes_and_what_it_would_be_without(lms, style, most_bytes, text, tmp_path):
     lm, written = lms[style], getattr(specimens, text)
     written = written[lm.config.position] if isinstance(written, dict) else written.format(other="layernorm")
-    plain = capture(lm, IDS, most_bytes=most_bytes)
-    edits = tuple(edit.of_prompt(IDS[:9]) for edit in specimens.known_edits(lm, written))
-    before = replace(capture(lm, IDS, edits, most_bytes=most_bytes), baseline=plain)
+    plain = capture(lm, IDS, max_bytes=most_bytes)
+    edits = tuple(edit.for_prompt(IDS[:9]) for edit in specimens.applicable_interventions(lm, written))
+    before = replace(capture(lm, IDS, edits, max_bytes=most_bytes), baseline=plain)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
     assert after.edits == before.edits and after.baseline.edits == ()
     for name in before.values:
@@ -61,7 +61,7 @@ def test_a_changed_run_has_its_changes_and_what_it_would_be_without(lms, style, 
 def test_once_the_model_is_gone_it_says_what_it_lacks_and_another_with_its_weights_has_it(tiny_config, tmp_path):
     lm = TransformerLM(tiny_config).eval()
     weights = {name: weight.clone() for name, weight in lm.state_dict().items()}
-    run = capture(lm, IDS, most_bytes=0)
+    run = capture(lm, IDS, max_bytes=0)
     pattern, path = run["blocks.1.attn.pattern"], run.save(tmp_path / "run.safetensors")
     del lm, run
     gc.collect()
@@ -73,7 +73,7 @@ def test_once_the_model_is_gone_it_says_what_it_lacks_and_another_with_its_weigh
         (lambda: alone.logits.entropy, "logits"),
         (lambda: alone.ablate(3, 4), ""),
     ):
-        with pytest.raises(ModelGone, match="the model of this trace is gone") as gone:
+        with pytest.raises(ModelUnloadedError, match="the model of this trace is gone") as gone:
             look()
         assert gone.value.needs == name
     other = TransformerLM(tiny_config).eval()
@@ -85,8 +85,8 @@ def test_once_the_model_is_gone_it_says_what_it_lacks_and_another_with_its_weigh
 
 def test_a_run_that_takes_values_of_another_is_not_saved(tiny_lm, tmp_path):
     other = capture(tiny_lm, IDS[::-1])
-    run = capture(tiny_lm, IDS, [Edit("blocks.1.attn.z", "patch", index=1, source=other)])
-    with pytest.raises(UserError, match="a run that takes values of another cannot be saved"):
+    run = capture(tiny_lm, IDS, [make_intervention("blocks.1.attn.z", "patch", index=1, source=other)])
+    with pytest.raises(UserError, match="a run with patches from another run cannot be saved"):
         run.save(tmp_path / "run.safetensors")
     assert list(tmp_path.iterdir()) == []
 
@@ -119,27 +119,27 @@ BAD = {
 
 
 @pytest.fixture
-def saved(tiny_lm, tiny_tokenizer, tmp_path):
-    """A run's values and metadata, and a path."""
-    path = capture(tiny_lm, IDS, parse_edits("blocks.0.attn.z*zero"), tokenizer=tiny_tokenizer, most_bytes=0).save(
-        tmp_path / "run.safetensors"
-    )
+def saved_run(tiny_lm, tiny_tokenizer, tmp_path):
+    """Return a run's values and metadata, and the path of its file."""
+    path = capture(
+        tiny_lm, IDS, parse_interventions("blocks.0.attn.z*zero"), tokenizer=tiny_tokenizer, max_bytes=0
+    ).save(tmp_path / "run.safetensors")
     content = path.read_bytes()
     metadata = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])["__metadata__"]
-    return dict(Trace.load(path).kept), metadata, path
+    return dict(Trace.load(path).stored_values), metadata, path
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts])
 @pytest.mark.exhaustive
-def test_metadata_that_makes_no_run(saved, name, text):
-    values, metadata, path = saved
+def test_metadata_that_makes_no_run(saved_run, name, text):
+    values, metadata, path = saved_run
     metadata = {**metadata, name: text}
     if text is None:
         del metadata[name]
     save_file(values, path, metadata)
-    with pytest.raises(UserError, match=r"run\.safetensors is no saved run: .+") as told:
+    with pytest.raises(UserError, match=r"run\.safetensors is no saved run: .+") as error_info:
         Trace.load(path)
-    assert len(str(told.value)) < 2000
+    assert len(str(error_info.value)) < 2000
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_metadata_that_makes_no_run(saved, name, text):
         ("anything", np.zeros(3, np.float32)),
     ],
 )
-def test_values_that_make_no_run(saved, name, value):
-    values, metadata, path = saved
+def test_values_that_make_no_run(saved_run, name, value):
+    values, metadata, path = saved_run
     values = {**values, name: value}
     if value is None:
         del values[name]

@@ -1,4 +1,4 @@
-"""Weights are read as they are stored, and no table of them is copied whole."""
+"""Weights are read in their stored dtype, and no table is copied whole."""
 
 import sys
 import tracemalloc
@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from explorer.analysis.embedding import nearest_tokens
-from explorer.analysis.unembedding import uncapped
+from explorer.analysis.unembedding import project_to_vocabulary
 from explorer.explain.captured import check
 from explorer.state.selection import Selection
 from explorer.tracing import arrays, matrices
 from explorer.tracing.capture import capture
-from explorer.tracing.matrices import StoredMatrix, in_parts, product
+from explorer.tracing.matrices import StoredMatrix, iter_chunks, product
 from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
@@ -27,15 +27,15 @@ def half(tiny_lm) -> TransformerLM:
 
 
 def test_a_matrix_is_read_as_numpy_would_read_it(half):
-    known, weights = half.state_dict(), StoredWeights(half)
-    matrix, whole = weights["lm_head.weight"], known["lm_head.weight"].float().numpy()
+    state_dict, weights = half.state_dict(), StoredWeights(half)
+    matrix, whole = weights["lm_head.weight"], state_dict["lm_head.weight"].float().numpy()
     assert isinstance(matrix, StoredMatrix) and matrix.shape == whole.shape and len(matrix) == len(whole)
     for index in (3, -1, np.int64(4), slice(2, 9), [5, 1, 5], np.array([7, 0]), (slice(None), 3), (2, slice(1, 4)), ()):
         part = matrix[index]
         assert part.dtype == np.float32
         np.testing.assert_array_equal(part, whole[index])
     np.testing.assert_array_equal(np.asarray(matrix), whole)
-    assert weights.keys() == known.keys() and "lm_head.weight" in weights and "none" not in weights
+    assert weights.keys() == state_dict.keys() and "lm_head.weight" in weights and "none" not in weights
 
 
 def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tiny_lm, half):
@@ -50,14 +50,16 @@ def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tin
 
 @pytest.mark.parametrize("most", [1, 400, 1 << 20])
 def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, most):
-    monkeypatch.setattr(matrices, "MOST_BYTES", most)
+    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", most)
     matrix = StoredWeights(half)["lm_head.weight"]
     for rows in (slice(None), slice(3, 10), slice(5, 6), slice(4, 4)):
-        found = list(in_parts(matrix, rows))
-        np.testing.assert_array_equal(np.concatenate([*(part for _, part in found), matrix[:0]]), matrix[()][rows])
-        assert [place.stop - place.start for place, _ in found] == [len(part) for _, part in found]
-        assert [place.start for place, _ in found] == [0, *(place.stop for place, _ in found)][: len(found)]
-        assert all(8 * part.size <= most or len(part) == 1 for _, part in found)
+        blocks = list(iter_chunks(matrix, rows))
+        np.testing.assert_array_equal(np.concatenate([*(block for _, block in blocks), matrix[:0]]), matrix[()][rows])
+        assert [rows_slice.stop - rows_slice.start for rows_slice, _ in blocks] == [len(block) for _, block in blocks]
+        assert [rows_slice.start for rows_slice, _ in blocks] == [0, *(rows_slice.stop for rows_slice, _ in blocks)][
+            : len(blocks)
+        ]
+        assert all(8 * block.size <= most or len(block) == 1 for _, block in blocks)
     for x in (np.random.default_rng(0).normal(size=(2, 3, matrix.shape[1])), np.ones(matrix.shape[1], np.float32)):
         np.testing.assert_allclose(product(x, matrix), x @ matrix[()].T, rtol=1e-5)
         assert product(x, matrix).dtype == x.dtype
@@ -65,7 +67,7 @@ def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, 
 
 @pytest.fixture
 def large(tiny_config) -> TransformerLM:
-    """With a table of 24 MB in 16 bits, 48 as float32: far more than its traces."""
+    """Return a model whose table has 24 MB in 16 bits, 48 MB in float32: far more than its traces."""
     torch.manual_seed(0)
     lm = TransformerLM(replace(tiny_config, vocab_size=50_000, d_model=240, num_heads=3, d_ff=64)).bfloat16().eval()
     return lm.requires_grad_(False)
@@ -73,46 +75,51 @@ def large(tiny_config) -> TransformerLM:
 
 @pytest.mark.exhaustive
 def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
-    monkeypatch.setattr(matrices, "MOST_BYTES", 1 << 20)
-    read, trace = [], capture(large, [1, 2, 3])
+    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 1 << 20)
+    sizes_read, trace = [], capture(large, [1, 2, 3])
     table = large.lm_head.weight.numel()
 
-    def noted(tensor, as_array=arrays.as_array):
-        read.append(tensor.numel())
+    def recording_as_array(tensor, as_array=arrays.as_array):
+        sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", noted)
+    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", recording_as_array)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     assert len(trace.weights["lm_head.weight"][[3, 4]]) == 2
-    assert uncapped(trace, trace["final_norm"][[0]]).shape == (1, 50_000)
+    assert project_to_vocabulary(trace, trace["final_norm"][[0]]).shape == (1, 50_000)
     nearest_tokens(trace, 3, 5)
-    assert check(trace, "embed").passed and check(trace, "blocks.1.ffn.out").passed
-    assert check(trace, "logits").passed
+    assert check(trace, "embed").is_within_tolerance and check(trace, "blocks.1.ffn.out").is_within_tolerance
+    assert check(trace, "logits").is_within_tolerance
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
-    assert max(read) <= table / 50
+    assert max(sizes_read) <= table / 50
     assert peak < 8 * 50_000 * 3 * 6 + (8 << 20) < 4 * table  # some arrays of logits, and parts
 
 
 @pytest.mark.exhaustive
 def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
-    monkeypatch.setattr(matrices, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
-    trace, table, read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
+    trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
 
-    def noted(tensor, as_array=arrays.as_array):
-        read.append(tensor.numel())
+    def recording_as_array(tensor, as_array=arrays.as_array):
+        sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", noted)
+    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", recording_as_array)
     for name, (view, panel) in PANELS.items():
-        if view.applies_to(trace) and panel.applies_to(trace) and not panel.compares and "patching" not in name:
-            selection = Selection(query=2, key=1).within(trace)
+        if (
+            view.is_applicable(trace)
+            and panel.is_applicable(trace)
+            and not panel.compared_run
+            and "patching" not in name
+        ):
+            selection = Selection(query=2, key=1).clamp_to_trace(trace)
             panel.draw(subject(panel, trace), selection)
-            if panel.mark:
-                panel.mark(subject(panel, trace), selection)
-    assert max(read) < table / 20
+            if panel.verify:
+                panel.verify(subject(panel, trace), selection)
+    assert max(sizes_read) < table / 20
 
 
 def test_a_trace_holds_no_memory_of_its_own_for_weights(large):

@@ -1,4 +1,4 @@
-"""Sizes of values that nobody has computed."""
+"""Shapes of values that have not been computed."""
 
 import subprocess
 import sys
@@ -31,20 +31,20 @@ def test_it_takes_no_random_numbers(tiny_config):
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
-    tap_shapes(replace(tiny_config, norm_eps=3e-5), 3)  # one that nobody asked about before
+    tap_shapes(replace(tiny_config, norm_eps=3e-5), 3)  # a config whose shapes are not cached
     np.testing.assert_array_equal(torch.rand(1), expected)
 
 
 @pytest.mark.exhaustive
 def test_a_first_run_imports_nothing_of_the_compiler():
-    """It takes longer than the pass of a model of 1.2 billion parameters."""
+    """Importing the compiler takes longer than a pass of a model with 1.2 billion parameters."""
     code = """
 import sys
 from explorer.tracing.capture import capture
 from model import ModelConfig, TransformerLM
 config = ModelConfig(vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=16)
-capture(TransformerLM(config).eval(), [1, 2], most_bytes=1000)
+capture(TransformerLM(config).eval(), [1, 2], max_bytes=1000)
 print(*(name for name in ("sympy", "torch._dynamo") if name in sys.modules))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not found.stdout.strip()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not process.stdout.strip()

@@ -23,8 +23,8 @@ def test_a_value_by_its_name(small):
 
 
 def test_results_can_be_kept_by_trace(small):
-    kept = {small: 1, replace(small): 2}
-    assert kept[small] == 1 and len(kept) == 2
+    results = {small: 1, replace(small): 2}
+    assert results[small] == 1 and len(results) == 2
 
 
 def test_a_wrong_name_is_answered_with_the_near_ones(small):
@@ -50,9 +50,9 @@ def test_stack_of_a_captured_run_is_every_layer_of_it(trace):
 def test_a_head_has_its_own_part_of_a_value_or_that_of_its_group(small):
     values = {"q": np.arange(6)[:, None, None], "k": np.arange(2)[:, None, None], "v": np.zeros((1, 1, 1))}
     trace = replace(small, config=replace(small.config, num_heads=6), values=values)
-    assert [trace.of_head("q", head).item() for head in range(6)] == [0, 1, 2, 3, 4, 5]
-    assert [trace.of_head("k", head).item() for head in range(6)] == [0, 0, 0, 1, 1, 1]
-    assert [trace.of_head("v", head).item() for head in range(6)] == [0] * 6
+    assert [trace.head_value("q", head).item() for head in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [trace.head_value("k", head).item() for head in range(6)] == [0, 0, 0, 1, 1, 1]
+    assert [trace.head_value("v", head).item() for head in range(6)] == [0] * 6
 
 
 def test_stack_of_what_a_layer_lacks_names_it(small):
@@ -78,7 +78,7 @@ def test_stack_of_what_a_layer_lacks_names_it(small):
     ],
 )
 def test_has_knows_layers_by_a_star(small, pattern, there):
-    assert small.has(pattern) is there
+    assert small.has_tap(pattern) is there
 
 
 def test_contains_is_exact(small):

@@ -1,4 +1,4 @@
-"""How a model came about, as its files have it."""
+"""Training metadata of a model, as read from its files."""
 
 import gc
 import json
@@ -10,7 +10,7 @@ import torch
 
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
-from explorer.tracing.training import place_of, training_of
+from explorer.tracing.training_history import load_training_history, log_step
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.transformer_lm import TransformerLM
 
@@ -27,7 +27,7 @@ LINES = [
 
 @pytest.fixture
 def series(tiny_checkpoint, tiny_lm, tiny_tokenizer):
-    """Three steps of "fables" that differ, with a record; the tokenizer is in the folder around them."""
+    """Return three differing steps of "fables" with a training record; the tokenizer is in their parent folder."""
     folder = tiny_checkpoint.with_name("fables")
     for step in STEPS:
         torch.manual_seed(step)
@@ -58,41 +58,43 @@ def test_of_a_model_that_was_kept_once_only_the_record_is_known(series, tiny_che
     (series.parent / "training.jsonl").write_text(json.dumps({"step": 9}))
     shutil.rmtree(series / "step-000004")
     shutil.rmtree(series / "step-000016")
-    assert training_of("tiny", ["tiny"], tiny_checkpoint.with_name("nowhere")).record == {}
-    assert training_of(name(0), ["tiny", name(0)], series / "step-000000").snapshots == {}
+    assert load_training_history("tiny", ["tiny"], tiny_checkpoint.with_name("nowhere")).record == {}
+    assert load_training_history(name(0), ["tiny", name(0)], series / "step-000000").snapshots == {}
 
 
 def test_the_same_text_is_read_at_every_step(series):
     library = Library("cpu")
-    lm, trace = library.held(name(4), (3, 1, 2))
-    found = trace.at_steps()
-    assert list(found) == list(STEPS) and found[4] == (lm, trace)
-    for step, (_lm, run) in found.items():
-        alone = capture(load_checkpoint(name(step))[0], (3, 1, 2))
+    lm, trace = library.model_and_trace(name(4), (3, 1, 2))
+    runs = trace.at_training_steps()
+    assert list(runs) == list(STEPS) and runs[4] == (lm, trace)
+    for step, (_lm, run) in runs.items():
+        plain = capture(load_checkpoint(name(step))[0], (3, 1, 2))
         assert run.training.step == step
-        np.testing.assert_array_equal(run["logits"], alone["logits"])
+        np.testing.assert_array_equal(run["logits"], plain["logits"])
         run.weights["lm_head.weight"]
-    assert trace.at_steps()[16][1] is found[16][1]
+    assert trace.at_training_steps()[16][1] is runs[16][1]
 
 
 def test_nothing_is_read_of_a_model_of_which_nothing_is_known(tiny_lm):
-    assert capture(tiny_lm, [1, 2]).at_steps() == {}
+    assert capture(tiny_lm, [1, 2]).at_training_steps() == {}
 
 
 @pytest.mark.exhaustive
 def test_a_library_that_nobody_holds_is_gone(series):
     library = Library("cpu")
-    lm, trace = library.held(name(4), (3, 1))
-    assert trace.at_steps()
+    lm, trace = library.model_and_trace(name(4), (3, 1))
+    assert trace.at_training_steps()
     del library
     gc.collect()
     with pytest.raises(ReferenceError, match="library"):
-        trace.at_steps()
+        trace.at_training_steps()
     assert lm is not None
 
 
 def test_the_nearest_step_is_that_on_a_logarithmic_scale(series):
     training = Library("cpu").trace(name(4), (1, 2)).training
     nearest = {0: 0, 1: 0, 2: 4, 7: 4, 9: 16, 10**6: 16}  # 1 is as far from 1/2 as 2 from 4
-    assert {step: training.nearest(step) for step in nearest} == {step: name(kept) for step, kept in nearest.items()}
-    assert place_of(0) == -1 and place_of(1024) == 10
+    assert {step: training.nearest(step) for step in nearest} == {
+        step: name(nearest_step) for step, nearest_step in nearest.items()
+    }
+    assert log_step(0) == -1 and log_step(1024) == 10

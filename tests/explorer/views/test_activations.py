@@ -5,17 +5,17 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.activations import Statistics
-from explorer.explain.notation import number
+from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import activations
-from explorer.views.activations import MOST_COLUMNS
+from explorer.views.activations import MAX_COLUMNS
 from explorer.views.style import positions
 
 
 @pytest.fixture
 def wide(tiny_config) -> Trace:
-    """One value of 2,500 columns."""
+    """Return a run with a value of 2,500 columns."""
     values = np.arange(3 * 2500, dtype=np.float32).reshape(3, 2500)
     return Trace(tiny_config, (0, 1, 2), ("a", "b", "c"), {"logits": values})
 
@@ -24,7 +24,7 @@ def test_the_heatmap_is_any_captured_value(trace):
     for tap, value in trace.values.items():
         for head in (0, 2) if value.ndim == 3 else (0,):
             heatmap = activations.heatmap(trace, tap, head).data[0]
-            assert_array_equal(heatmap.z, trace.of_head(tap, head) if value.ndim == 3 else value)
+            assert_array_equal(heatmap.z, trace.head_value(tap, head) if value.ndim == 3 else value)
             assert list(heatmap.y) == positions(trace.tokens)
 
 
@@ -52,7 +52,7 @@ def test_scores_and_patterns_have_tokens_on_both_axes(trace):
     ("dim", "start", "end"), [(0, 0, 1024), (1023, 0, 1024), (1024, 1024, 2048), (2048, 2048, 2500), (2499, 2048, 2500)]
 )
 def test_of_a_wide_value_the_window_with_the_chosen_dimension_is_shown(wide, dim, start, end):
-    assert MOST_COLUMNS == 1024
+    assert MAX_COLUMNS == 1024
     figure = activations.heatmap(wide, "logits", query=1, dim=dim)
     assert_array_equal(figure.data[0].x, np.arange(start, end))
     assert_array_equal(figure.data[0].z, wide["logits"][:, start:end])
@@ -85,10 +85,10 @@ def test_the_chosen_element_is_framed(trace):
 def test_the_shares_of_a_histogram_sum_to_1(trace, tap, query):
     values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
     everything, chosen = activations.histogram(trace, tap, 1, query).data
-    for shown, counted in ((everything, values), (chosen, values[query])):
-        assert np.sum(shown.y) == pytest.approx(1)
-        width = shown.x[1] - shown.x[0]
-        middle = np.sum(np.multiply(shown.x, shown.y))
+    for bars, counted in ((everything, values), (chosen, values[query])):
+        assert np.sum(bars.y) == pytest.approx(1)
+        width = bars.x[1] - bars.x[0]
+        middle = np.sum(np.multiply(bars.x, bars.y))
         assert middle == pytest.approx(float(counted.astype(float).mean()), abs=width / 2)
 
 
@@ -100,21 +100,21 @@ def test_equal_values_have_a_histogram(trace_of):
 def test_the_formula_has_the_numbers_of_the_chosen_value(trace):
     selection = Selection(tap="blocks.1.attn.q", head=2, query=7, dim=3)
     values = trace["blocks.1.attn.q"]
-    everything = Statistics.of(values)
+    everything = Statistics.from_array(values)
     formula = activations.VIEW.formula(trace, selection)
     assert formula.startswith(f"blocks.1.attn.q: {trace.config.num_heads} × 12 × 8 numbers")
     assert "(7), head 2: length" in formula
-    assert f"RMS {number(everything.rms)}" in formula
-    assert f"{number(everything.smallest)} to {number(everything.largest)}" in formula
-    assert f"= {number(np.linalg.norm(values[2, 7]))}" in formula
-    assert f"element 3 = {number(values[2, 7, 3])}" in formula
+    assert f"RMS {format_number(everything.rms)}" in formula
+    assert f"{format_number(everything.smallest)} to {format_number(everything.largest)}" in formula
+    assert f"= {format_number(np.linalg.norm(values[2, 7]))}" in formula
+    assert f"element 3 = {format_number(values[2, 7, 3])}" in formula
 
 
 def test_the_formula_tells_how_weights_of_attention_are_spread(trace):
-    """Many of which are 0, and a mean and a deviation are far apart."""
+    """Many weights are 0, and mean and standard deviation are far apart."""
     weights = trace["blocks.1.attn.pattern"].astype(float)
     formula = activations.VIEW.formula(trace, Selection(tap="blocks.1.attn.pattern", query=7))
-    assert f"; mean {number(weights.mean())}, standard deviation {number(weights.std())}, RMS " in formula
+    assert f"; mean {format_number(weights.mean())}, standard deviation {format_number(weights.std())}, RMS " in formula
     assert f", {(weights == 0).mean():.1%} zeros" in formula
 
 
@@ -123,7 +123,7 @@ def test_the_formula_says_whose_a_shared_value_is(trace_of):
     formula = activations.VIEW.formula(trace, Selection(tap="blocks.1.attn.v", head=5, query=7, dim=3))
     assert formula.startswith("blocks.1.attn.v: 3 × 12 × 8 numbers")
     assert "(7), kv head 2, shared by heads 4 to 5: length" in formula
-    assert f"element 3 = {number(trace['blocks.1.attn.v'][2, 7, 3])}" in formula
+    assert f"element 3 = {format_number(trace['blocks.1.attn.v'][2, 7, 3])}" in formula
 
 
 def test_every_value_has_a_formula(trace):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
-from explorer.explain.notation import number
+from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
+from explorer.explain.notation import format_number
 from explorer.explain.point import Point
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
@@ -13,12 +13,12 @@ from explorer.views.style import positions
 
 
 def only(figure, kind: str):
-    """The figure's first trace of a kind."""
+    """Return the figure's first plotted trace of a kind."""
     return next(trace for trace in figure.data if trace.type == kind)
 
 
-def framed(figure) -> list[tuple[float, ...]]:
-    """x0, x1, y0, y1 of the shapes on the cells."""
+def frame_bounds(figure) -> list[tuple[float, ...]]:
+    """Return (x0, x1, y0, y1) of the shapes on the cells."""
     return [(s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.xref in (None, "x")]
 
 
@@ -28,11 +28,11 @@ def test_all_heads_are_the_captured_patterns(trace):
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
 def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
-    shown = np.asarray(only(attention.pattern(trace, layer, head), "heatmap").z, dtype=float)
+    cell_values = np.asarray(only(attention.pattern(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
     below = np.tri(len(trace), dtype=bool)
-    assert_array_equal(shown[below], captured[below])
-    assert np.isnan(shown[~below]).all()
+    assert_array_equal(cell_values[below], captured[below])
+    assert np.isnan(cell_values[~below]).all()
 
 
 def test_rows_are_queries_from_above_and_columns_are_keys(trace):
@@ -59,7 +59,7 @@ def test_every_pattern_has_the_same_colours(trace):
 
 
 def test_the_chosen_cell_is_framed(trace):
-    assert (1.5, 2.5, 6.5, 7.5) in framed(attention.pattern(trace, 0, 0, query=7, key=2))
+    assert (1.5, 2.5, 6.5, 7.5) in frame_bounds(attention.pattern(trace, 0, 0, query=7, key=2))
     assert attention.pattern(trace, 0, 0).layout.shapes == ()
 
 
@@ -73,7 +73,7 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
 
 @pytest.mark.parametrize("factor", [3, -2])
 def test_weights_of_a_changed_run_are_all_in_the_picture(tiny_lm, factor):
-    weights = capture(tiny_lm, [1, 2, 3, 4], parse_edits(f"blocks.1.attn.pattern.2*scale*{factor}"))
+    weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
     figure = attention.row(weights, 1, 2, 3)
     low, high = figure.layout.yaxis.range
     assert low <= min(only(figure, "bar").y) < max(only(figure, "bar").y) <= high
@@ -89,7 +89,7 @@ def test_the_chosen_key_is_marked_at_its_own_weight(trace):
 def test_the_text_alternative_names_the_key_that_gets_most(trace):
     weights = trace["blocks.0.attn.pattern"][0, 9, :10]
     alt = attention.row(trace, 0, 0, 9).layout.meta["alt"]
-    assert f"{number(weights.max())}, to" in alt
+    assert f"{format_number(weights.max())}, to" in alt
     assert alt.endswith(f"at {weights.argmax()}.")
 
 
@@ -98,7 +98,7 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
     formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
     assert ("capped = 1.5 · tanh(score / 1.5) = " in formula) is (style == "sandwich")
     for value in (cell.dot, cell.score, cell.capped, cell.exp_score, cell.exp_total, cell.weight):
-        assert f" {number(value)}" in formula
+        assert f" {format_number(value)}" in formula
     assert {"local": "1", "sandwich": "2"}.get(style, f"√{trace.config.d_head}") in formula
 
 
@@ -132,18 +132,18 @@ def test_a_panel_shows_what_is_chosen(trace):
 def test_the_large_picture_shows_what_is_asked_for(trace, kind):
     heatmap = only(attention.pattern(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
-    assert_allclose(np.asarray(heatmap.z, dtype=float)[below], shown_pattern(trace, 1, 2, kind)[below])
-    assert heatmap.zmax == (shown_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
+    assert_allclose(np.asarray(heatmap.z, dtype=float)[below], displayed_pattern(trace, 1, 2, kind)[below])
+    assert heatmap.zmax == (displayed_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
 
 
 @pytest.mark.parametrize("kind", ["chosen_mean", "chosen_max"])
 def test_a_weight_of_several_heads_tells_of_each(trace, kind):
-    selection = Selection(pattern=kind, heads="0.1~1.0", query=9, key=2).within(trace)
+    selection = Selection(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
-    drawn = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
+    cell_values = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
     inspection = panel.inspect(trace, selection, Point(x=2, y=9))
     weights = [trace["blocks.0.attn.pattern"][1, 9, 2], trace["blocks.1.attn.pattern"][0, 9, 2]]
     expected = max(weights) if kind == "chosen_max" else sum(weights) / 2
-    assert inspection.value == pytest.approx(drawn[9, 2]) == pytest.approx(expected, abs=1e-7)
+    assert inspection.value == pytest.approx(cell_values[9, 2]) == pytest.approx(expected, abs=1e-7)
     assert len(inspection.working.inputs) == 2 and inspection.difference < 1e-6
     assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]

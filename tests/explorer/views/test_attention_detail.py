@@ -4,33 +4,33 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.chance import chance
+from explorer.analysis.chance_baseline import chance_baseline
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.explain.notation import number
-from explorer.views.attention.detail import MOST_STAGES, dimensions, head_map, ladder
+from explorer.explain.notation import format_number
+from explorer.views.attention.detail import MAX_STAGE_KEYS, attention_stages, dimensions, head_map
 from explorer.views.style import positions
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
 def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, name):
     trace = trace_of(style, 32)
-    drawn = head_map(trace, name, False, layer=1, head=2)
-    assert_allclose(np.asarray(drawn.data[0].z, dtype=float), head_scores(trace, name))
-    assert drawn.data[0].colorbar.title.text == "head score"
-    (frame,) = drawn.layout.shapes
+    figure = head_map(trace, name, False, layer=1, head=2)
+    assert_allclose(np.asarray(figure.data[0].z, dtype=float), head_scores(trace, name))
+    assert figure.data[0].colorbar.title.text == "head score"
+    (frame,) = figure.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
 
 def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
     trace = trace_of("rope", 32)
-    drawn = head_map(trace, "previous_token", False, 0, 0)
-    scores, found = head_scores(trace, "previous_token"), chance(trace, "previous_token")
-    texts, hovers = np.array(drawn.data[0].text), np.array(drawn.data[0].hovertext)
+    figure = head_map(trace, "previous_token", False, 0, 0)
+    scores, baseline = head_scores(trace, "previous_token"), chance_baseline(trace, "previous_token")
+    texts, hovers = np.array(figure.data[0].text), np.array(figure.data[0].hovertext)
     for layer, head in np.ndindex(scores.shape):
-        score, within = scores[layer, head], found.within[layer, head]
+        score, within = scores[layer, head], baseline.quantiles[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
-        assert f"stay within {number(within)}" in hovers[layer, head]
-    assert f"have {number(found.even[0])} here (31 queries count," in drawn.layout.xaxis.title.text
+        assert f"stay within {format_number(within)}" in hovers[layer, head]
+    assert f"have {format_number(baseline.uniform_scores[0])} here (31 queries count," in figure.layout.xaxis.title.text
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
@@ -44,51 +44,51 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
 
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
-    drawn = head_map(trace_of("rope", 32), "spread", False, 0, 0)
-    assert "have 1.00 here" in drawn.layout.xaxis.title.text
-    assert not any("(" in text for text in np.ravel(drawn.data[0].text))
+    figure = head_map(trace_of("rope", 32), "spread", False, 0, 0)
+    assert "have 1.00 here" in figure.layout.xaxis.title.text
+    assert not any("(" in text for text in np.ravel(figure.data[0].text))
 
 
 def test_where_no_token_repeats_the_map_says_so(trace_of):
-    drawn = head_map(trace_of("rope", 2), "induction", False, 0, 0)
-    assert "no token of this prompt occurs twice" in drawn.layout.annotations[0].text
-    assert "no token of this prompt occurs twice" in drawn.layout.meta["alt"]
+    figure = head_map(trace_of("rope", 2), "induction", False, 0, 0)
+    assert "no token of this prompt occurs twice" in figure.layout.annotations[0].text
+    assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
 
 def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     trace = trace_of(style, 32)
     query, key = 20, 9
-    drawn = ladder(trace, 1, 0, query, key).data[0]
-    shown = list(drawn.x)
-    assert len(shown) == MOST_STAGES
-    column = shown.index(key)
-    assert {row[column] for row in drawn.hovertext} == {positions(trace.tokens)[key]}
-    text = [row[column] for row in drawn.text]
+    heatmap = attention_stages(trace, 1, 0, query, key).data[0]
+    keys = list(heatmap.x)
+    assert len(keys) == MAX_STAGE_KEYS
+    column = keys.index(key)
+    assert {row[column] for row in heatmap.hovertext} == {positions(trace.tokens)[key]}
+    text = [row[column] for row in heatmap.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
     hidden = style in ("local", "sandwich")  # their second layers see 8 tokens
     if cap := trace.config.score_cap:
-        assert drawn.y[2] == f"capped = {cap} · tanh(score / {cap})"
-        assert text.pop(2) == number(cap * np.tanh(score / cap))
-    assert (text[1], text[2]) == (number(score), "−∞" if hidden else number(score))
+        assert heatmap.y[2] == f"capped = {cap} · tanh(score / {cap})"
+        assert text.pop(2) == format_number(cap * np.tanh(score / cap))
+    assert (text[1], text[2]) == (format_number(score), "−∞" if hidden else format_number(score))
     weights = trace["blocks.1.attn.pattern"][0, query]
-    assert text[3] == number(weights[key])
-    rest = sum(float(weights[other]) for other in range(32) if other not in shown)
-    said = ladder(trace, 1, 0, query, key).layout.xaxis.title.text
-    assert said == f"key (3 to 14 of 32; the 20 others have {number(rest)} of the weight together)"
+    assert text[3] == format_number(weights[key])
+    rest = sum(float(weights[other]) for other in range(32) if other not in keys)
+    title = attention_stages(trace, 1, 0, query, key).layout.xaxis.title.text
+    assert title == f"key (3 to 14 of 32; the 20 others have {format_number(rest)} of the weight together)"
 
 
 @pytest.mark.parametrize(("length", "said"), [(12, "key"), (13, "key (0 to 11 of 13; the 1 other has")])
 def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
-    text = ladder(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
+    text = attention_stages(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
     assert text.startswith(said) and ("(" in text) is (length > 12)
 
 
 def test_what_the_mask_hides_is_minus_infinity(trace):
-    drawn = ladder(trace, 0, 1, query=3, key=3).data[0]
+    heatmap = attention_stages(trace, 0, 1, query=3, key=3).data[0]
     masked = 2 + (trace.config.score_cap is not None)
-    hidden = [cell == "−∞" for cell in drawn.text[masked]]
-    assert hidden == [key > 3 for key in drawn.x]
-    assert all(float(cell) == 0 for cell, h in zip(drawn.text[masked + 1], hidden, strict=True) if h)
+    hidden = [cell == "−∞" for cell in heatmap.text[masked]]
+    assert hidden == [key > 3 for key in heatmap.x]
+    assert all(float(cell) == 0 for cell, h in zip(heatmap.text[masked + 1], hidden, strict=True) if h)
 
 
 def test_the_bars_of_the_dimensions_add_up_to_the_score(trace):

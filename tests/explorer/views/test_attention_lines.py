@@ -1,14 +1,14 @@
 import numpy as np
 
-from explorer.views.attention.line_plot import FAINTEST, MOST_LINES, lines
+from explorer.views.attention.line_plot import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT, attention_lines
 from explorer.views.style import SELECTED
 
 
 def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
     weights = trace["blocks.1.attn.pattern"][2]
-    strokes = [t for t in lines(trace, 1, 2, query=7).data if t.mode == "lines"]
+    strokes = [t for t in attention_lines(trace, 1, 2, query=7).data if t.mode == "lines"]
     ends = {(int(q), int(k)) for t in strokes for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
-    assert ends == set(zip(*np.nonzero(weights >= FAINTEST), strict=True))
+    assert ends == set(zip(*np.nonzero(weights >= MIN_DRAWN_WEIGHT), strict=True))
     chosen = {(int(q), int(k)) for t in strokes if t.line.color == SELECTED for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
     assert chosen == {pair for pair in ends if pair[0] == 7}
     for stroke in strokes:
@@ -17,16 +17,18 @@ def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
 
 
 def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypatch):
-    monkeypatch.setattr("explorer.views.attention.line_plot.MOST_LINES", 8)
+    monkeypatch.setattr("explorer.views.attention.line_plot.MAX_LINE_TOKENS", 8)
     trace = trace_of("rope", 32)
-    for query, shown in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
-        drawn = lines(trace, 0, 0, query)
-        keys = drawn.data[-1]
-        assert list(keys.y) == [key for _, key in keys.customdata] == list(shown) and query in shown
-        assert drawn.layout.xaxis.title.text == f"tokens {shown[0]} to {shown[-1]} of 32"
-    assert MOST_LINES > 8
+    for query, token_range in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
+        figure = attention_lines(trace, 0, 0, query)
+        keys = figure.data[-1]
+        assert list(keys.y) == [key for _, key in keys.customdata] == list(token_range) and query in token_range
+        assert figure.layout.xaxis.title.text == f"tokens {token_range[0]} to {token_range[-1]} of 32"
+    assert MAX_LINE_TOKENS > 8
 
 
 def test_the_chosen_query_and_the_chosen_key_are_marked_each_at_its_side(rope_trace):
-    for dots, chosen in zip(lines(rope_trace, 1, 2, query=7, key=3).data[-2:], (7, 3), strict=True):
-        assert [place for place, color in zip(dots.y, dots.marker.color, strict=True) if color == SELECTED] == [chosen]
+    for dots, chosen in zip(attention_lines(rope_trace, 1, 2, query=7, key=3).data[-2:], (7, 3), strict=True):
+        assert [position for position, color in zip(dots.y, dots.marker.color, strict=True) if color == SELECTED] == [
+            chosen
+        ]

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.change import next_token_change, pattern_change, resolution, score_change
+from explorer.analysis.intervention_effects import next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
-from explorer.explain.notation import number
-from explorer.state.interventions import parse_edits
+from explorer.explain.notation import format_number
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views import change, positions
+from explorer.views import intervention_effects, positions
 from explorer.views.style import label
 
 with_unchanged = Comparison.with_unchanged
@@ -23,76 +23,82 @@ def edited_trace(edited_trace_of, style):
 
 
 def test_the_picture_has_the_change_of_every_weight_on_a_scale_around_zero(edited_trace):
-    heatmap = change.patterns(with_unchanged(edited_trace), 1, 2).data[0]
-    seen = np.tri(12, dtype=bool)
-    assert_allclose(heatmap.z[seen], pattern_change(with_unchanged(edited_trace), 1, 2)[seen])
-    assert np.isnan(heatmap.z[~seen]).all()
+    heatmap = intervention_effects.patterns(with_unchanged(edited_trace), 1, 2).data[0]
+    drawn_values = np.tri(12, dtype=bool)
+    assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
+    assert np.isnan(heatmap.z[~drawn_values]).all()
     assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
 
 
 def test_the_chosen_cell_is_framed(edited_trace):
-    (frame,) = change.patterns(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
+    (frame,) = intervention_effects.patterns(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
-    assert not change.patterns(with_unchanged(edited_trace), 1, 2).layout.shapes
+    assert not intervention_effects.patterns(with_unchanged(edited_trace), 1, 2).layout.shapes
 
 
 def test_each_token_has_a_bar_for_each_run(edited_trace):
     expected = next_token_change(with_unchanged(edited_trace), 7)
-    drawn = change.next_tokens(with_unchanged(edited_trace), 7)
-    shown = expected.top(change.BARS)
-    assert [bars.name for bars in drawn.data] == ["unchanged", "changed"]
-    assert_allclose(drawn.data[0].x, expected.before[shown])
-    assert_allclose(drawn.data[1].x, expected.after[shown])
-    names = [label(edited_trace.vocabulary[i], longest=12) for i in shown]
-    assert list(drawn.layout.yaxis.ticktext) == names
-    assert f"{number(100 * expected.moved)}% of it moved" in drawn.layout.xaxis.title.text
+    figure = intervention_effects.next_tokens(with_unchanged(edited_trace), 7)
+    token_ids = expected.top(intervention_effects.BARS)
+    assert [bars.name for bars in figure.data] == ["unchanged", "changed"]
+    assert_allclose(figure.data[0].x, expected.before[token_ids])
+    assert_allclose(figure.data[1].x, expected.after[token_ids])
+    names = [label(edited_trace.vocabulary[i], max_chars=12) for i in token_ids]
+    assert list(figure.layout.yaxis.ticktext) == names
+    assert f"{format_number(100 * expected.total_variation)}% of it moved" in figure.layout.xaxis.title.text
 
 
 def test_the_effect_is_told_in_words_with_its_numbers(edited_trace):
-    told = change.effect(with_unchanged(edited_trace), Selection(layer=1, head=2, query=7))
+    summary = intervention_effects.intervention_summary(
+        with_unchanged(edited_trace), Selection(layer=1, head=2, query=7)
+    )
     for edit in edited_trace.edits:
-        assert edit.words(edited_trace.config) in told
-    most = number(score_change(with_unchanged(edited_trace), 1, 2))
-    assert f"scores of layer 1 head 2 change by at most {most}," in told
+        assert edit.describe(edited_trace.config) in summary
+    largest = format_number(score_change(with_unchanged(edited_trace), 1, 2))
+    assert f"scores of layer 1 head 2 change by at most {largest}," in summary
     for run, words in ((edited_trace, " bits a token"), (edited_trace.baseline, " unchanged")):
-        assert number(np.nanmean(surprisal(run))) + words in told
+        assert format_number(np.nanmean(surprisal(run))) + words in summary
 
 
 def test_of_a_single_token_no_surprisal_is_told(edited_trace_of, style):
-    assert "surprisal" not in change.effect(with_unchanged(edited_trace_of(style, 1)), Selection())
+    assert "surprisal" not in intervention_effects.intervention_summary(
+        with_unchanged(edited_trace_of(style, 1)), Selection()
+    )
 
 
-def changed(lms, trace, text):
-    return replace(capture(lms["rope"], trace.token_ids, parse_edits(text)), baseline=trace)
+def edited_run(lms, trace, text):
+    return replace(capture(lms["rope"], trace.token_ids, parse_interventions(text)), baseline=trace)
 
 
 @pytest.mark.parametrize("amount", [1, 100, 4096])
 def test_what_is_rounding_is_told_as_rounding(lms, trace_of, amount):
-    """Shifted, rotary positions give the same scores: all that differs is rounded."""
-    trace = changed(lms, trace_of("rope", 32), f"rope.angles*shift*{amount}")
-    assert 0 < next_token_change(with_unchanged(trace), 31).moved < resolution(with_unchanged(trace))
-    told = change.effect(with_unchanged(trace), Selection(layer=1, head=2, query=31))
-    assert told.count("less than float32 can tell") == 3 and "at most" not in told
-    drawn = change.next_tokens(with_unchanged(trace), 31).layout.xaxis.title.text
-    least = number(100 * resolution(with_unchanged(trace)))
-    assert drawn == f"probability; less than float32 can tell ({least}%) of it moved"
+    """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
+    trace = edited_run(lms, trace_of("rope", 32), f"rope.angles*shift*{amount}")
+    assert 0 < next_token_change(with_unchanged(trace), 31).total_variation < resolution(with_unchanged(trace))
+    summary = intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=31))
+    assert summary.count("less than float32 can tell") == 3 and "at most" not in summary
+    title = intervention_effects.next_tokens(with_unchanged(trace), 31).layout.xaxis.title.text
+    least = format_number(100 * resolution(with_unchanged(trace)))
+    assert title == f"probability; less than float32 can tell ({least}%) of it moved"
 
 
 def test_what_is_more_than_rounding_is_told_in_numbers(lms, rope_trace):
-    trace = changed(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
+    trace = edited_run(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
     assert resolution(with_unchanged(trace)) < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max() < 0.01
-    assert "can tell" not in change.effect(with_unchanged(trace), Selection(layer=0, head=2, query=7))
-    assert not change.patterns(with_unchanged(trace), 0, 2).layout.annotations
+    assert "can tell" not in intervention_effects.intervention_summary(
+        with_unchanged(trace), Selection(layer=0, head=2, query=7)
+    )
+    assert not intervention_effects.patterns(with_unchanged(trace), 0, 2).layout.annotations
 
 
 def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
-    shifted, silenced = (
-        changed(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
+    shifted, ablated = (
+        edited_run(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
     )
     assert (
-        resolution(with_unchanged(silenced))
+        resolution(with_unchanged(ablated))
         < 1e-4
-        < 10 * resolution(with_unchanged(silenced))
+        < 10 * resolution(with_unchanged(ablated))
         < resolution(with_unchanged(shifted))
     )
 
@@ -109,16 +115,16 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
     ],
 )
 def test_a_picture_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
-    trace = changed(lms, rope_trace, text)
-    fig = change.patterns(with_unchanged(trace), 1, 2)
-    (said,) = fig.layout.annotations
-    assert why in said.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
+    trace = edited_run(lms, rope_trace, text)
+    fig = intervention_effects.patterns(with_unchanged(trace), 1, 2)
+    (annotation,) = fig.layout.annotations
+    assert why in annotation.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
 
 
 def test_one_token_alone_has_nowhere_else_to_look(lms, trace_of):
-    runs = with_unchanged(changed(lms, trace_of("rope", 1), "rope.angles*zero"))
-    (said,) = change.patterns(runs, 1, 2).layout.annotations
-    assert "nothing but itself" in said.text.replace("<br>", " ")
+    runs = with_unchanged(edited_run(lms, trace_of("rope", 1), "rope.angles*zero"))
+    (annotation,) = intervention_effects.patterns(runs, 1, 2).layout.annotations
+    assert "nothing but itself" in annotation.text.replace("<br>", " ")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,10 @@ def test_one_token_alone_has_nowhere_else_to_look(lms, trace_of):
     ],
 )
 def test_the_formula_of_rope_is_that_of_the_changed_run(lms, rope_trace, text, words):
-    trace = changed(lms, rope_trace, text)
-    told = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
-    assert words in told
-    assert change.effect(with_unchanged(trace), Selection(layer=1, head=2, query=7)) in told
+    trace = edited_run(lms, rope_trace, text)
+    rope_formula = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
+    assert words in rope_formula
+    assert (
+        intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=7))
+        in rope_formula
+    )

@@ -1,34 +1,34 @@
-"""What a click selects is what its point, or its axis, is called: in every picture, new ones too."""
+"""Clicks in every figure select what the point or its axis is named after."""
 
 import re
 
 import pytest
 
 from explorer.views import VIEWS
-from tests.look import Look
+from tests.look import Case
 
 CLICKED = {
     f"{view.name}-{panel.name}": (view.name, panel)
     for view in VIEWS
     for panel in view.panels
-    if panel.selects or panel.kind == "model_map"
+    if panel.click_selects or panel.kind == "model_map"
 }
-# a word -> the field of the selection that it names
+# word -> the field of the selection that it names
 FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neuron": "neuron", "dimension": "dim"}
 
 
 @pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind != "head_grid"])
 def picture(request, look):
-    """A picture of the first kind of model that has it."""
+    """Return the panel's figure of the first kind of model that has it."""
     view, panel = CLICKED[request.param]
-    runs: list[Look] = [look(style, changed=panel.compares) for style in ("rope", "gpt")]
-    return next(seen for seen in runs if seen.has(view, panel.name)).picture(view, panel.name)
+    runs: list[Case] = [look(style, changed=panel.compared_run) for style in ("rope", "gpt")]
+    return next(case for case in runs if case.has(view, panel.name)).picture(view, panel.name)
 
 
 def test_a_click_selects_what_the_pointer_is_told(picture):
     for p in picture.points():
         for word, field in FIELDS.items():
-            called = re.search(rf"(?<!kv )\b{word} (\d+)(?![\d.])", p.told)
+            called = re.search(rf"(?<!kv )\b{word} (\d+)(?![\d.])", p.hover_text)
             if called and field in p.change:
                 assert p.change[field] == int(called[1]), p
 

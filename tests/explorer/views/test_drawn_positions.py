@@ -1,91 +1,100 @@
-"""Rotations as the browser shows them: hands of clocks, pairs, distances and angles."""
+"""Figures of RoPE as the browser receives them: clocks, pairs, distances and angles."""
 
 import numpy as np
 import pytest
 
 from explorer.views import VIEWS
-from tests.drawn import Picture, tells
-from tests.look import Look, Seen, at_tokens, check
+from tests.drawn import RenderedFigure, contains_number
+from tests.look import Case, ExpectedPoint, check_points, points_at_tokens
 
 pytestmark = pytest.mark.parametrize("style", ["rope", "grouped"])
 
 
 @pytest.fixture
-def seen(look, style) -> Look:
+def run_case(look, style) -> Case:
     return look(style)
 
 
 @pytest.fixture
-def picture(seen):
-    """The picture of that name, in whatever tab it is."""
+def picture(run_case):
+    """Return `picture(name)`: the figure of that name, in whichever tab it is."""
 
-    def picture(name: str) -> Picture:
-        return seen.picture(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
+    def picture(name: str) -> RenderedFigure:
+        return run_case.picture(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
 
     return picture
 
 
-def speeds(look: Look) -> np.ndarray:
-    """(F,) radians a position."""
-    config = look.trace.config
+def speeds(case: Case) -> np.ndarray:
+    """Return the angular speeds (F,) in radians per position."""
+    config = case.trace.config
     slower = config.rope_scaling.factor if config.rope_scaling else 1
     return config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.d_head) / slower
 
 
-def pairs(look: Look, vector: str, position: int) -> np.ndarray:
-    """(F,) complex: the two numbers of each pair of the chosen head's vector at a position."""
-    values = look.trace.of_head(f"blocks.1.attn.{vector}", 2)[position].astype(float)
-    halves = (values[::2], values[1::2]) if look.trace.config.rope_layout == "adjacent" else np.split(values, 2)
+def pairs(case: Case, vector: str, position: int) -> np.ndarray:
+    """Return the pairs (F,) of the chosen head's vector at a position, as complex numbers."""
+    values = case.trace.head_value(f"blocks.1.attn.{vector}", 2)[position].astype(float)
+    halves = (values[::2], values[1::2]) if case.trace.config.rope_layout == "adjacent" else np.split(values, 2)
     return halves[0] + 1j * halves[1]
 
 
-def by_pair(look: Look, distance: int) -> np.ndarray:
-    """(F,) what each pair of q and k, before their rotation, adds to the score at a distance."""
-    q, k = (pairs(look, f"{name}{'_norm' * look.trace.config.qk_norm}", at) for name, at in (("q", 9), ("k", 4)))
-    return (q * k.conj() * np.exp(1j * distance * speeds(look))).real / look.trace.config.divisor
+def pair_scores(case: Case, distance: int) -> np.ndarray:
+    """Return what each pair (F,) of the unrotated q and k adds to the score at a distance."""
+    q, k = (
+        pairs(case, f"{name}{'_norm' * case.trace.config.qk_norm}", position) for name, position in (("q", 9), ("k", 4))
+    )
+    return (q * k.conj() * np.exp(1j * distance * speeds(case))).real / case.trace.config.divisor
 
 
-def test_every_pair_adds_its_share_of_the_score(seen, picture):
-    shares = by_pair(seen, 5)
-    check(picture("pairs").points(), [[Seen(value, f"pair {i}\n") for i, value in enumerate(shares)]])
-    assert shares.sum() == pytest.approx(seen.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
+def test_every_pair_adds_its_share_of_the_score(run_case, picture):
+    shares = pair_scores(run_case, 5)
+    check_points(picture("pairs").points(), [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]])
+    assert shares.sum() == pytest.approx(run_case.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
 
 
-def test_every_distance_has_its_score(seen, picture):
-    scores = [by_pair(seen, n).sum() for n in range(seen.trace.config.context_length)]
-    line = [Seen(score, f"distance {n}\n") for n, score in enumerate(scores)]
-    check(picture("distances").points(), [line, line[5:6]])
+def test_every_distance_has_its_score(run_case, picture):
+    scores = [pair_scores(run_case, n).sum() for n in range(run_case.trace.config.context_length)]
+    line = [ExpectedPoint(score, f"distance {n}\n") for n, score in enumerate(scores)]
+    check_points(picture("distances").points(), [line, line[5:6]])
 
 
-def test_every_pair_has_its_wavelength(seen, picture):
-    turns = 2 * np.pi / speeds(seen)
-    check(picture("wavelengths").points(), [[Seen(turn, f"pair {i}\n") for i, turn in enumerate(turns)]])
+def test_every_pair_has_its_wavelength(run_case, picture):
+    turns = 2 * np.pi / speeds(run_case)
+    check_points(
+        picture("wavelengths").points(), [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]]
+    )
 
 
-def test_every_position_and_pair_has_its_angle(seen, picture):
-    drawn = picture("angles")
-    angles = np.outer(np.arange(12), speeds(seen))
-    names = [row.words for row in at_tokens(seen, "position", range(12), None)]
-    assert len(points := drawn.points()) == angles.size
+def test_every_position_and_pair_has_its_angle(run_case, picture):
+    figure = picture("angles")
+    angles = np.outer(np.arange(12), speeds(run_case))
+    names = [row.text for row in points_at_tokens(run_case, "position", range(12), None)]
+    assert len(points := figure.points()) == angles.size
     for p in points:
         angle = angles[int(p.y), int(p.x)]
         assert np.exp(1j * p.z) == pytest.approx(np.exp(1j * angle), abs=1e-4) and abs(p.z) <= np.pi + 1e-6
-        assert f"{names[int(p.y)]}, pair {p.x}\n" in p.told and tells(p.told, angle)
+        assert f"{names[int(p.y)]}, pair {p.x}\n" in p.hover_text and contains_number(p.hover_text, angle)
         assert p.change["query"] == p.y
 
 
-def test_hands_point_where_the_pairs_do(seen, picture):
-    drawn = picture("clocks")
-    tips = [part for part in drawn.parts if part.get("mode") == "markers"]
-    centres = np.array([note["x"] + 1j * (note["y"] - 1.2) for note in drawn.layout["annotations"]])
-    points = iter(drawn.points())
-    for tip, (vector, at, turned) in zip(
-        tips, [(v, at, turned) for v, at in (("q", 9), ("k", 4)) for turned in ("", "_rot")], strict=True
+def test_hands_point_where_the_pairs_do(run_case, picture):
+    figure = picture("clocks")
+    tips = [plot_trace for plot_trace in figure.parts if plot_trace.get("mode") == "markers"]
+    centres = np.array([note["x"] + 1j * (note["y"] - 1.2) for note in figure.layout["annotations"]])
+    points = iter(figure.points())
+    for tip, (vector, position, suffix) in zip(
+        tips, [(v, position, suffix) for v, position in (("q", 9), ("k", 4)) for suffix in ("", "_rot")], strict=True
     ):
-        before, values = pairs(seen, vector, at), pairs(seen, f"{vector}{turned}", at)
+        before, values = pairs(run_case, vector, position), pairs(run_case, f"{vector}{suffix}", position)
         hands = np.array(tip["x"]) + 1j * np.array(tip["y"]) - centres
         np.testing.assert_allclose(hands, values / abs(before).max(), atol=1e-5)
         for i, value in enumerate(values):
             p = next(points)
-            assert f"pair {i} {'after' if turned else 'before'} " in p.told and p.told.startswith(f"{vector} of ")
-            assert all(tells(p.told, number) for number in (value.real, value.imag, at * speeds(seen)[i]))
+            assert f"pair {i} {'after' if suffix else 'before'} " in p.hover_text and p.hover_text.startswith(
+                f"{vector} of "
+            )
+            assert all(
+                contains_number(p.hover_text, number)
+                for number in (value.real, value.imag, position * speeds(run_case)[i])
+            )

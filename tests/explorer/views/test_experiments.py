@@ -7,17 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.ablation import ablation, log_probability
-from explorer.analysis.change import attention_moved, stream_change
-from explorer.analysis.next_token import likeliest, rank_of, ranking, surprisal
+from explorer.analysis.intervention_effects import attention_shift, stream_change
+from explorer.analysis.next_token import ranking, surprisal, token_rank, trace_ranking
 from explorer.analysis.residual import stages
-from explorer.explain.notation import number
-from explorer.state.interventions import Edit, parse_edits
+from explorer.explain.notation import format_number
+from explorer.state.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments.ablation_map import heads, sublayers
-from explorer.views.experiments.effects import other_heads, spread, text_change
+from explorer.views.experiments.ablation_map import head_ablation_map, sublayer_ablation_bars
+from explorer.views.experiments.effects import attention_shift_map, residual_change_map, text_change
 from explorer.web.answers.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged
@@ -29,68 +29,72 @@ def edited_trace(edited_trace_of, style):
 
 
 def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
-    found, fig = ablation(trace, 9, 33), heads(trace, 9, 33, layer=1, head=2)
+    ablations, fig = ablation(trace, 9, 33), head_ablation_map(trace, 9, 33, layer=1, head=2)
     heatmap = fig.data[0]
-    assert_allclose(heatmap.z, found.heads)
-    assert heatmap.zmax == -heatmap.zmin == np.abs(found.heads).max()
-    assert_allclose(np.log2(heatmap.customdata) - found.before, found.heads, atol=1e-9)
+    assert_allclose(heatmap.z, ablations.heads)
+    assert heatmap.zmax == -heatmap.zmin == np.abs(ablations.heads).max()
+    assert_allclose(np.log2(heatmap.customdata) - ablations.before, ablations.heads, atol=1e-9)
     assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
 
 
 def test_a_head_that_the_run_silences_is_marked_in_its_row_and_column(rope_trace):
-    edits = parse_edits("blocks.1.attn.z.2*zero~blocks.0.attn.z.1*scale*2")
-    (mark,) = heads(rope_trace, 9, 33, edits=edits).layout.shapes
+    edits = parse_interventions("blocks.1.attn.z.2*zero~blocks.0.attn.z.1*scale*2")
+    (mark,) = head_ablation_map(rope_trace, 9, 33, interventions=edits).layout.shapes
     assert ((mark.x0 + mark.x1) / 2, (mark.y0 + mark.y1) / 2) == (2, 1)
 
 
 def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
-    """Positions shifted, a model with rotary positions computes the same but for rounding."""
+    """With shifted positions, a model with RoPE computes the same values up to rounding."""
     trace = trace_of("rope", 32)
-    changed = replace(capture(lms["rope"], trace.token_ids, parse_edits("rope.angles*shift*100")), baseline=trace)
+    changed = replace(
+        capture(lms["rope"], trace.token_ids, parse_interventions("rope.angles*shift*100")), baseline=trace
+    )
     runs = with_unchanged(changed)
-    moved, elsewhere, bits = spread(runs), other_heads(runs), text_change(runs)
-    for fig in (moved, elsewhere, bits):
-        (said,) = fig.layout.annotations
-        assert "can tell" in said.text.replace("<br>", " ") and "can tell" in fig.layout.meta["alt"]
-    assert moved.data[0].zmax == elsewhere.data[0].zmax == 1 and moved.data[0].z.max() > 0
+    stream_change_map, elsewhere, bits = residual_change_map(runs), attention_shift_map(runs), text_change(runs)
+    for fig in (stream_change_map, elsewhere, bits):
+        (annotation,) = fig.layout.annotations
+        assert "can tell" in annotation.text.replace("<br>", " ") and "can tell" in fig.layout.meta["alt"]
+    assert stream_change_map.data[0].zmax == elsewhere.data[0].zmax == 1 and stream_change_map.data[0].z.max() > 0
     assert tuple(bits.layout.yaxis.range) == (-1, 1) and np.nanmax(np.abs(bits.data[0].y)) > 0
-    view = OpenView(experiments.VIEW, changed, Selection(query=31).within(changed), comparison=with_unchanged(changed))
+    view = OpenView(
+        experiments.VIEW, changed, Selection(query=31).clamp_to_trace(changed), comparison=with_unchanged(changed)
+    )
     assert view.formula.count("less than float32 can tell") == 2
 
 
 def test_what_no_head_is_needed_for_is_drawn_pale(lms):
-    """A model whose heads write nothing."""
+    """The model's heads write nothing."""
     lm = deepcopy(lms["rope"])
     for block in lm.blocks:
         block.attn.o_proj.weight.zero_()
-    fig = heads(capture(lm, [1, 2, 3]), 2, 5)
+    fig = head_ablation_map(capture(lm, [1, 2, 3]), 2, 5)
     assert (fig.data[0].zmin, fig.data[0].zmax) == (-1, 1)
     assert "can tell" in fig.layout.annotations[0].text.replace("<br>", " ")
 
 
 def test_a_sublayer_has_a_bar_and_its_layer(trace):
-    (bars,) = sublayers(trace, 9, 33).data
+    (bars,) = sublayer_ablation_bars(trace, 9, 33).data
     assert_allclose(bars.y, ablation(trace, 9, 33).sublayers.ravel())
     assert list(bars.customdata) == [0, 0, 1, 1]
 
 
 def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
-    """Its probability is then what the picture says it is, and other changes stay."""
-    for fig in (heads(trace, 9, 33), sublayers(trace, 9, 33)):
-        ((drawn,), layout), found = fig.parts, ablation(trace, 9, 33)
-        changes, shown = layout["meta"]["changes"], np.asarray(drawn["z" if "z" in drawn else "y"])
+    """The ablated run has the log-probability that the figure shows, and other interventions stay."""
+    for fig in (head_ablation_map(trace, 9, 33), sublayer_ablation_bars(trace, 9, 33)):
+        ((plot_trace,), layout), ablations = fig.traces_and_layout, ablation(trace, 9, 33)
+        changes, values = layout["meta"]["changes"], np.asarray(plot_trace["z" if "z" in plot_trace else "y"])
         assert (changes["of"], changes["adds"]) == ("edits", True)
-        assert np.shape(changes["texts"]) == shown.shape
-        for place in (np.unravel_index(1, shown.shape), np.unravel_index(shown.size - 1, shown.shape)):
-            without = capture(lms[style], trace.token_ids, parse_edits(str(np.array(changes["texts"])[place])))
-            assert log_probability(without, 9, 33) - found.before == pytest.approx(shown[place], abs=1e-4)
+        assert np.shape(changes["texts"]) == values.shape
+        for cell in (np.unravel_index(1, values.shape), np.unravel_index(values.size - 1, values.shape)):
+            without = capture(lms[style], trace.token_ids, parse_interventions(str(np.array(changes["texts"])[cell])))
+            assert log_probability(without, 9, 33) - ablations.before == pytest.approx(values[cell], abs=1e-4)
 
 
 def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
     runs = with_unchanged(edited_trace)
-    assert_allclose(spread(runs, 3).data[0].z, stream_change(runs))
-    assert list(spread(runs).data[0].y) == [stage.name for stage in stages(edited_trace)]
-    assert_allclose(other_heads(runs).data[0].z, attention_moved(runs))
+    assert_allclose(residual_change_map(runs, 3).data[0].z, stream_change(runs))
+    assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in stages(edited_trace)]
+    assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
 def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
@@ -98,7 +102,7 @@ def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
     for i in range(1, 12):
-        assert bars.text[i].endswith(f"{number(before[i])} → {number(after[i])} bits")
+        assert bars.text[i].endswith(f"{format_number(before[i])} → {format_number(after[i])} bits")
 
 
 def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
@@ -106,16 +110,16 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
     panels = {panel.name: panel for panel in experiments.VIEW.panels}
     for name in ("heads", "sublayers"):
         changed, unchanged = (panels[name].draw(run, selection) for run in (edited_trace, trace))
-        assert changed.remade(changed.parts[0], unchanged.parts[1]) == unchanged
+        assert changed.replace_data(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
 
 
 def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, tiny_tokenizer):
     selection = Selection(query=9, target=1)
-    token_id = experiments.explained_token(trace, selection)
-    reverse = [Edit("logits", "scale", -1.0)]  # now it is the least likely
+    token_id = experiments.target_token(trace, selection)
+    reverse = [make_intervention("logits", "scale", -1.0)]  # now it is the least likely
     changed = replace(capture(lms[style], trace.token_ids, reverse, tokenizer=tiny_tokenizer), baseline=trace)
-    assert likeliest(changed, 9)[0] != token_id == likeliest(trace, 9)[0]
-    assert experiments.explained_token(changed, selection) == token_id
+    assert trace_ranking(changed, 9)[0] != token_id == trace_ranking(trace, 9)[0]
+    assert experiments.target_token(changed, selection) == token_id
     for view in (experiments, prediction, overview):
         before, after = (
             {choice.field: choice.options for choice in OpenView(view.VIEW, run, selection).choices}["target"]
@@ -123,25 +127,29 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
         )
         now = {rank: text.partition(" (now ") for rank, text in after}
         assert before == [(rank, text) for rank, (text, _, _) in now.items()]
-        assert now[1][2] == f"{rank_of(changed, 9, token_id):,}.)"
-    assert rank_of(changed, 9, token_id) > trace.config.vocab_size - 3
+        assert now[1][2] == f"{token_rank(changed, 9, token_id):,}.)"
+    assert token_rank(changed, 9, token_id) > trace.config.vocab_size - 3
     for view in (prediction, overview):
-        assert f"rank {rank_of(changed, 9, token_id):,}" in view.formula(changed, selection)
+        assert f"rank {token_rank(changed, 9, token_id):,}" in view.formula(changed, selection)
 
 
 def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):
-    parts = overview.map_of(edited_trace, Selection(query=9)).parts
+    parts = overview.draw_model_map(edited_trace, Selection(query=9)).parts
     ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
     ids = [int(ranking(edited_trace, 9)[rank - 1]) for rank in ranks]
-    assert set(likeliest(edited_trace, 9)[:5].tolist()) <= set(ids)
+    assert set(trace_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
 def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):
     selection = Selection(layer=1, head=2, query=9, target=3)
-    token_id = experiments.explained_token(trace, selection)
-    silent = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2*scale*0"))
-    before, after = (log_probability(run, 9, token_id) for run in (trace, silent))
-    for run in (trace, replace(silent, baseline=trace)):
-        told = re.search(r": (\S+) → (\S+), log₂ (\S+) = (\S+) bits", experiments.VIEW.formula(run, selection)).groups()
-        told = [float(text.replace("−", "-")) for text in told]
-        assert told == pytest.approx([2**before, 2**after, 2 ** (after - before), after - before], rel=0.01, abs=1e-4)
+    token_id = experiments.target_token(trace, selection)
+    ablated = capture(lms[style], trace.token_ids, parse_interventions("blocks.1.attn.z.2*scale*0"))
+    before, after = (log_probability(run, 9, token_id) for run in (trace, ablated))
+    for run in (trace, replace(ablated, baseline=trace)):
+        numbers = re.search(
+            r": (\S+) → (\S+), log₂ (\S+) = (\S+) bits", experiments.VIEW.formula(run, selection)
+        ).groups()
+        numbers = [float(text.replace("−", "-")) for text in numbers]
+        assert numbers == pytest.approx(
+            [2**before, 2**after, 2 ** (after - before), after - before], rel=0.01, abs=1e-4
+        )

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed, sparsity
-from explorer.explain.notation import number
+from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neuron_logit_effects, neurons, sparsity
+from explorer.explain.notation import format_number
 from explorer.explain.point import Point
-from explorer.state.errors import NoSuchPoint
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
-from explorer.views.feed_forward import VIEW, by_layer
-from explorer.views.feed_forward.neuron_plots import MOST_NEURONS, across_tokens, curve, strongest
-from explorer.views.feed_forward.promoted_plot import promoted
+from explorer.views.feed_forward import VIEW, sparsity_by_layer
+from explorer.views.feed_forward.neuron_plots import MAX_NEURON_BARS, across_tokens, activation_curve, strongest_neurons
+from explorer.views.feed_forward.promoted_plot import promoted_tokens
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
 from tests import layouts
 
@@ -23,79 +23,83 @@ def gated(trace) -> bool:
 
 
 def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
-    found = neurons(trace, 1, 7)
-    top = found.top(MOST_NEURONS)
-    drawn = strongest(trace, 1, top[4], 7)
-    steps = [found.active, found.up, found.hidden] if gated else [found.pre, found.hidden]
-    assert len(drawn.data) == len(steps)
-    for bars, values in zip(drawn.data, steps, strict=True):
+    neuron_values = neurons(trace, 1, 7)
+    top = neuron_values.top(MAX_NEURON_BARS)
+    figure = strongest_neurons(trace, 1, top[4], 7)
+    steps = (
+        [neuron_values.active, neuron_values.up, neuron_values.hidden]
+        if gated
+        else [neuron_values.pre, neuron_values.hidden]
+    )
+    assert len(figure.data) == len(steps)
+    for bars, values in zip(figure.data, steps, strict=True):
         assert list(bars.customdata) == list(top)
         assert_allclose(bars.y, values[top])
-        assert list(bars.text) == [number(length) for length in found.written[top]]
+        assert list(bars.text) == [format_number(length) for length in neuron_values.output_norms[top]]
     if gated:
-        gate, up, product = (np.array(bars.y) for bars in drawn.data)
+        gate, up, product = (np.array(bars.y) for bars in figure.data)
         assert_allclose(gate * up, product, rtol=1e-5)
 
 
 def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
     top = neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
-    for chosen, place in ((top[6], 6), (top[-1], MOST_NEURONS + 1)):
-        drawn = strongest(rope_trace, 0, int(chosen), 3)
-        bars = drawn.data[0]
-        assert bars.customdata[list(bars.x).index(place)] == chosen
-        assert [(shape.x0, shape.x1) for shape in drawn.layout.shapes] == [(place - 0.5, place + 0.5)]
-        assert drawn.layout.xaxis.ticktext[list(bars.x).index(place)] == str(chosen)
+    for chosen, bar_position in ((top[6], 6), (top[-1], MAX_NEURON_BARS + 1)):
+        figure = strongest_neurons(rope_trace, 0, int(chosen), 3)
+        bars = figure.data[0]
+        assert bars.customdata[list(bars.x).index(bar_position)] == chosen
+        assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(bar_position - 0.5, bar_position + 0.5)]
+        assert figure.layout.xaxis.ticktext[list(bars.x).index(bar_position)] == str(chosen)
 
 
 def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
-    found = neurons(trace, 0, 5)
-    line, others, chosen = curve(trace, 0, 11, 5).data
+    neuron_values = neurons(trace, 0, 5)
+    line, others, chosen = activation_curve(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
-    assert "lie together" not in curve(trace, 0, 11, 5).layout.xaxis.title.text
+    assert "lie together" not in activation_curve(trace, 0, 11, 5).layout.xaxis.title.text
     assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
     assert chosen.marker.opacity == 1 > others.marker.opacity > 0
     _, activation = ACTIVATIONS[trace.config.ffn]
     for dots in (others, chosen):
-        assert_allclose(dots.x, found.pre[dots.customdata])
+        assert_allclose(dots.x, neuron_values.pre[dots.customdata])
         assert_allclose(dots.y, activation(np.array(dots.x, float)), atol=1e-5)
     sizes = np.array(others.marker.size)
-    assert_array_equal(np.argsort(sizes), np.argsort(found.written[others.customdata]))
+    assert_array_equal(np.argsort(sizes), np.argsort(neuron_values.output_norms[others.customdata]))
     assert sizes.max() > 2 * sizes.min()  # the more a neuron writes, the larger
-    assert min(line.x) <= found.pre.min() and max(line.x) >= found.pre.max()
+    assert min(line.x) <= neuron_values.pre.min() and max(line.x) >= neuron_values.pre.max()
     assert_allclose(line.y, activation(np.array(line.x)))
 
 
 def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
-    found, chosen = neurons(trace, 0, 5), 11
-    monkeypatch.setattr("explorer.views.feed_forward.neuron_plots.MOST_PLACES", 8)
-    drawn = curve(trace, 0, chosen, 5)
-    others = list(drawn.data[1].customdata)
-    beside = np.delete(np.arange(trace.config.d_ff), chosen)
-    edges = np.linspace(found.pre[beside].min(), found.pre[beside].max(), 9)[1:-1]
-    part = np.digitize(found.pre, edges)
-    assert sorted(part[others]) == sorted(set(part[beside]))
+    neuron_values, chosen = neurons(trace, 0, 5), 11
+    monkeypatch.setattr("explorer.views.feed_forward.neuron_plots.MAX_DOTS", 8)
+    figure = activation_curve(trace, 0, chosen, 5)
+    others = list(figure.data[1].customdata)
+    other_neurons = np.delete(np.arange(trace.config.d_ff), chosen)
+    edges = np.linspace(neuron_values.pre[other_neurons].min(), neuron_values.pre[other_neurons].max(), 9)[1:-1]
+    bin_of_neuron = np.digitize(neuron_values.pre, edges)
+    assert sorted(bin_of_neuron[others]) == sorted(set(bin_of_neuron[other_neurons]))
     for neuron_number in others:
-        among = [other for other in beside if part[other] == part[neuron_number]]
-        assert found.written[neuron_number] == found.written[among].max()
-    assert_allclose(drawn.data[1].x, found.pre[others])
-    assert "where dots lie together, the largest is drawn" in drawn.layout.xaxis.title.text
+        among = [other for other in other_neurons if bin_of_neuron[other] == bin_of_neuron[neuron_number]]
+        assert neuron_values.output_norms[neuron_number] == neuron_values.output_norms[among].max()
+    assert_allclose(figure.data[1].x, neuron_values.pre[others])
+    assert "where dots lie together, the largest is drawn" in figure.layout.xaxis.title.text
     selection = Selection(layer=0, neuron=chosen, query=5)
     panel = next(panel for panel in VIEW.panels if panel.name == "curve")
     for item in range(len(others)):
         before, after = panel.inspect(trace, selection, Point(0, 0, curve=1, item=item))
         assert_allclose(
-            [before.value, after.value], [drawn.data[1].x[item], drawn.data[1].y[item]], rtol=1e-4, atol=1e-6
+            [before.value, after.value], [figure.data[1].x[item], figure.data[1].y[item]], rtol=1e-4, atol=1e-6
         )
-    with pytest.raises(NoSuchPoint):
+    with pytest.raises(PointNotFoundError):
         panel.inspect(trace, selection, Point(0, 0, curve=1, item=len(others)))
 
 
 def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
     names = [f"blocks.0.ffn.{name}" for name in ("gate_pre", "gate", "up", "hidden")]
-    still = {name: np.zeros_like(rope_trace[name]) for name in names}
-    silent = replace(rope_trace, values={**rope_trace.values, **still})
-    assert np.isfinite(curve(silent, 0, 0, 0).data[1].marker.size).all()
-    assert by_layer(silent, 0).data[0].y[0] == by_layer(silent, 0).data[1].y[0] == 1
+    zeroed = {name: np.zeros_like(rope_trace[name]) for name in names}
+    silent = replace(rope_trace, values={**rope_trace.values, **zeroed})
+    assert np.isfinite(activation_curve(silent, 0, 0, 0).data[1].marker.size).all()
+    assert sparsity_by_layer(silent, 0).data[0].y[0] == sparsity_by_layer(silent, 0).data[1].y[0] == 1
 
 
 def test_the_neuron_across_the_tokens(trace):
@@ -106,42 +110,44 @@ def test_the_neuron_across_the_tokens(trace):
 
 
 def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
-    drawn = across_tokens(trace, 0, 3, 4)
-    assert bool(drawn.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
-    still = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
-    (note,) = across_tokens(replace(trace, values=still), 0, 3, 4).layout.annotations
+    figure = across_tokens(trace, 0, 3, 4)
+    assert bool(figure.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
+    zeroed = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
+    (note,) = across_tokens(replace(trace, values=zeroed), 0, 3, 4).layout.annotations
     assert "dead in this run" in note.text
 
 
 def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
-    push = pushed(trace, 0, 13, 6)
-    drawn = promoted(trace, 0, 13, 6)
-    bars, order = drawn.data[0], np.argsort(-push)
+    push = neuron_logit_effects(trace, 0, 13, 6)
+    figure = promoted_tokens(trace, 0, 13, 6)
+    bars, order = figure.data[0], np.argsort(-push)
     assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
     names = [label(trace.vocabulary[token_id]) for token_id in order]
-    assert list(drawn.layout.yaxis.ticktext) == names[:10] + names[-10:]
+    assert list(figure.layout.yaxis.ticktext) == names[:10] + names[-10:]
     hidden = trace["blocks.0.ffn.hidden"][6, 13]
-    assert [said.split("<br>")[1] for said in bars.text] == [f"adds {number(hidden * by)} here" for by in bars.x]
+    assert [hover.split("<br>")[1] for hover in bars.text] == [
+        f"adds {format_number(hidden * logit_change)} here" for logit_change in bars.x
+    ]
 
 
 def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
     hidden = rope_trace["blocks.0.ffn.hidden"][2]
-    for chosen, said in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
-        title = promoted(rope_trace, 0, chosen, 2).layout.xaxis.title.text
-        assert number(hidden[chosen]) in title
-        assert ("turns round" in title) is said
+    for chosen, is_reversed in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
+        title = promoted_tokens(rope_trace, 0, chosen, 2).layout.xaxis.title.text
+        assert format_number(hidden[chosen]) in title
+        assert ("turns round" in title) is is_reversed
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
-    drawn = by_layer(trace, 1)
-    found = sparsity(trace)
-    assert_allclose(drawn.data[0].y, found.near_zero)
-    assert_allclose(drawn.data[1].y, found.silent)
-    assert drawn.data[0].marker.color == FEED_FORWARD
+    figure = sparsity_by_layer(trace, 1)
+    shares = sparsity(trace)
+    assert_allclose(figure.data[0].y, shares.near_zero)
+    assert_allclose(figure.data[1].y, shares.inactive)
+    assert figure.data[0].marker.color == FEED_FORWARD
     exact = trace.config.ffn in ("relu", "relu2")
-    assert ("exactly 0" in drawn.data[0].name) is exact
-    assert ("root mean square" in drawn.layout.xaxis.title.text) is not exact
-    assert ("dead" in drawn.data[1].name) is exact
+    assert ("exactly 0" in figure.data[0].name) is exact
+    assert ("root mean square" in figure.layout.xaxis.title.text) is not exact
+    assert ("dead" in figure.data[1].name) is exact
 
 
 def test_the_formula_is_the_chosen_neurons(trace, gated):
@@ -149,9 +155,9 @@ def test_the_formula_is_the_chosen_neurons(trace, gated):
     worked = neuron(trace, 1, 17, 7)
     name, _ = ACTIVATIONS[trace.config.ffn]
     assert formula.startswith("layer 1 neuron 17 at ")
-    assert f"{name}({number(worked.pre)}) = {number(worked.active)}" in formula
-    assert f"= {number(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
-    assert f"off by {number(worked.error)}" in formula
+    assert f"{name}({format_number(worked.pre)}) = {format_number(worked.active)}" in formula
+    assert f"= {format_number(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
+    assert f"off by {format_number(worked.error)}" in formula
     assert ("hidden = gate · up" in formula) is gated
     assert ("+ b_up[17]" in formula) is trace.config.bias
     read = layouts.READS[trace.config.norm_placement][1]

@@ -1,4 +1,4 @@
-"""Plain figures are what plotly's own would send, and become plotly's own."""
+"""Plain figures: same JSON as Plotly's own, and convertible to Plotly figures."""
 
 import base64
 import copy
@@ -28,13 +28,13 @@ VALUES = {
 
 
 def read(figure) -> dict:
-    """What arrives, with typed arrays as numbers of whatever width."""
+    """Return the figure's content with typed arrays as lists of numbers of any width."""
     content = figure.to_plotly_json()
     content["layout"].pop("template", None)
-    return unpacked(content)
+    return unpack_arrays(content)
 
 
-def unpacked(value):
+def unpack_arrays(value):
     if isinstance(value, dict) and "bdata" in value:
         array = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
         shape = [int(size) for size in value.get("shape", str(array.size)).split(",")]
@@ -42,8 +42,8 @@ def unpacked(value):
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
-        return {name: unpacked(part) for name, part in value.items()}
-    return [unpacked(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: unpack_arrays(part) for name, part in value.items()}
+    return [unpack_arrays(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def both(**trace) -> tuple[dict, dict]:
@@ -106,6 +106,6 @@ def test_equal_ones_draw_the_same():
 
 
 def test_more_is_told_besides_the_alternative():
-    assert go.Figure([], {"meta": {"alt": "a"}}, {}).note(lines=3).to_plotly_json()["layout"] == {
+    assert go.Figure([], {"meta": {"alt": "a"}}, {}).set_meta(lines=3).to_plotly_json()["layout"] == {
         "meta": {"alt": "a", "lines": 3}
     }

@@ -1,4 +1,4 @@
-"""Whatever a token’s text is, it is drawn as text: no markup, no template, and on its own line."""
+"""Tokens with hostile texts: drawn as plain text, without markup or templates, each on its own line."""
 
 import json
 import re
@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from explorer.tracing.trace import Trace
-from tests.drawn import Picture
-from tests.panels import PANELS, fitting_run, subject
+from tests.drawn import RenderedFigure
+from tests.panels import PANELS, capture_first_applicable_run, subject
 
-from .every_picture import FIGURES, selections, sent, texts
+from .every_picture import FIGURES, figure_json, selections, texts
 
 HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
 
@@ -24,10 +24,10 @@ def test_no_token_is_read_as_markup(name):
 
 
 def test_no_token_turns_or_breaks_the_words_on_the_map():
-    """Markup is none there: the page makes it no more than text."""
-    found = [token for text in hostile_texts("overview-map") for token in re.findall("\u2068(.*?)\u2069", text, re.S)]
-    assert any(token.startswith("⟨202E⟩↵<b>") for token in found)
-    assert all(token.startswith("⟨202E⟩") and "\n" not in token for token in found)
+    """The page inserts these as text, so markup has no effect."""
+    tokens = [token for text in hostile_texts("overview-map") for token in re.findall("\u2068(.*?)\u2069", text, re.S)]
+    assert any(token.startswith("⟨202E⟩↵<b>") for token in tokens)
+    assert all(token.startswith("⟨202E⟩") and "\n" not in token for token in tokens)
     assert not re.search("\u202e", "".join(hostile_texts("overview-map")))
 
 
@@ -37,20 +37,20 @@ def with_vocabulary(trace: Trace, vocabulary: tuple[str, ...]) -> Trace:
 
 
 def hostile_texts(name: str) -> list[str]:
-    """All that a panel writes where every token does its worst."""
-    trace, (_, panel) = fitting_run(name), PANELS[name]
+    """Return all texts that a panel draws when every token is hostile."""
+    trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     hostile = with_vocabulary(trace, tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
-    drawn = [panel.draw(subject(panel, hostile), selection) for selection in selections(hostile)]
-    return [text for one in drawn for text in texts(json.loads(sent(one)))]
+    figures = [panel.draw(subject(panel, hostile), selection) for selection in selections(hostile)]
+    return [text for figure in figures for text in texts(json.loads(figure_json(figure)))]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.exhaustive
 def test_no_token_is_part_of_a_template(name):
-    """Plotly fills in what stands in %{braces}, in a token too."""
-    trace, (_, panel) = fitting_run(name), PANELS[name]
+    """Plotly substitutes %{braces} in texts, also inside tokens."""
+    trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     hostile = with_vocabulary(trace, ("%{x}",) * len(trace.vocabulary))
     for selection in selections(hostile):
-        plain, filled = (Picture(panel.draw(subject(panel, run), selection)).parts for run in (trace, hostile))
+        plain, filled = (RenderedFigure(panel.draw(subject(panel, run), selection)).parts for run in (trace, hostile))
         for template in ("hovertemplate", "texttemplate"):
             assert [part.get(template) for part in plain] == [part.get(template) for part in filled]

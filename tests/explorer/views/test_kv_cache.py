@@ -1,19 +1,19 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.kv_cache import step_flops, whole_lengths
-from explorer.explain.analysed.kv_cache import length
+from explorer.analysis.kv_cache import cached_norms_all_heads, step_flops
+from explorer.explain.derived.kv_cache import cached_norm
 from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cells, heads
-from explorer.views.kv_cache.savings import size, work
-from model.counting import flops_table
+from explorer.views.kv_cache.savings import cache_size, step_work
 from model.kv_cache import KVCache
+from model.parameter_counts import flops_table
 
 
 def test_positions_after_the_step_are_empty_and_the_step_is_framed(trace):
     fig = cells(trace, 4)
     z = np.array(fig.data[0].z, float)
-    np.testing.assert_allclose(z[:, :5], whole_lengths(trace, "k")[:, :5])
+    np.testing.assert_allclose(z[:, :5], cached_norms_all_heads(trace, "k")[:, :5])
     assert np.isnan(z[:, 5:]).all() and z.shape == (trace.config.num_layers, len(trace))
     (frame,) = fig.layout.shapes
     assert (frame.x0, frame.x1) == (3.5, 4.5)
@@ -25,15 +25,15 @@ def test_a_row_a_kv_head(trace):
 
 
 def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
-    """`KVCache` reserves the whole context at once."""
-    fig = size(trace_of(style), 3)
+    """`KVCache` allocates the whole context at once."""
+    fig = cache_size(trace_of(style), 3)
     entries = KVCache(lms[style].config).entries
     assert fig.data[0].y[-1] * 1e6 == pytest.approx(entries.numel() * entries.element_size())
     assert f"{entries.numel() * 4:,}" in VIEW.formula(trace_of(style), Selection(query=3))
 
 
 def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
-    grouped, own = (size(trace_of(style), 3).data for style in ("grouped", "rope"))
+    grouped, own = (cache_size(trace_of(style), 3).data for style in ("grouped", "rope"))
     assert (len(grouped), len(own)) == (2, 1)
     assert np.allclose(np.array(grouped[1].y), 2 * np.array(grouped[0].y))
     assert "share 3 kv heads" in VIEW.formula(trace_of("grouped"), Selection(query=3))
@@ -49,13 +49,13 @@ def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
 
 
 def test_what_is_not_stored_yet_has_no_length(trace):
-    assert length(trace, "k", 0, 0, 5, query=4) is None
-    assert length(trace, "k", 0, 0, 4, query=4).difference < 1e-5
+    assert cached_norm(trace, "k", 0, 0, 5, query=4) is None
+    assert cached_norm(trace, "k", 0, 0, 4, query=4).difference < 1e-5
     with pytest.raises(IndexError):
-        length(trace, "k", 0, 99, 4, query=4)
+        cached_norm(trace, "k", 0, 99, 4, query=4)
 
 
 def test_the_lines_of_work_are_marked_at_the_step(trace):
-    fig = work(trace, 4)
+    fig = step_work(trace, 4)
     assert [line.y[4] for line in fig.data] == [5, 15]
     assert fig.layout.shapes[0].x0 == 5

@@ -1,4 +1,4 @@
-"""Pictures of long prompts and wide models are small enough to send, and drawn like others."""
+"""Figures of long prompts and wide models: small enough to send."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.panels import JOBS, PANELS, shows, subject
-from tests.specimens import RECORD, SCORES, know_training, training
+from tests.panels import JOB_PANELS, PANELS, shows, subject
+from tests.specimens import RECORD, SCORES, set_training_history, training_history
 
-from .every_picture import FIGURES, check, sent
+from .every_picture import FIGURES, check, figure_json
 
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 
@@ -26,36 +26,37 @@ LARGEST = 3_000_000  # bytes of JSON
 
 @pytest.fixture(scope="module")
 def long_traces() -> Iterator[list[Trace]]:
-    """256 tokens through models with every kind of value as wide as in the largest models we ship or wider, changed."""
+    """Yield edited runs of 256 tokens, with every kind of value at least as wide as in the largest models we ship."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 6000, "context_length": 256, "d_model": 512, "num_layers": 1, "num_heads": 8, "d_ff": 2048}
     configs = ModelConfig.llama_style(**sizes), ModelConfig.gpt_style(**sizes)
     ids = torch.randint(6000, (256,)).tolist()
     runs, lms = [], [TransformerLM(config).eval() for config in configs]
     for lm in lms:
-        known = training("long/step-000001", range(3), **RECORD, **SCORES)
-        know_training(lm, known, lambda name, ids, edits, lm=lm: (lm, capture(lm, ids, edits)))
-        changed = capture(lm, ids, (Edit("blocks.0.attn.z", "zero", index=1),))
+        training_info = training_history("long/step-000001", range(3), **RECORD, **SCORES)
+        set_training_history(lm, training_info, lambda name, ids, edits, lm=lm: (lm, capture(lm, ids, edits)))
+        changed = capture(lm, ids, (make_intervention("blocks.0.attn.z", "zero", index=1),))
         runs.append(replace(changed, baseline=capture(lm, ids)))
     yield runs
-    del lms  # which lived so long, for their weights
+    del lms  # keeps the weights alive until here
 
 
 def drawn_at_length(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
     long_trace = next(run for run in long_traces if shows(name, run))
     for tap in TAPS_OF_EACH_SIZE if name.startswith("activations") else ["logits"]:
         yield PANELS[name][1].draw(
-            subject(PANELS[name][1], long_trace), Selection(query=255, key=100, tap=tap, dim=5999).within(long_trace)
+            subject(PANELS[name][1], long_trace),
+            Selection(query=255, key=100, tap=tap, dim=5999).clamp_to_trace(long_trace),
         )
 
 
-# Jobs would take minutes at that length, and what they find is small: a number a layer and token, or 20.
-AT_LENGTH = [name for name in FIGURES if name not in JOBS]
+# Jobs would take minutes at that length; their results are small: one number per layer and token, or 20.
+AT_LENGTH = [name for name in FIGURES if name not in JOB_PANELS]
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", AT_LENGTH)
 def test_a_picture_of_many_numbers_is_drawn_like_others_and_small_enough_to_send(long_traces, name):
-    for drawn in drawn_at_length(long_traces, name):
-        check(drawn, PANELS[name][1])
-        assert len(sent(drawn)) < LARGEST
+    for figure in drawn_at_length(long_traces, name):
+        check(figure, PANELS[name][1])
+        assert len(figure_json(figure)) < LARGEST

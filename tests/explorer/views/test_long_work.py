@@ -1,4 +1,4 @@
-"""Of every picture that takes longer than a click: how far it is can be told, and it ends after any piece."""
+"""Figures that take longer than a click: progress is reported, and the job can stop after any piece."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ from explorer.state.selection import Selection
 from explorer.tracing import jobs
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import Job, NotYet, num_bytes
-from explorer.tracing.work import Work
-from tests.panels import JOBS, PANELS, run_of, shows, subject
-from tests.specimens import tokenizer, trace_of
+from explorer.tracing.jobs import Job, ResultNotReadyError, num_bytes
+from explorer.tracing.request_budget import RequestBudget
+from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
+from tests.specimens import capture_style, tokenizer
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 
@@ -22,25 +22,25 @@ def nothing_kept(monkeypatch):
 
 @pytest.fixture
 def waiting(lms, style) -> dict[str, Job]:
-    """Panels that wait for a job, and those."""
-    trace = trace_of(style)
+    """Return the jobs of the panels that wait for one, by panel."""
+    trace = capture_style(style)
     other = capture(lms[style], (*trace.token_ids[:5], 70, *trace.token_ids[6:]), tokenizer=tokenizer())
-    found = {}
+    jobs = {}
     for name, (_view, panel) in PANELS.items():
-        of_two = panel.compares == "other"
-        if not of_two and not shows(name, run_of(name, style)):
+        of_two = panel.compared_run == "other"
+        if not of_two and not shows(name, capture_panel_run(name, style)):
             continue
         try:
-            with Work(10**9, 1e6).counted():
-                run = Comparison.of(trace, other) if of_two else subject(panel, run_of(name, style))
-                panel.draw(run, CHOSEN.within(trace))
-        except NotYet as not_yet:
-            found[name] = not_yet.job
-    return found
+            with RequestBudget(10**9, 1e6).activate():
+                run = Comparison.from_traces(trace, other) if of_two else subject(panel, capture_panel_run(name, style))
+                panel.draw(run, CHOSEN.clamp_to_trace(trace))
+        except ResultNotReadyError as not_yet:
+            jobs[name] = not_yet.job
+    return jobs
 
 
 def test_the_long_ones_wait_to_be_asked_for(waiting):
-    assert set(waiting) == JOBS
+    assert set(waiting) == JOB_PANELS
 
 
 @pytest.mark.exhaustive
@@ -48,7 +48,7 @@ def test_each_tells_how_far_it_is_and_leaves_the_model_alone_between_pieces(lms,
     lm = lms[style]
     for name, job in waiting.items():
         done = []
-        for units in job.pieces():
+        for units in job.steps():
             done.append(units)
             assert not any(module._forward_hooks or module._forward_pre_hooks for module in lm.modules()), name
         assert len(done) > 1 and done == sorted(done) and done[-1] == job.units, name
@@ -56,10 +56,10 @@ def test_each_tells_how_far_it_is_and_leaves_the_model_alone_between_pieces(lms,
 
 def test_each_ends_after_any_piece_and_leaves_nothing(lms, style, waiting):
     lm = lms[style]
-    before = capture(lm, trace_of(style).token_ids)["logits"]
+    before = capture(lm, capture_style(style).token_ids)["logits"]
     for name, job in waiting.items():
-        pieces = job.pieces()
+        pieces = job.steps()
         next(pieces)
         pieces.close()
         assert not any(module._forward_hooks or module._forward_pre_hooks for module in lm.modules()), name
-    np.testing.assert_array_equal(capture(lm, trace_of(style).token_ids)["logits"], before)
+    np.testing.assert_array_equal(capture(lm, capture_style(style).token_ids)["logits"], before)

@@ -1,4 +1,4 @@
-"""A run with numbers that are none is drawn all the same; that its marks warn, test_marks.py asks."""
+"""Figures of runs with values that are not numbers: all are drawn; test_marks.py checks the warnings."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -8,27 +8,27 @@ import pytest
 
 from explorer.analysis.embedding import principal_components
 from explorer.explain.point import Point
-from explorer.state.errors import NoSuchPoint
+from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views import VIEWS, change
+from explorer.views import VIEWS, intervention_effects
 from explorer.views.experiments.effects import text_change
-from explorer.web.answers.view_contents import packed
-from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of, subject
-from tests.specimens import edited_trace_of, trace_of
+from explorer.web.answers.view_contents import figure_payload
+from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
+from tests.specimens import capture_edited_style, capture_style
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of what is asked here
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of NaN and infinity
 
 with_unchanged = Comparison.with_unchanged
 
 
-def all_of(value: np.ndarray) -> np.ndarray:
+def fill_with_nan(value: np.ndarray) -> np.ndarray:
     return np.full_like(value, np.nan)
 
 
-def one_of(value: np.ndarray) -> np.ndarray:
-    """With a NaN in the middle and an infinite number at the end."""
+def spoil_some(value: np.ndarray) -> np.ndarray:
+    """Return a copy with a NaN in the middle and an infinity at the end."""
     spoiled = value.copy()
     spoiled[tuple(size // 2 for size in value.shape)] = np.nan
     spoiled.flat[-1] = np.inf
@@ -39,45 +39,47 @@ def with_spoiled(trace: Trace, name: str, spoil) -> Trace:
     return replace(trace, values=trace.values | {name: spoil(trace[name])})
 
 
-@pytest.mark.parametrize("spoil", [one_of, pytest.param(all_of, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("spoil", [spoil_some, pytest.param(fill_with_nan, marks=pytest.mark.exhaustive)])
 @each_panel_and_style(every=3)
 @pytest.mark.exhaustive
 def test_every_picture_is_drawn(name, style, length, spoil):
-    """Whichever of the values it is drawn from holds them."""
-    panel, run = PANELS[name][1], run_of(name, style, length)
-    for place in ({"query": 11, "key": 5, "tap": "logits"}, {"layer": 1, "head": 2, "query": 6, "dim": 9, "rival": 2}):
-        selection = Selection(**place).within(run)
-        for tap in drawn_from(name, run, selection)[0]:
+    """Each value that the figure reads is spoiled in turn."""
+    panel, run = PANELS[name][1], capture_panel_run(name, style, length)
+    for fields in ({"query": 11, "key": 5, "tap": "logits"}, {"layer": 1, "head": 2, "query": 6, "dim": 9, "rival": 2}):
+        selection = Selection(**fields).clamp_to_trace(run)
+        for tap in read_values(name, run, selection)[0]:
             trace = with_spoiled(run, tap, spoil)
-            assert packed(panel.draw(subject(panel, trace), selection))
+            assert figure_payload(panel.draw(subject(panel, trace), selection))
             if panel.inspect:
-                with suppress(NoSuchPoint):
+                with suppress(PointNotFoundError):
                     panel.inspect(subject(panel, trace), selection, Point(0, 0, layer=0, head=0, curve=0, item=0))
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 @pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_every_formula_is_told(view, style, changed):
-    run = (edited_trace_of if changed else trace_of)(style)
-    for tap in run.values if view.applies_to(run) else ():
-        for spoil in (all_of, one_of):
+    run = (capture_edited_style if changed else capture_style)(style)
+    for tap in run.values if view.is_applicable(run) else ():
+        for spoil in (fill_with_nan, spoil_some):
             trace = with_spoiled(run, tap, spoil)
-            if view.compares and not trace.baseline:
+            if view.is_comparison and not trace.baseline:
                 continue
-            assert view.formula(subject(view, trace), Selection(layer=1, tap=tap, query=11, key=5).within(trace))
+            assert view.formula(
+                subject(view, trace), Selection(layer=1, tap=tap, query=11, key=5).clamp_to_trace(trace)
+            )
 
 
 def test_no_direction_is_told_of_what_is_not_a_number():
-    found = principal_components(np.array([[1.0, 2.0], [np.nan, 0.0], [3.0, 5.0]]))
-    assert np.isnan(found.points).all() and np.isnan(found.shares).all() and not found.directions.any()
+    components = principal_components(np.array([[1.0, 2.0], [np.nan, 0.0], [3.0, 5.0]]))
+    assert np.isnan(components.points).all() and np.isnan(components.shares).all() and not components.directions.any()
 
 
 @pytest.mark.exhaustive
 def test_what_is_not_a_number_is_not_told_to_be_the_same():
-    trace = edited_trace_of("rope")
+    trace = capture_edited_style("rope")
     logits = trace["logits"].copy()
     logits[4] = np.nan
     fig = text_change(with_unchanged(replace(trace, values=trace.values | {"logits": logits})), 3)
     assert "nan" in fig.layout.meta["alt"] and not fig.layout.annotations
     pattern = np.full_like(trace["blocks.1.attn.pattern"][0], np.nan)
-    assert change.why_none(with_unchanged(trace), 1, 0, pattern) == ""
+    assert intervention_effects.unchanged_attention_reason(with_unchanged(trace), 1, 0, pattern) == ""

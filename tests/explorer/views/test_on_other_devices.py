@@ -1,4 +1,4 @@
-"""The pictures of a model on another device are those of the CPU, and vouched for as these are."""
+"""Figures of models on other devices equal the CPU's, with the same verification."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -9,35 +9,35 @@ import pytest
 
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.tracing.models import asked
+from explorer.tracing.model_registry import get_model
 from explorer.tracing.trace import Trace
 from tests.devices import on_each_device
-from tests.panels import PANELS, run_of, shows, subject
-from tests.specimens import CORE, know_training, models, tokenizer, trace_of
+from tests.panels import PANELS, capture_panel_run, shows, subject
+from tests.specimens import CORE, capture_style, models, set_training_history, tokenizer
 
-from .every_picture import numbers_sent
+from .every_picture import figure_numbers
 
 
 @on_each_device
 @pytest.mark.parametrize("most_bytes", [float("inf"), 0], ids=["at once", "on demand"])
 @pytest.mark.parametrize("style", CORE)
 def test_every_panel_is_drawn_and_vouched_for(style, most_bytes, device):
-    there = deepcopy(models()[style]).to(device)
-    offered = asked(trace_of(style).model)[1]
-    know_training(there, offered.training, offered.read)
+    device_lm = deepcopy(models()[style]).to(device)
+    offered = get_model(capture_style(style).model)[1]
+    set_training_history(device_lm, offered.training, offered.read)
 
     @cache
-    def moved(run: Trace) -> Trace:
-        found = capture(there, run.token_ids, run.edits, tokenizer=tokenizer(), most_bytes=most_bytes)
-        return replace(found, baseline=run.baseline and moved(run.baseline))
+    def run_on_device(run: Trace) -> Trace:
+        trace = capture(device_lm, run.token_ids, run.edits, tokenizer=tokenizer(), max_bytes=most_bytes)
+        return replace(trace, baseline=run.baseline and run_on_device(run.baseline))
 
     for name in PANELS:
-        if not shows(name, run := run_of(name, style)):
+        if not shows(name, run := capture_panel_run(name, style)):
             continue
         panel = PANELS[name][1]
-        selection = Selection(layer=1, head=2, query=10, key=3, rival=2).within(run)
-        about = [subject(panel, each) for each in (run, moved(run))]
-        expected, found = (numbers_sent(panel.draw(each, selection)) for each in about)
-        np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2, err_msg=name)
-        marks = [panel.mark(each, selection).state for each in about] if panel.mark else ["", ""]
+        selection = Selection(layer=1, head=2, query=10, key=3, rival=2).clamp_to_trace(run)
+        about = [subject(panel, run_or_pair) for run_or_pair in (run, run_on_device(run))]
+        expected, actual = (figure_numbers(panel.draw(run_or_pair, selection)) for run_or_pair in about)
+        np.testing.assert_allclose(actual, expected, rtol=1e-2, atol=1e-2, err_msg=name)
+        marks = [panel.verify(run_or_pair, selection).state for run_or_pair in about] if panel.verify else ["", ""]
         assert marks[0] == marks[1] != "off", name

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.positions import by_distance, context_vectors, cosines, lengths
-from explorer.explain.notation import number
-from explorer.state.selection import Selection, tab_named
-from explorer.views import VIEW_NAMED
+from explorer.analysis.position_embeddings import context_vectors, cosines, cosines_by_distance, position_norms
+from explorer.explain.notation import format_number
+from explorer.state.selection import Selection, resolve_tab
+from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
-from explorer.views.positions.likeness import alike, by_distances
-from explorer.views.positions.vectors import curves, shares
-from tests.drawn import Picture, tells
+from explorer.views.positions.cosines import cosine_by_distance, cosine_map
+from explorer.views.positions.vectors import curves, norm_bars
+from tests.drawn import RenderedFigure, contains_number
 
 QUERY, KEY = 9, 4
 
@@ -20,7 +20,7 @@ def adding(trace_of, request):
 
 
 def test_the_view_goes_by_its_former_name_too():
-    assert VIEW_NAMED[tab_named("rope")] is VIEW_NAMED["positions"] is VIEW
+    assert VIEW_BY_NAME[resolve_tab("rope")] is VIEW_BY_NAME["positions"] is VIEW
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,16 @@ def test_the_view_goes_by_its_former_name_too():
 )
 def test_every_kind_of_positions_has_its_own_pictures(trace_of, style, names):
     trace = trace_of(style)
-    assert VIEW.applies_to(trace)
-    assert [panel.name for panel in VIEW.panels if panel.applies_to(trace) and not panel.compares] == names
+    assert VIEW.is_applicable(trace)
+    assert [panel.name for panel in VIEW.panels if panel.is_applicable(trace) and not panel.compared_run] == names
 
 
 def test_a_model_without_positions_says_so_in_a_sentence(trace_of):
     trace = trace_of("none")
-    assert not VIEW.applies_to(trace)
-    assert VIEW.otherwise(trace.config).count(".") == 1 and "causal mask" in VIEW.otherwise(trace.config)
+    assert not VIEW.is_applicable(trace)
+    assert VIEW.unavailable_message(trace.config).count(".") == 1 and "causal mask" in VIEW.unavailable_message(
+        trace.config
+    )
 
 
 def test_lines_are_the_models_own_and_dots_this_runs(adding):
@@ -63,30 +65,40 @@ def test_dots_of_a_shifted_run_stand_where_it_counts(edited_trace_of):
 
 
 def test_every_pair_of_positions_has_its_cosine(adding):
-    found = cosines(adding)
-    points = Picture(alike(adding, QUERY, KEY), {"x": "key", "y": "query"}).points()
-    assert len(points) == found.size
+    cosine_matrix = cosines(adding)
+    points = RenderedFigure(cosine_map(adding, QUERY, KEY), {"x": "key", "y": "query"}).points()
+    assert len(points) == cosine_matrix.size
     for p in points:
-        assert p.z == pytest.approx(found[p.change["query"], p.change["key"]]) and tells(p.told, p.z)
+        assert p.z == pytest.approx(cosine_matrix[p.change["query"], p.change["key"]]) and contains_number(
+            p.hover_text, p.z
+        )
 
 
 def test_every_distance_has_its_mean_and_what_it_varies_by(adding):
-    found = by_distance(adding)
-    for p in Picture(by_distances(adding, QUERY, KEY)).points():
-        assert p.y == pytest.approx(found.mean[p.x]) and f"distance {p.x}\n" in p.told
-        assert f"from {number(found.least[p.x])} to {number(found.most[p.x])} over {12 - p.x} pairs" in p.told
+    statistics = cosines_by_distance(adding)
+    for p in RenderedFigure(cosine_by_distance(adding, QUERY, KEY)).points():
+        assert p.y == pytest.approx(statistics.mean[p.x]) and f"distance {p.x}\n" in p.hover_text
+        assert (
+            f"from {format_number(statistics.minimum[p.x])} to "
+            f"{format_number(statistics.maximum[p.x])} over {12 - p.x} pairs"
+        ) in p.hover_text
 
 
 def test_the_sum_and_its_parts_have_bars(adding):
-    found = lengths(adding)
-    points = Picture(shares(adding, QUERY), {"x": "query"}).points()
-    assert len(points) == found.size
+    norms = position_norms(adding)
+    points = RenderedFigure(norm_bars(adding, QUERY), {"x": "query"}).points()
+    assert len(points) == norms.size
     for p in points:
-        assert p.width == pytest.approx(found[p.part, p.change["query"]], rel=1e-5) and tells(p.told, p.width)
+        assert p.width == pytest.approx(norms[p.group, p.change["query"]], rel=1e-5) and contains_number(
+            p.hover_text, p.width
+        )
 
 
 def test_the_formula_has_the_chosen_positions(adding):
-    told = VIEW.formula(adding, Selection(query=QUERY, key=KEY))
-    assert f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {number(cosines(adding)[QUERY, KEY])}" in told
-    assert f"‖token + position‖ = {number(np.linalg.norm(adding['embed'][QUERY]))}," in told
-    assert ("distance alone" in told) is (adding.config.position == "sinusoidal")
+    formula = VIEW.formula(adding, Selection(query=QUERY, key=KEY))
+    assert (
+        f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {format_number(cosines(adding)[QUERY, KEY])}"
+        in formula
+    )
+    assert f"‖token + position‖ = {format_number(np.linalg.norm(adding['embed'][QUERY]))}," in formula
+    assert ("distance alone" in formula) is (adding.config.position == "sinusoidal")

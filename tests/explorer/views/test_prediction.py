@@ -5,19 +5,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.lens import LENSES, readings, tracked
+from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabilities
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.rollout import rollout
-from explorer.analysis.unembedding import unembed
-from explorer.explain.analysed import lens as of_lens
-from explorer.explain.notation import number
-from explorer.state.interventions import Edit
+from explorer.analysis.unembedding import unembed_vectors
+from explorer.explain.derived import logit_lens as of_lens
+from explorer.explain.notation import format_number
+from explorer.state.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
-from explorer.views.prediction.logit_lens import lens, path
-from explorer.views.prediction.logit_parts import heads, parts
-from explorer.views.prediction.pages import page_of
+from explorer.views.prediction.lens_pages import visible_page
+from explorer.views.prediction.logit_lens import lens_map, token_trajectory
+from explorer.views.prediction.logit_parts import component_bars, head_contribution_map
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
 from tests import layouts
 
@@ -26,7 +26,7 @@ QUERY, TOKEN, RIVAL = 9, 17, 230
 
 @pytest.mark.parametrize("kind", LENSES)
 def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
-    heatmap = lens(trace, QUERY, TOKEN, kind).data[0]
+    heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     own = [next_token(trace, position) for position in range(len(trace))]
     size = trace.config.vocab_size
     expected, largest = {
@@ -37,68 +37,70 @@ def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
     }[kind]
     assert_allclose(heatmap.z[-1], expected, atol=1e-4)
     assert (heatmap.zmin, heatmap.zmax) == (0, largest)
-    assert list(heatmap.y) == layouts.stages(trace.config)
+    assert list(heatmap.y) == layouts.stage_names(trace.config)
     assert list(heatmap.x) == list(range(len(trace)))
 
 
 def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
-    heatmap = lens(trace, QUERY, TOKEN, "rank").data[0]
-    read = readings(trace, range(len(trace)))
+    heatmap = lens_map(trace, QUERY, TOKEN, "rank").data[0]
+    summaries = lens_summaries(trace, range(len(trace)))
     for depth, column in ((0, 0), (2, 5), (-1, 11)):
-        top, p = read.top[depth, column], read.probabilities[depth, column]
+        top, p = summaries.top[depth, column], summaries.probabilities[depth, column]
         assert heatmap.text[depth][column] == label(trace.vocabulary[top[0]], 110 // 12)
-        told = heatmap.hovertext[depth][column]
-        assert told.startswith(f"after {positions(trace.tokens)[column]}, ")
-        assert f"2. {label(trace.vocabulary[top[1]])}  {p[1]:.3f}" in told
-        assert f"{number(tracked(trace, range(len(trace)), TOKEN)[depth, column])}, rank " in told
+        hover = heatmap.hovertext[depth][column]
+        assert hover.startswith(f"after {positions(trace.tokens)[column]}, ")
+        assert f"2. {label(trace.vocabulary[top[1]])}  {p[1]:.3f}" in hover
+        assert f"{format_number(token_probabilities(trace, range(len(trace)), TOKEN)[depth, column])}, rank " in hover
 
 
 def test_ranks_have_a_colour_bar_of_ranks(rope_trace):
-    bar = lens(rope_trace, QUERY, TOKEN, "rank").data[0].colorbar
+    bar = lens_map(rope_trace, QUERY, TOKEN, "rank").data[0].colorbar
     assert bar.ticktext == ("1", "10", "100")
     assert_allclose(bar.tickvals, np.log([300, 30, 3]))
 
 
 @pytest.mark.parametrize("length", [1, 12, 28, 108])
 def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
-    """At whatever length: as many columns as have room for theirs."""
+    """Holds at every length: the lens has as many columns as fit."""
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:length], values=values)
-    heatmap = lens(long, length - 1, TOKEN).data[0]
-    read = readings(long, page_of(long, length - 1))
+    heatmap = lens_map(long, length - 1, TOKEN).data[0]
+    summaries = lens_summaries(long, visible_page(long, length - 1))
     assert heatmap.texttemplate == "%{text}"
-    longest = max(len(text) - 2 for row in heatmap.text for text in row)  # less what isolates its direction
+    longest = max(len(text) - 2 for row in heatmap.text for text in row)  # without the two Unicode isolates
     assert longest * len(heatmap.x) <= 110 and 110 // len(heatmap.x) >= 6
-    for texts, ids in zip(heatmap.text, read.top[..., 0], strict=True):
+    for texts, ids in zip(heatmap.text, summaries.top[..., 0], strict=True):
         assert list(texts) == [label(long.vocabulary[i], 110 // len(ids)) for i in ids]
 
 
 def test_the_path_is_a_column_of_the_lens(trace):
-    token, rival, alike = path(trace, QUERY, TOKEN, RIVAL).data
-    assert_allclose(token.y, tracked(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
-    assert_allclose(rival.y, tracked(trace, range(len(trace)), RIVAL)[:, QUERY], rtol=1e-4)
+    token, rival, uniform = token_trajectory(trace, QUERY, TOKEN, RIVAL).data
+    assert_allclose(token.y, token_probabilities(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
+    assert_allclose(rival.y, token_probabilities(trace, range(len(trace)), RIVAL)[:, QUERY], rtol=1e-4)
     assert [line.name for line in (token, rival)] == [f"“{label(trace.vocabulary[i])}”" for i in (TOKEN, RIVAL)]
-    assert [(drawn.line.color, drawn.line.dash) for drawn in (token, rival)] == [
+    assert [(plot_trace.line.color, plot_trace.line.dash) for plot_trace in (token, rival)] == [
         (SELECTED, "solid"),
         (RESIDUAL, "dash"),
     ]
-    assert set(alike.y) == {1 / 300}
-    assert len(path(trace, QUERY, TOKEN).data) == 2
+    assert set(uniform.y) == {1 / 300}
+    assert len(token_trajectory(trace, QUERY, TOKEN).data) == 2
 
 
 def test_lens_and_path_are_held_against_the_captured_logits_once(rope_trace, monkeypatch):
     trace, worked_out = replace(rope_trace), []
-    monkeypatch.setattr(of_lens, "unembed", lambda *args: worked_out.append(args) or unembed(*args))
+    monkeypatch.setattr(of_lens, "unembed_vectors", lambda *args: worked_out.append(args) or unembed_vectors(*args))
     marks = {
-        panel.mark(trace, Selection(query=QUERY)) for panel in prediction.VIEW.panels if panel.name in ("lens", "path")
+        panel.verify(trace, Selection(query=QUERY))
+        for panel in prediction.VIEW.panels
+        if panel.name in ("lens", "path")
     }
     assert len(marks) == len(worked_out) == 1
-    prediction.mark_of_lens(trace, Selection(query=QUERY - 1))
+    prediction.verify_lens(trace, Selection(query=QUERY - 1))
     assert len(worked_out) == 2
 
 
 def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
-    bars = parts(trace, QUERY, TOKEN).data[0]
+    bars = component_bars(trace, QUERY, TOKEN).data[0]
     assert sum(bars.y) == pytest.approx(trace["logits"][QUERY, TOKEN], abs=1e-4)
     one_color = {"embed": EMBEDDING, "attn": ATTENTION, "ffn": FEED_FORWARD, "norm": NORM}
     config = trace.config
@@ -109,18 +111,18 @@ def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
 
 
 def test_the_bars_of_a_difference_add_up_to_it(trace):
-    bars = parts(trace, QUERY, TOKEN, RIVAL).data[0]
+    bars = component_bars(trace, QUERY, TOKEN, RIVAL).data[0]
     logits = trace["logits"][QUERY]
     assert sum(bars.y) == pytest.approx(logits[TOKEN] - logits[RIVAL], abs=1e-4)
 
 
 def test_a_click_on_a_bar_chooses_its_layer_if_it_has_one(rope_trace):
-    bars = parts(rope_trace, QUERY, TOKEN, layer=1).data[0]
+    bars = component_bars(rope_trace, QUERY, TOKEN, layer=1).data[0]
     assert bars.customdata == (1, 0, 0, 1, 1)
 
 
 def test_heads_have_their_parts_around_zero(trace):
-    figure = heads(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
+    figure = head_contribution_map(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
     heatmap, (frame,) = figure.data[0], figure.layout.shapes
     assert_array_equal(heatmap.z, attribution(trace, QUERY, TOKEN, RIVAL).heads)
     assert heatmap.zmax == -heatmap.zmin == np.abs(heatmap.z).max()
@@ -128,12 +130,12 @@ def test_heads_have_their_parts_around_zero(trace):
 
 
 def test_a_token_against_itself_is_drawn(trace):
-    assert not np.any(heads(trace, QUERY, TOKEN, TOKEN).data[0].z)
-    assert not np.any(parts(trace, QUERY, TOKEN, TOKEN).data[0].y)
+    assert not np.any(head_contribution_map(trace, QUERY, TOKEN, TOKEN).data[0].z)
+    assert not np.any(component_bars(trace, QUERY, TOKEN, TOKEN).data[0].y)
 
 
 def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
-    bars, marks = prediction.actual(trace, QUERY).data
+    bars, marks = prediction.actual_token_plot(trace, QUERY).data
     for i, actual in enumerate(trace.token_ids[1:]):
         own = next_token(trace, i)
         assert bars.y[i] == pytest.approx(own.plain[actual], abs=1e-5)
@@ -144,13 +146,13 @@ def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
 
 def test_where_nothing_follows_it_says_so(trace_of, style):
     for trace in (trace_of(style), trace_of(style, 1)):
-        (said,) = prediction.actual(trace, len(trace) - 1).layout.annotations
-        assert (said.text, said.x) == ("nothing follows yet", len(trace) - 1)
-    assert "nothing follows" in prediction.actual(trace).layout.meta["alt"]
+        (annotation,) = prediction.actual_token_plot(trace, len(trace) - 1).layout.annotations
+        assert (annotation.text, annotation.x) == ("nothing follows yet", len(trace) - 1)
+    assert "nothing follows" in prediction.actual_token_plot(trace).layout.meta["alt"]
 
 
 def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
-    title = prediction.followed(trace, QUERY).layout.xaxis.title.text
+    title = prediction.rollout_bars(trace, QUERY).layout.xaxis.title.text
     assert "half stays" in title and "half comes from where its heads look on average" in title
     patterns = trace.stack("blocks.*.attn.pattern").astype(float).mean(1)  # (L, T, T)
     expected = np.eye(len(trace))
@@ -160,7 +162,7 @@ def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
 
 
 def test_rollout_is_drawn_up_to_the_query(trace):
-    (bars,) = prediction.followed(trace, QUERY, key=4).data
+    (bars,) = prediction.rollout_bars(trace, QUERY, key=4).data
     assert_array_equal(bars.y, rollout(trace, QUERY)[: QUERY + 1])
     assert list(bars.x) == positions(trace.tokens)[: QUERY + 1]
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
@@ -168,17 +170,20 @@ def test_rollout_is_drawn_up_to_the_query(trace):
 
 def test_explained_are_the_tokens_of_the_chosen_ranks(trace):
     order = ranking(trace, QUERY)
-    assert prediction.explained(trace, Selection(query=QUERY, target=3)) == (order[2], None)
-    assert prediction.explained(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
+    assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=3)) == (order[2], None)
+    assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
 
 
 def test_the_formula_adds_up(trace):
     formula = prediction.VIEW.formula(trace, Selection(query=QUERY, target=2))
     token_id = ranking(trace, QUERY)[1]
-    taken = attribution(trace, QUERY, token_id)
-    assert f"= e^logit / Σ e^logits = {number(next_token(trace, QUERY).plain[token_id])}, rank 2" in formula
-    assert f"feed-forward {number(taken.feed_forward.sum())}" in formula
-    assert f"= {number(taken.total)}\ncaptured {number(taken.logit)}, off by {number(taken.error)}" in formula
+    contributions = attribution(trace, QUERY, token_id)
+    assert f"= e^logit / Σ e^logits = {format_number(next_token(trace, QUERY).plain[token_id])}, rank 2" in formula
+    assert f"feed-forward {format_number(contributions.feed_forward.sum())}" in formula
+    assert (
+        f"= {format_number(contributions.total)}\ncaptured "
+        f"{format_number(contributions.logit)}, off by {format_number(contributions.error)}"
+    ) in formula
 
 
 def test_the_formula_says_what_this_model_does_with_norms(trace):
@@ -190,26 +195,28 @@ def test_the_formula_says_what_this_model_does_with_norms(trace):
 
 
 def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_nothing(lms, rope_trace):
-    changed = capture(lms["rope"], rope_trace.token_ids, [Edit("final_norm", "norm", positions=5, by="none")])
-    said = [prediction.VIEW.formula(changed, Selection(query=query)) for query in (5, 6)]
-    assert "made to divide nothing" in said[0] and "√(mean x²" not in said[0]
-    assert "divided by the whole’s √(mean x² + ε) = " in said[1]
+    changed = capture(
+        lms["rope"], rope_trace.token_ids, [make_intervention("final_norm", "norm", positions=5, by="none")]
+    )
+    formulas = [prediction.VIEW.formula(changed, Selection(query=query)) for query in (5, 6)]
+    assert "made to divide nothing" in formulas[0] and "√(mean x²" not in formulas[0]
+    assert "divided by the whole’s √(mean x² + ε) = " in formulas[1]
 
 
 def test_the_formula_of_a_rival_has_the_difference(rope_trace):
     formula = prediction.VIEW.formula(rope_trace, Selection(query=QUERY, target=1, rival=2))
     order, logits = ranking(rope_trace, QUERY), rope_trace["logits"][QUERY]
-    assert f"captured {number(logits[order[0]] - logits[order[1]])}, " in formula
+    assert f"captured {format_number(logits[order[0]] - logits[order[1]])}, " in formula
     assert " less that of " in formula
 
 
 def test_a_panel_shows_what_is_chosen(rope_trace):
     panels = {panel.name: panel.draw for panel in prediction.VIEW.panels}
     selection = Selection(layer=1, head=2, query=QUERY, key=4, target=2, rival=5, lens="target")
-    token, rival = prediction.explained(rope_trace, selection)
-    assert panels["lens"](rope_trace, selection) == lens(rope_trace, QUERY, token, "target")
-    assert panels["path"](rope_trace, selection) == path(rope_trace, QUERY, token, rival)
-    assert panels["rollout"](rope_trace, selection) == prediction.followed(rope_trace, QUERY, 4)
-    assert panels["parts"](rope_trace, selection) == parts(rope_trace, QUERY, token, rival, 1)
-    assert panels["heads"](rope_trace, selection) == heads(rope_trace, QUERY, token, rival, 1, 2)
-    assert panels["actual"](rope_trace, selection) == prediction.actual(rope_trace, QUERY)
+    token, rival = prediction.target_and_contrast(rope_trace, selection)
+    assert panels["lens"](rope_trace, selection) == lens_map(rope_trace, QUERY, token, "target")
+    assert panels["path"](rope_trace, selection) == token_trajectory(rope_trace, QUERY, token, rival)
+    assert panels["rollout"](rope_trace, selection) == prediction.rollout_bars(rope_trace, QUERY, 4)
+    assert panels["parts"](rope_trace, selection) == component_bars(rope_trace, QUERY, token, rival, 1)
+    assert panels["heads"](rope_trace, selection) == head_contribution_map(rope_trace, QUERY, token, rival, 1, 2)
+    assert panels["actual"](rope_trace, selection) == prediction.actual_token_plot(rope_trace, QUERY)

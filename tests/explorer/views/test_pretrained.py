@@ -1,4 +1,4 @@
-"""A model that was trained elsewhere is shown like ours, and every picture of it is vouched for."""
+"""A pretrained model of another project is shown like ours, and its figures are verified."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ MODEL = Path(__file__).parents[2] / "data" / "stories260K" / "stories260K.bin"
 
 
 @pytest.fixture(scope="module")
-def loaded():
+def pretrained():
     return load_checkpoint(MODEL)
 
 
 @pytest.fixture(scope="module")
-def trace(loaded):
-    lm, tokenizer = loaded
-    return capture(lm, [*tokenizer.beginning, *tokenizer.encode("Once upon a time, é")], tokenizer=tokenizer)
+def trace(pretrained):
+    lm, tokenizer = pretrained
+    return capture(lm, [*tokenizer.bos_ids, *tokenizer.encode("Once upon a time, é")], tokenizer=tokenizer)
 
 
 def test_its_tokens_are_those_of_its_own_tokenizer(trace):
@@ -28,9 +28,9 @@ def test_its_tokens_are_those_of_its_own_tokenizer(trace):
 
 
 def test_every_picture_of_it_is_drawn_and_vouched_for(trace):
-    selection, marks = Selection(layer=2, head=3, query=5, key=2).within(trace), []
+    selection, marks = Selection(layer=2, head=3, query=5, key=2).clamp_to_trace(trace), []
     for view, panel in PANELS.values():
-        if not panel.compares and view.applies_to(trace) and panel.applies_to(trace):
+        if not panel.compared_run and view.is_applicable(trace) and panel.is_applicable(trace):
             assert panel.draw(subject(panel, trace), selection) is not None
-            marks += [panel.mark(subject(panel, trace), selection)] if panel.mark else []
+            marks += [panel.verify(subject(panel, trace), selection)] if panel.verify else []
     assert len(marks) > 20 and "off" not in [mark.state for mark in marks if mark]

@@ -1,4 +1,4 @@
-"""The example in `explorer/views/README.md` is a view."""
+"""The example in `explorer/views/README.md` is a working view."""
 
 import re
 from pathlib import Path
@@ -21,8 +21,8 @@ def test_the_example_draws_every_kind_of_model(example, trace):
     names = {}
     exec(compile(example, str(README), "exec"), names)
     view = names["VIEW"]
-    assert isinstance(view, View) and view.applies_to(trace)
-    selection = Selection(layer=1, head=2, query=5).within(trace)
+    assert isinstance(view, View) and view.is_applicable(trace)
+    selection = Selection(layer=1, head=2, query=5).clamp_to_trace(trace)
     assert re.search(r"= \d", view.formula(trace, selection))
     for panel in view.panels:
         assert panel.draw(trace, selection).layout.meta["alt"]

@@ -5,16 +5,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import norm_readings, outliers, residual_norms, similarity, stages, stream, updates
-from explorer.explain.analysed.residual import mean_taken_off
-from explorer.explain.notation import number
-from explorer.state.errors import NoSuchPoint
-from explorer.state.interventions import parse_edits
+from explorer.explain.derived.residual import norm_mean
+from explorer.explain.notation import format_number
+from explorer.state.errors import PointNotFoundError
+from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
-from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
-from explorer.views.residual.stages import stage_by_stage, standing_out
-from explorer.views.residual.stream import directions, lengths, norms
+from explorer.views.residual.normalisation import gains, norm_divisors, norm_input_output
+from explorer.views.residual.stages import outlier_dimensions, stage_cosines
+from explorer.views.residual.stream import norm_map, norm_plot, update_cosines
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
 from tests import layouts
 
@@ -30,41 +30,41 @@ def layernorm(trace) -> bool:
 
 
 def test_the_map_of_lengths_has_every_stage_and_token(trace):
-    drawn = lengths(trace, query=4)
-    cells = drawn.data[0]
+    figure = norm_map(trace, query=4)
+    cells = figure.data[0]
     assert list(cells.x) == positions(trace.tokens)
     assert list(cells.y) == [stage.name for stage in stages(trace)]
     assert_allclose(cells.z, np.sqrt((stream(trace).astype(float) ** 2).sum(-1)), rtol=1e-5)
-    assert [(shape.x0, shape.x1) for shape in drawn.layout.shapes] == [(3.5, 4.5)]
+    assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(3.5, 4.5)]
 
 
 def test_a_click_on_a_stage_chooses_its_layer(trace, post):
     per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + post)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
-    assert_array_equal(np.array(lengths(trace).data[0].customdata)[:, 3], chosen)
-    assert_array_equal(np.array(stage_by_stage(trace, 3).data[0].customdata)[:, 0], chosen)
-    assert_array_equal(np.array(standing_out(trace).data[0].customdata)[:, 0], chosen)
-    assert list(directions(trace).data[0].customdata) == [0, 0, 1, 1]
+    assert_array_equal(np.array(norm_map(trace).data[0].customdata)[:, 3], chosen)
+    assert_array_equal(np.array(stage_cosines(trace, 3).data[0].customdata)[:, 0], chosen)
+    assert_array_equal(np.array(outlier_dimensions(trace).data[0].customdata)[:, 0], chosen)
+    assert list(update_cosines(trace).data[0].customdata) == [0, 0, 1, 1]
 
 
 def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
-    plain = lengths(rope_trace).data[0]
+    plain = norm_map(rope_trace).data[0]
     assert plain.zmax == np.max(plain.z) and "alike" not in plain.colorbar.title.text
     sink = rope_trace["blocks.1.resid_mid"].copy()
     sink[0] *= 1000
-    drawn = lengths(replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": sink})).data[0]
-    assert drawn.zmax < 3 * plain.zmax and np.max(drawn.z) > 100 * plain.zmax
-    assert "longer ones alike" in drawn.colorbar.title.text
+    heatmap = norm_map(replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": sink})).data[0]
+    assert heatmap.zmax < 3 * plain.zmax and np.max(heatmap.z) > 100 * plain.zmax
+    assert "longer ones alike" in heatmap.colorbar.title.text
 
 
 def test_the_lengths_of_the_residual_stream(trace):
-    found = residual_norms(trace)
-    median, stream, updates = norms(trace, query=7).data
-    assert_allclose(median.y, np.median(found.stream, axis=1))
-    assert_allclose(stream.y, found.stream[:, 7])
-    assert_allclose(updates.y, found.updates[:, 7])
-    sums = layouts.sums(trace.config)
-    assert list(stream.text) == layouts.stages(trace.config)
+    norm_values = residual_norms(trace)
+    median, stream, updates = norm_plot(trace, query=7).data
+    assert_allclose(median.y, np.median(norm_values.stream, axis=1))
+    assert_allclose(stream.y, norm_values.stream[:, 7])
+    assert_allclose(updates.y, norm_values.updates[:, 7])
+    sums = layouts.residual_sums(trace.config)
+    assert list(stream.text) == layouts.stage_names(trace.config)
     assert list(updates.text) == ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
     x = np.array(updates.x)
     if len(sums) == len(x):
@@ -75,43 +75,43 @@ def test_the_lengths_of_the_residual_stream(trace):
 
 
 def test_attention_and_feed_forward_take_turns_in_colour(trace):
-    for bars in (norms(trace).data[2], directions(trace).data[0]):
+    for bars in (norm_plot(trace).data[2], update_cosines(trace).data[0]):
         assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
 
 
 def test_where_the_stream_is_normalised_its_length_is_that_before(trace, post):
-    assert ("before its norm" in norms(trace).layout.yaxis.title.text) is post
+    assert ("before its norm" in norm_plot(trace).layout.yaxis.title.text) is post
 
 
 def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
-    drawn = directions(trace, 7)
-    assert_allclose(drawn.data[0].y, updates(trace, 7).cosines)
-    assert tuple(drawn.layout.yaxis.range) == (-1, 1)
+    figure = update_cosines(trace, 7)
+    assert_allclose(figure.data[0].y, updates(trace, 7).cosines)
+    assert tuple(figure.layout.yaxis.range) == (-1, 1)
 
 
 def test_a_cosines_bar_tells_how_long_what_is_added_is_and_the_stream_before(rope_trace):
     taps = [f"blocks.1.{tap}" for tap in ("ffn.out", "resid_mid")]
-    added, before = (number(np.linalg.norm(rope_trace[tap][5].astype(float))) for tap in taps)
-    assert directions(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
+    added, before = (format_number(np.linalg.norm(rope_trace[tap][5].astype(float))) for tap in taps)
+    assert update_cosines(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
 
 
 def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
-    cells = stage_by_stage(trace, 7).data[0]
+    cells = stage_cosines(trace, 7).data[0]
     assert_allclose(cells.z, similarity(trace, 7))
     assert (cells.zmin, cells.zmax) == (-1, 1)
     assert list(cells.x) == list(cells.y) == [stage.name for stage in stages(trace)]
 
 
 def test_outlier_dimensions_are_drawn_by_stage(trace):
-    found = outliers(trace)
-    cells = standing_out(trace).data[0]
-    assert list(cells.x) == [str(dimension) for dimension in found.dimensions]
-    assert_allclose(cells.z, found.times)
+    outlier_values = outliers(trace)
+    cells = outlier_dimensions(trace).data[0]
+    assert list(cells.x) == [str(dimension) for dimension in outlier_values.dimensions]
+    assert_allclose(cells.z, outlier_values.ratios)
     assert cells.zmin == 0
 
 
 def test_what_norms_divide_by(trace, layernorm):
-    lines = norm_scales(trace, 1, 5).data
+    lines = norm_divisors(trace, 1, 5).data
     expected = []
     for reading in norm_readings(trace, 1):
         expected += [reading.scales, reading.means] if layernorm else [reading.scales]
@@ -123,11 +123,11 @@ def test_what_norms_divide_by(trace, layernorm):
 
 
 def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lms, rope_trace):
-    edits = parse_edits("blocks.1.attn_norm@3-5*norm*none~blocks.1.ffn_norm@7-*norm*layernorm")
+    edits = parse_interventions("blocks.1.attn_norm@3-5*norm*none~blocks.1.ffn_norm@7-*norm*layernorm")
     changed = capture(lms["rope"], rope_trace.token_ids, edits)
-    first, second, mean = norm_scales(changed, 1, 4).data
+    first, second, mean = norm_divisors(changed, 1, 4).data
     x, mid = (changed[f"blocks.1.{name}"].astype(np.float64) for name in ("resid_pre", "resid_mid"))
-    rms = [np.sqrt((each**2).mean(-1) + changed.config.norm_eps) for each in (x, mid)]
+    rms = [np.sqrt((vectors**2).mean(-1) + changed.config.norm_eps) for vectors in (x, mid)]
     assert (first.name, second.name, mean.name) == (
         "attn_norm: RMS / 1",
         "ffn_norm: RMS / √(var + ε)",
@@ -137,9 +137,9 @@ def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lm
     deviation = np.sqrt(mid[7:].var(-1) + changed.config.norm_eps)
     assert_allclose(second.y, [*rms[1][:7], *deviation])
     assert_allclose(mean.y, [*[np.nan] * 7, *mid[7:].mean(-1)])
-    with pytest.raises(NoSuchPoint, match="takes nothing off"):
-        mean_taken_off(changed, "blocks.1.ffn_norm", 6)
-    assert mean_taken_off(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
+    with pytest.raises(PointNotFoundError, match="takes nothing off"):
+        norm_mean(changed, "blocks.1.ffn_norm", 6)
+    assert norm_mean(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
 
 
 def test_gains_are_sorted_and_say_whose_they_are(trace):
@@ -151,14 +151,14 @@ def test_gains_are_sorted_and_say_whose_they_are(trace):
 
 
 def test_a_token_before_and_after_its_norms_on_one_scale(trace):
-    drawn = before_and_after(trace, 1, 5)
+    figure = norm_input_output(trace, 1, 5)
     names = [tap for norm, read in layouts.NORMS[trace.config.norm_placement].items() for tap in (read, norm)]
-    for bars, name in zip(drawn.data, names, strict=True):
+    for bars, name in zip(figure.data, names, strict=True):
         assert_array_equal(bars.y, trace[f"blocks.1.{name}"][5])
-    others = [name for name in drawn.layout if name.startswith("yaxis") and name != "yaxis"]
+    others = [name for name in figure.layout if name.startswith("yaxis") and name != "yaxis"]
     assert len(others) == len(names) // 2 - 1
-    assert all(drawn.layout[name].matches == "y" for name in others)
-    ends = [drawn.layout[name].domain[1] for name in ("yaxis", *sorted(others))]
+    assert all(figure.layout[name].matches == "y" for name in others)
+    ends = [figure.layout[name].domain[1] for name in ("yaxis", *sorted(others))]
     assert ends == sorted(ends, reverse=True) and ends[0] == pytest.approx(1)  # the first to be applied on top
 
 
@@ -167,8 +167,8 @@ def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
     readings = norm_readings(trace, 1)
     for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
         assert line.startswith(f"{reading.name.split('.')[-1]} of x = {reading.before.split('.')[-1]}: ")
-        assert f"= {number(reading.scales[5])}   recomputed, off by {number(reading.error)}" in line
+        assert f"= {format_number(reading.scales[5])}   recomputed, off by {format_number(reading.error)}" in line
         assert ("σ = √(var x + ε)" in line) is layernorm
         assert ("RMS = √(mean x² + ε)" in line) is not layernorm
-    assert f"{len(layouts.sums(trace.config))} sums at this token" in formula
+    assert f"{len(layouts.residual_sums(trace.config))} sums at this token" in formula
     assert ("before each norm" in formula) is post

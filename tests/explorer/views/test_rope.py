@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.rope import rotated_pairs, wrapped
-from explorer.explain.analysed import scores
-from explorer.explain.notation import number
+from explorer.analysis.rope import rotated_pairs, wrap_angles
+from explorer.explain.derived import attention_scores
+from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
 from explorer.views.style import label, positions
@@ -21,7 +21,7 @@ def clocks(rotating_trace):
 
 
 def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of one vector at one stage: where its arrows begin, where they end, and where their tips are, (F, 2) each."""
+    """Return starts, ends and tips of the arrows of one vector at one stage, (F, 2) each."""
     arrows, tips = (trace for trace in figure.data if trace.legendgroup == name)
     points = np.stack([arrows.x, arrows.y], axis=1)
     assert np.isnan(points[2::3]).all()  # gaps between the arrows
@@ -31,7 +31,7 @@ def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
     heatmap = rope.angles(rotating_trace).data[0]
     assert_array_equal(heatmap.customdata, rotating_trace["rope.angles"])
-    assert_allclose(heatmap.z, wrapped(rotating_trace["rope.angles"]))
+    assert_allclose(heatmap.z, wrap_angles(rotating_trace["rope.angles"]))
     assert list(heatmap.y) == positions(rotating_trace.tokens)
     assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
 
@@ -55,7 +55,7 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotatin
     circles = clocks.data[0]
     gaps = np.flatnonzero(np.isnan(circles.x))
     middles = [
-        [(np.min(part) + np.max(part)) / 2 for part in (x[~np.isnan(x)], y[~np.isnan(y)])]
+        [(np.min(coordinates) + np.max(coordinates)) / 2 for coordinates in (x[~np.isnan(x)], y[~np.isnan(y)])]
         for x, y in zip(np.split(circles.x, gaps), np.split(circles.y, gaps), strict=True)
         if not np.isnan(x).all()
     ]
@@ -70,8 +70,8 @@ def test_hover_has_the_numbers(rotating_trace, clocks):
     pairs = rotated_pairs(rotating_trace, "k", 1, 2, KEY)
     name = f"k of {label(rotating_trace.tokens[KEY])}, after"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
-    assert f"({number(pairs.after[1, 0])}, {number(pairs.after[1, 1])})" in texts[1]
-    assert f"turned by {number(pairs.angles[1])} rad" in texts[1]
+    assert f"({format_number(pairs.after[1, 0])}, {format_number(pairs.after[1, 1])})" in texts[1]
+    assert f"turned by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
 def test_no_two_circles_overlap(clocks):
@@ -95,9 +95,9 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     if config.rotary_dim:
         width = f"r = {config.rotary_dim}; from pair 2 on they stand still"
     assert f"θ = {config.local_rope_theta or 10000:g}, {width}" in formula
-    assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
+    assert f"pair 0 turns by {format_number(pairs.angles[0])} rad" in formula
     assert f"is {QUERY - KEY}\n" in formula
-    assert f"‖q‖ = {number(np.linalg.norm(pairs.before))} before" in formula
+    assert f"‖q‖ = {format_number(np.linalg.norm(pairs.before))} before" in formula
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,10 @@ def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
 
 def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):
     trace = trace_of("grouped")
-    told = [scores.pair(trace, 0, 3, 9, 4, 1), *(scores.at_distance(trace, 0, 3, 9, 4, apart) for apart in (0, 7))]
-    for derivation in told:
-        assert derivation.recomputed == pytest.approx(derivation.value, abs=1e-6)
+    derivations = [
+        attention_scores.score_pair(trace, 0, 3, 9, 4, 1),
+        *(attention_scores.score_over_distance(trace, 0, 3, 9, 4, distance) for distance in (0, 7)),
+    ]
+    for derivation in derivations:
+        assert derivation.recomputed_value == pytest.approx(derivation.value, abs=1e-6)
         assert not any(read.name == "rope.angles" for read in derivation.working.inputs)

@@ -1,19 +1,19 @@
 import numpy as np
 import pytest
 
-from explorer.state.interventions import parse_edits
+from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from explorer.views.positions.rope_detail import by_distance, by_pair, wavelengths
+from explorer.views.positions.rope_detail import score_by_distance_plot, score_by_pair_bars, wavelengths
 
 
 def test_the_bars_add_up_to_the_score_and_say_so(rope_trace):
-    drawn = by_pair(rope_trace, 1, 2, 9, 4)
-    assert np.sum(drawn.data[0].y) == pytest.approx(rope_trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-5)
-    assert "off by" in drawn.layout.yaxis.title.text
+    figure = score_by_pair_bars(rope_trace, 1, 2, 9, 4)
+    assert np.sum(figure.data[0].y) == pytest.approx(rope_trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-5)
+    assert "off by" in figure.layout.yaxis.title.text
 
 
 def test_the_distance_in_the_run_is_marked_on_the_curve(rope_trace):
-    curve, mark = by_distance(rope_trace, 0, 1, 9, 4).data
+    curve, mark = score_by_distance_plot(rope_trace, 0, 1, 9, 4).data
     assert list(mark.x) == [5]
     assert mark.y[0] == curve.y[5] == pytest.approx(rope_trace["blocks.0.attn.scores"][1, 9, 4], abs=1e-5)
     assert len(curve.x) == rope_trace.config.context_length
@@ -28,14 +28,14 @@ def test_a_single_token_is_said_to_show_no_speed(trace_of):
 
 
 def test_a_pair_that_does_not_turn_has_no_bar(lms, rope_trace):
-    edits = parse_edits("rope.angles.1*zero")
+    edits = parse_interventions("rope.angles.1*zero")
     bars = wavelengths(capture(lms["rope"], rope_trace.token_ids, edits)).data[0]
     assert np.isnan(bars.y[1]) and np.isfinite(np.delete(bars.y, 1)).all()
 
 
 @pytest.mark.parametrize("text", ["rope.angles*shift*500", "rope.angles*base*500", "rope.angles*zero"])
 def test_of_a_changed_run_curve_and_bars_are_those_of_its_angles(lms, rope_trace, text):
-    run = capture(lms["rope"], rope_trace.token_ids, parse_edits(text))
+    run = capture(lms["rope"], rope_trace.token_ids, parse_interventions(text))
     score = pytest.approx(run["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
-    assert by_distance(run, 1, 2, 9, 4).data[1].y[0] == score
-    assert np.sum(by_pair(run, 1, 2, 9, 4).data[0].y) == score
+    assert score_by_distance_plot(run, 1, 2, 9, 4).data[1].y[0] == score
+    assert np.sum(score_by_pair_bars(run, 1, 2, 9, 4).data[0].y) == score

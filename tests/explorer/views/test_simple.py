@@ -1,4 +1,4 @@
-"""The simple page says in everyday words what the numbers are."""
+"""Texts of the simple page agree with the numbers."""
 
 import re
 from dataclasses import replace
@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from explorer.state.selection import Selection
-from explorer.views import SIMPLE, guesses, looks, pieces
-from explorer.views.token_bars import percent
-from tests.specimens import STYLES, trace_of
+from explorer.views import SIMPLE, simple_attention, simple_prediction, simple_tokens
+from explorer.views.token_bars import format_percent
+from tests.specimens import STYLES, capture_style
 
 every_style = pytest.mark.parametrize("style", STYLES)
 
@@ -19,8 +19,8 @@ def probabilities(trace) -> np.ndarray:
     return torch.softmax(torch.tensor(trace["logits"]).double(), -1).numpy()  # (T, V)
 
 
-def shares_in(words: str) -> list[float]:
-    return [float(share) / 100 for share in re.findall(r"([\d.]+)%", words)]
+def parse_percentages(text: str) -> list[float]:
+    return [float(share) / 100 for share in re.findall(r"([\d.]+)%", text)]
 
 
 @pytest.mark.parametrize(
@@ -38,56 +38,56 @@ def shares_in(words: str) -> list[float]:
     ],
 )
 def test_shares_are_told_to_two_digits(share, words):
-    assert percent(share) == words
+    assert format_percent(share) == words
 
 
 @every_style
 def test_the_token_that_was_least_expected_is_told(style):
-    trace = trace_of(style)
+    trace = capture_style(style)
     own = [row[i] for row, i in zip(probabilities(trace), trace.token_ids[1:], strict=False)]
-    words = pieces.VIEW.formula(trace, Selection())
-    assert f"{len(trace)} tokens" in words and f"{trace.config.d_model} numbers" in words
-    assert shares_in(words.splitlines()[1]) == pytest.approx([min(own)], rel=0.06)
-    assert trace.tokens[1 + int(np.argmin(own))].strip() in words.splitlines()[1]
+    text = simple_tokens.VIEW.formula(trace, Selection())
+    assert f"{len(trace)} tokens" in text and f"{trace.config.d_model} numbers" in text
+    assert parse_percentages(text.splitlines()[1]) == pytest.approx([min(own)], rel=0.06)
+    assert trace.tokens[1 + int(np.argmin(own))].strip() in text.splitlines()[1]
 
 
 @every_style
 @pytest.mark.parametrize("query", [0, 9])
 def test_where_the_strongest_head_looks_is_told(style, query):
-    trace = trace_of(style)
-    layer, head = looks.strongest_head(trace, query)
+    trace = capture_style(style)
+    layer, head = simple_attention.top_contributing_head(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
-    words = looks.VIEW.formula(trace, Selection(query=query))
-    assert f"head {head} of layer {layer} speaks most" in words
-    told = shares_in(words.splitlines()[1])
-    named = np.sort(weights[weights >= looks.LEAST_NAMED])[::-1][: looks.MOST_NAMED]
-    assert told == pytest.approx(named, rel=0.06)
+    text = simple_attention.VIEW.formula(trace, Selection(query=query))
+    assert f"head {head} of layer {layer} speaks most" in text
+    shares = parse_percentages(text.splitlines()[1])
+    named = np.sort(weights[weights >= simple_attention.MIN_NAMED_WEIGHT])[::-1][: simple_attention.MAX_NAMED]
+    assert shares == pytest.approx(named, rel=0.06)
     if len(named) and weights.argmax() == query:
-        assert "at itself" in words
-    look = looks.in_full(trace, Selection(query=query))[1]
-    assert (look["layer"], look["head"]) == (layer, head)
+        assert "at itself" in text
+    fields = simple_attention.full_page_link(trace, Selection(query=query))[1]
+    assert (fields["layer"], fields["head"]) == (layer, head)
 
 
 @every_style
 def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
-    trace = trace_of(style)
+    trace = capture_style(style)
     for query in range(len(trace)):
-        ids, shares = guesses.early_guesses(trace, query)
+        ids, shares = simple_prediction.top_token_by_layer(trace, query)
         assert len(ids) == trace.config.num_layers + 1
         assert ids[-1] == probabilities(trace)[query].argmax()
         assert shares[-1] == pytest.approx(probabilities(trace)[query].max(), rel=1e-4)
-        words = guesses.when_settled(trace, query)
+        text = simple_prediction.settled_layer_text(trace, query)
         settled = next(i for i in range(len(ids)) if (ids[i:] == ids[-1]).all())
         if settled == 0:
-            assert "from the beginning" in words
+            assert "from the beginning" in text
         else:
-            assert f"in layer {settled - 1}" in words
-            assert ("the last one" in words) is (settled == trace.config.num_layers)
+            assert f"in layer {settled - 1}" in text
+            assert ("the last one" in text) is (settled == trace.config.num_layers)
 
 
 @pytest.mark.parametrize("view", SIMPLE, ids=lambda view: view.name)
 def test_every_step_leads_to_the_full_page(view):
-    _words, look = view.in_full(trace_of("rope"), Selection())
+    _words, look = view.full_page_link(capture_style("rope"), Selection())
     assert look["view"] not in {step.name for step in SIMPLE}
 
 
@@ -101,7 +101,7 @@ def test_every_step_leads_to_the_full_page(view):
     ],
 )
 def test_a_guess_that_was_the_likeliest_before_is_so_again(monkeypatch, ids, told):
-    trace = trace_of("rope")
+    trace = capture_style("rope")
     trace = replace(trace, config=replace(trace.config, num_layers=3))
-    monkeypatch.setattr(guesses, "early_guesses", lambda trace, query: (np.array(ids), np.full(4, 0.5)))
-    assert told in guesses.when_settled(trace, 5)
+    monkeypatch.setattr(simple_prediction, "top_token_by_layer", lambda trace, query: (np.array(ids), np.full(4, 0.5)))
+    assert told in simple_prediction.settled_layer_text(trace, 5)

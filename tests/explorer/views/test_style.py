@@ -5,24 +5,24 @@ import numpy as np
 import plotly.graph_objects
 import pytest
 
-from explorer.explain.notation import added, number, quoted, visible
+from explorer.explain.notation import escape_token, format_contribution, format_number, quote_token
 from explorer.views import graph_objects as go
-from explorer.views.style import DARK, LIGHT, SELECTED, around, figure, label, positions, template, token_axis
+from explorer.views.style import DARK, LIGHT, SELECTED, figure, label, positions, template, token_axis, window_around
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-FSI, PDI = "\u2068", "\u2069"  # around a label, so that its direction stays its own
+FSI, PDI = "\u2068", "\u2069"  # Unicode isolates: a label's direction does not affect its surroundings
 
 
 def luminance(color: str) -> float:
-    """Relative, 0 to 1 (WCAG 2.2)."""
+    """Return the relative luminance, 0 to 1 (WCAG 2.2)."""
     channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
-def contrast(one: str, other: str) -> float:
-    """1 to 21 (WCAG 2.2)."""
-    dark, light = sorted((luminance(one), luminance(other)))
+def contrast(color: str, other_color: str) -> float:
+    """Return the contrast ratio, 1 to 21 (WCAG 2.2)."""
+    dark, light = sorted((luminance(color), luminance(other_color)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -52,16 +52,16 @@ def test_what_is_right_is_greenish_and_what_is_wrong_reddish(theme):
     ids=ascii,
 )
 def test_what_cannot_be_seen_gets_a_mark(token, shown):
-    assert visible(token) == shown
-    assert quoted(token) == f"“{shown}”"
+    assert escape_token(token) == shown
+    assert quote_token(token) == f"“{shown}”"
 
 
 def test_no_character_is_invisible():
-    """Nothing that is shown hides, or turns or breaks the text around it."""
+    """No escaped character hides, reorders or breaks the text around it."""
     for code in (*range(0x11000), *range(0xE0000, 0xE0200), 0x10FFFF):
-        shown = visible(chr(code))
-        assert shown
-        assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}, hex(code)
+        escaped = escape_token(chr(code))
+        assert escaped
+        assert not {unicodedata.category(c) for c in escaped} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}, hex(code)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_a_label_is_read_as_it_is(token, written):
 
 
 def test_a_label_is_as_long_as_wanted():
-    assert label(" everything", longest=5) == f"{FSI}·eve…{PDI}"
+    assert label(" everything", max_chars=5) == f"{FSI}·eve…{PDI}"
 
 
 def test_places_on_an_axis_differ_even_where_tokens_repeat():
-    places = positions(["the", "the", "a" * 30, "a" * 40])
-    assert len(set(places)) == 4
-    assert places[1] == f"1 {label('the')}"
+    tick_texts = positions(["the", "the", "a" * 30, "a" * 40])
+    assert len(set(tick_texts)) == 4
+    assert tick_texts[1] == f"1 {label('the')}"
 
 
 @pytest.mark.parametrize(("tokens", "step"), [(1, 1), (48, 1), (49, 2), (96, 2), (97, 3), (256, 6)])
@@ -103,8 +103,8 @@ def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
 
 
 def test_an_axis_of_tokens_is_one_plotly_takes():
-    drawn = figure([], alt="", xaxis=token_axis(["a", "1", "<b>"], "key", most=2), yaxis={})
-    layout = drawn.layout
+    token_figure = figure([], alt="", xaxis=token_axis(["a", "1", "<b>"], "key", max_labels=2), yaxis={})
+    layout = token_figure.layout
     assert layout.meta["of_tokens"] == ["x"]
     assert layout.xaxis.type == "category"
     assert layout.xaxis.title.text == "key"
@@ -136,7 +136,7 @@ def test_an_axis_of_tokens_is_one_plotly_takes():
     ],
 )
 def test_numbers_have_three_digits_and_a_true_minus(value, text):
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_numbers_have_three_digits_and_a_true_minus(value, text):
     [(0.5, "+0.50"), (-2.5, "−2.50"), (0.0, "0.00"), (-0.001, "0.00"), (0.004, "0.00"), (-0.006, "−0.01")],
 )
 def test_what_a_part_adds_has_a_sign_where_it_adds_anything(value, text):
-    assert added(value) == text
+    assert format_contribution(value) == text
 
 
 @THEMES
@@ -207,4 +207,4 @@ def test_a_figure_says_what_it_shows(with_template):
     ],
 )
 def test_places_around_a_position(position, count, total, expected):
-    assert around(position, count, total) == expected
+    assert window_around(position, count, total) == expected

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
+from explorer.analysis.embedding import nearest_tokens, principal_components, residual_at_depth
 from explorer.analysis.next_token import entropy, rank, surprisal
-from explorer.explain.notation import number
+from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views import tokens
-from explorer.views.position_table import position_table
+from explorer.views.position_vectors_plot import position_table
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import embedding, merges
 from explorer.views.tokens import facts as token_facts
-from model.merges import MergeRules
+from model.bpe_merges import MergeRules
 
 QUERY = 9
 
 
 def plain(text: str) -> str:
-    """A label or cell without the marks that keep it in its place."""
+    """Return a label or cell text without its invisible marks."""
     return text.strip("\u2007\u2068\u2069")
 
 
@@ -56,14 +56,14 @@ def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
     [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
 )
 def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
-    assert token_facts.window(length, query) == shown
+    assert token_facts.table_rows(length, query) == shown
     heatmap = token_facts.table(trace_of("rope", length), query).data[0]
     assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
 
 
 @pytest.mark.parametrize("position", range(12))
 def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
-    figure = merges.tree(rope_trace, position)
+    figure = merges.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
     rows = {}
     boxes, words = figure.data
@@ -79,17 +79,17 @@ def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
         assert figure.layout.yaxis.ticktext[-1] == f"id {rope_trace.token_ids[position]}"
 
 
-def learnt(tokenizer, made: tuple[bytes, ...]) -> dict:
-    """What a trace knows of a tokenizer whose merges made these tokens."""
-    tokens = (*tokenizer.bytes_of_ids[:256], *made)
+def tokenizer_fields(tokenizer, merged_tokens: tuple[bytes, ...]) -> dict:
+    """Return the trace fields of a tokenizer whose merges made these tokens."""
+    tokens = (*tokenizer.bytes_of_ids[:256], *merged_tokens)
     return {"token_bytes": tokens, "merge_rules": MergeRules({token: i for i, token in enumerate(tokens)})}
 
 
 def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, rope_trace):
     moon = "🌙".encode()
-    made = moon[:2], moon[:3], moon
-    known = replace(rope_trace, **learnt(tiny_tokenizer, made), token_ids=(258,))
-    figure = merges.tree(known, 0)
+    merged_tokens = moon[:2], moon[:3], moon
+    trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, merged_tokens), token_ids=(258,))
+    figure = merges.merge_tree(trace, 0)
     assert list(map(plain, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f", r"\x8c", r"\x99"),
@@ -101,8 +101,8 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
 
 def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
-    known = replace(rope_trace, **learnt(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
-    data = json.loads(merges.tree(known, 0).to_json())["data"]
+    trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
+    data = json.loads(merges.merge_tree(trace, 0).to_json())["data"]
     for text in data[0]["text"] + data[1]["text"]:
         assert "<" not in text.replace("<br>", "")
         assert "&l" not in text.replace("&lt;", "")
@@ -110,15 +110,15 @@ def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
 
 def test_a_token_that_no_merge_built_says_so(rope_trace):
     special = replace(rope_trace, token_ids=(299, 120))
-    assert "special token" in merges.tree(special, 0).layout.annotations[0].text
-    assert "single byte" in merges.tree(special, 1).layout.annotations[0].text
-    assert alt(merges.tree(special, 1)) == "No merge built “x”."
-    assert merges.in_hex(special, 299) == "none"
-    assert not merges.tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
+    assert "special token" in merges.merge_tree(special, 0).layout.annotations[0].text
+    assert "single byte" in merges.merge_tree(special, 1).layout.annotations[0].text
+    assert alt(merges.merge_tree(special, 1)) == "No merge built “x”."
+    assert merges.format_hex(special, 299) == "none"
+    assert not merges.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
 def test_a_tokens_vector_is_the_captured_one(trace):
-    figure = embedding.vector(trace, QUERY, dim=5)
+    figure = embedding.vector_bars(trace, QUERY, dim=5)
     bars = [bar for bar in figure.data if bar.marker.color != SELECTED]
     assert_allclose(bars[-1].y, trace["embed"][QUERY], atol=1e-6)
     assert len(bars) == (3 if "position_embed" in trace else 1)
@@ -132,31 +132,31 @@ def test_a_tokens_vector_is_the_captured_one(trace):
 
 def test_neighbours_are_named_with_their_cosines(trace):
     ids, cosines = nearest_tokens(trace, trace.token_ids[QUERY], 15)
-    figure = embedding.nearest(trace, QUERY)
+    figure = embedding.nearest_tokens_bars(trace, QUERY)
     assert_array_equal(figure.data[0].x, cosines)
     assert list(figure.layout.yaxis.ticktext) == [label(trace.vocabulary[i]) for i in ids]
-    assert number(cosines[0]) in alt(figure)
+    assert format_number(cosines[0]) in alt(figure)
 
 
 @pytest.mark.parametrize(("depth", "hide_first"), [(0, False), (1, True), (2, False)])
 def test_tokens_are_spread_along_their_principal_components(trace, depth, hide_first):
-    figure = embedding.spread(trace, depth, QUERY, hide_first)
-    found = principal_components(stream_at(trace, depth)[int(hide_first) :])
+    figure = embedding.pca_plot(trace, depth, QUERY, hide_first)
+    components = principal_components(residual_at_depth(trace, depth)[int(hide_first) :])
     points = figure.data[0]
-    assert_allclose(np.stack([points.x, points.y], axis=1), found.points)
+    assert_allclose(np.stack([points.x, points.y], axis=1), components.points)
     assert list(points.customdata) == list(range(int(hide_first), 12))
     assert [i for i, color in zip(points.customdata, points.marker.color, strict=True) if color == SELECTED] == [QUERY]
-    assert f"{found.shares[0]:.0%} of the variance" in figure.layout.xaxis.title.text
+    assert f"{components.shares[0]:.0%} of the variance" in figure.layout.xaxis.title.text
 
 
 def test_labels_do_not_lie_on_one_another():
     points = np.array([[0, 0], [0, 0], [1, 1], [0.001, 0.001], [0, 1]], float)
-    assert embedding.readable(points, [5] * 5, chosen=1) == {1, 2, 4}
-    assert embedding.readable(points[:1], [3], chosen=0) == {0}
+    assert embedding.readable_labels(points, [5] * 5, chosen_index=1) == {1, 2, 4}
+    assert embedding.readable_labels(points[:1], [3], chosen_index=0) == {0}
     close = np.array([[0, 0], [0, 0.04], [1, 1]], float)  # the second lies where the first one's label would
-    assert embedding.readable(close, [5] * 3, chosen=2) == {1, 2}
-    assert 0 in embedding.readable(close, [5] * 3, chosen=0)
-    assert embedding.readable(np.zeros((3, 2)), [1, 1, 1], chosen=-1) == {0}
+    assert embedding.readable_labels(close, [5] * 3, chosen_index=2) == {1, 2}
+    assert 0 in embedding.readable_labels(close, [5] * 3, chosen_index=0)
+    assert embedding.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
 
 
 @pytest.mark.parametrize("style", ["gpt", "learned"])
@@ -181,11 +181,11 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
     formula = tokens.VIEW.formula(trace, Selection(query=QUERY, dim=5))
     assert symbols in formula
     assert (
-        f"= {number(trace['embed'][QUERY, 5])}   recomputed in all {trace.config.d_model} dimensions, off by "
+        f"= {format_number(trace['embed'][QUERY, 5])}   recomputed in all {trace.config.d_model} dimensions, off by "
         in formula
     )
     assert f"→ id {trace.token_ids[QUERY]} → row" in formula
-    assert f"= {number(surprisal(trace)[QUERY])} bits, rank {rank(trace)[QUERY]:.0f} of 300" in formula
+    assert f"= {format_number(surprisal(trace)[QUERY])} bits, rank {rank(trace)[QUERY]:.0f} of 300" in formula
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))
 
 
@@ -193,7 +193,7 @@ def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_facts.table(trace, QUERY)
-    assert panels["merges"](trace, selection) == merges.tree(trace, QUERY)
-    assert panels["vector"](trace, selection) == embedding.vector(trace, QUERY, 5)
-    assert panels["nearest"](trace, selection) == embedding.nearest(trace, QUERY)
-    assert panels["spread"](trace, selection) == embedding.spread(trace, 2, QUERY, hide_first=True)
+    assert panels["merges"](trace, selection) == merges.merge_tree(trace, QUERY)
+    assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
+    assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
+    assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)

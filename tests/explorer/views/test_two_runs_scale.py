@@ -1,9 +1,9 @@
-"""One scale for the same picture of two runs, on pictures by hand."""
+"""Shared scales of two runs' figures, on figures made by hand."""
 
 import pytest
 
 from explorer.views import graph_objects as go
-from explorer.views.two_runs.scale import on_one_scale
+from explorer.views.two_runs.scale import share_scale
 
 
 def lines(first: float, last: float) -> go.Figure:
@@ -12,4 +12,4 @@ def lines(first: float, last: float) -> go.Figure:
 
 @pytest.mark.parametrize(("mine", "theirs", "both"), [((0, 2), (1, 5), [0, 5]), ((2, 0), (5, 1), [5, 0])])
 def test_an_axis_has_room_for_both_and_keeps_its_direction(mine, theirs, both):
-    assert on_one_scale(lines(*mine), lines(*theirs)).parts[1]["yaxis"]["range"] == both
+    assert share_scale(lines(*mine), lines(*theirs)).traces_and_layout[1]["yaxis"]["range"] == both

@@ -1,4 +1,4 @@
-"""The page and a visitor: what its script in the browser would do with Python's answers."""
+"""Fixtures of the page: the page itself and the state that its script in the browser would hold."""
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
@@ -8,14 +8,14 @@ import pytest
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.page import Page
 
 
 @pytest.fixture(scope="session")
 def built_page(checkpoint_of_each_style) -> Page:
-    """Built once: Gradio takes a second for it."""
+    """Page that is built once for the session, because Gradio takes a second for it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
         page = Page(Library("cpu"), "rope")
@@ -25,7 +25,7 @@ def built_page(checkpoint_of_each_style) -> Page:
 
 @pytest.fixture(scope="module")
 def page(built_page, style_checkpoints) -> Page:
-    """With a checkpoint of each style."""
+    """Page on a library with a checkpoint of each style."""
     return built_page
 
 
@@ -35,25 +35,25 @@ def library(page) -> Library:
 
 
 @pytest.fixture
-def opening(library) -> Opening:
-    return Opening(Runs(library))
+def opening(library) -> RunFactory:
+    return RunFactory(RunService(library))
 
 
 @pytest.fixture
-def asked(opening) -> PageState:
-    """A token in the middle of a prompt."""
-    return PageState(opening.run_of("rope", "the fox asked the owl"), Selection(query=2, key=1))
+def page_state(opening) -> PageState:
+    """Page state with a token selected in the middle of a prompt."""
+    return PageState(opening.create_run("rope", "the fox asked the owl"), Selection(query=2, key=1))
 
 
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch):
-    """Every new token is told alone."""
-    monkeypatch.setattr("explorer.web.events.generation_events.SECONDS_AN_ANSWER", 0)
+    """Send an answer for every new token, however fast they come."""
+    monkeypatch.setattr("explorer.web.events.generation_events.MIN_ANSWER_INTERVAL_S", 0)
 
 
 @pytest.fixture
-def told(monkeypatch) -> list[str]:
-    """What the visitor was warned of."""
+def shown_warnings(monkeypatch) -> list[str]:
+    """Texts of the warnings that the page shows."""
     warnings = []
     monkeypatch.setattr("explorer.web.events.run_events.gr.Warning", warnings.append)
     return warnings
@@ -61,24 +61,24 @@ def told(monkeypatch) -> list[str]:
 
 @pytest.fixture
 def load(page) -> Callable[..., dict]:
-    """`load(seed="3")` is the answer to a link with these parameters."""
+    """Function that returns the page's answer to a link: `load(seed="3")` has the query parameter `seed`."""
     return lambda **query_params: page.events.on_load({}, SimpleNamespace(query_params=query_params))
 
 
 @pytest.fixture
 def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
-    """The state once the browser has merged the changes in all answers."""
+    """Function that merges the changes of all answers into a state, as the browser does."""
 
-    def merged(state: dict, answers: Iterable[dict]) -> dict:
+    def merge_answers(state: dict, answers: Iterable[dict]) -> dict:
         for answer in answers:
-            update = answer.get(page.layout.update) or answer[page.layout.written]
+            update = answer.get(page.layout.update) or answer[page.layout.generation_update]
             state = state | update["change"]
         return state
 
-    return merged
+    return merge_answers
 
 
 @pytest.fixture
 def state(load, merged) -> dict:
-    """After a visitor opened a link to a prompt."""
+    """State of the page after a link to a prompt was opened."""
     return merged({}, [load(text="the fox asked the owl", seed="3", temperature="1.0", top_k="0")])

@@ -4,8 +4,8 @@ import math
 import pytest
 import torch
 
-from explorer.state.limits import VisitorLimits
-from explorer.state.settings import RANGES
+from explorer.state.generation_settings import RANGES
+from explorer.state.limits import UserLimits
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate
@@ -54,9 +54,9 @@ def test_answers_are_json(api, nasty_prompt):
 
 
 def test_the_same_seed_writes_the_same_text(api):
-    one = api.generate("the fox", max_new_tokens=12, seed=5)
-    assert api.generate("the fox", max_new_tokens=12, seed=5) == one
-    assert any(api.generate("the fox", max_new_tokens=12, seed=seed) != one for seed in range(3))
+    answer = api.generate("the fox", max_new_tokens=12, seed=5)
+    assert api.generate("the fox", max_new_tokens=12, seed=5) == answer
+    assert any(api.generate("the fox", max_new_tokens=12, seed=seed) != answer for seed in range(3))
 
 
 def test_temperature_0_takes_the_likeliest_token(api):
@@ -75,7 +75,7 @@ def test_generate_gives_the_text_and_its_tokens(api, tiny_tokenizer):
 
 
 def test_generate_ends_with_the_text(api, library, tiny_tokenizer, monkeypatch):
-    """Where the likeliest token is said to be the end, it is the last, and no part of the text."""
+    """An end-of-text token ends the list of tokens and is no part of the text."""
     likeliest = api.explore("the fox")["next_tokens"][0]["id"]
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
     answer = api.generate("the fox", max_new_tokens=9, temperature=0)
@@ -127,7 +127,7 @@ def test_the_model_is_the_default_one_or_that_asked_for(api):
     assert api.explore("the fox") != api.explore("the fox", checkpoint="none")
 
 
-@pytest.mark.parametrize(("limits", "tokens"), [(VisitorLimits(tokens=3), 3), (VisitorLimits(seconds=0), 1)])
+@pytest.mark.parametrize(("limits", "tokens"), [(UserLimits(tokens=3), 3), (UserLimits(seconds=0), 1)])
 def test_the_app_s_limits_end_a_text(opening, limits, tokens):
     written = Api(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
     unlimited = Api(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)

@@ -1,4 +1,4 @@
-"""/explore and /generate, as a program on another machine calls them."""
+"""/explore and /generate, called by a client program."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ PROMPT = "Once upon a time"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory, tiny_tokenizer):
-    """A client of an app whose only checkpoint is "tiny", with a context of 32."""
+    """Client of an app whose only checkpoint is "tiny", with a context of 32."""
     folder = tmp_path_factory.mktemp("checkpoints")
     sizes = {"vocab_size": tiny_tokenizer.vocab_size, "context_length": 32, "d_model": 32, "d_ff": 64}
     torch.manual_seed(0)
@@ -45,8 +45,10 @@ def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
     offered = client.view_api(return_format="dict")["named_endpoints"]
     assert set(offered) == {"/explore", "/generate"}
     parameters = {
-        name: {p["parameter_name"]: (p["python_type"]["type"], p.get("parameter_default")) for p in told["parameters"]}
-        for name, told in offered.items()
+        name: {
+            p["parameter_name"]: (p["python_type"]["type"], p.get("parameter_default")) for p in endpoint["parameters"]
+        }
+        for name, endpoint in offered.items()
     }
     assert parameters["/explore"] == {"prompt": ("str", None), "checkpoint": ("str", "")}
     assert parameters["/generate"] == {
@@ -65,29 +67,29 @@ def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
 
 def test_explore_tells_what_the_model_computes(client, model):
     lm, tokenizer = model
-    told = client.predict(PROMPT, api_name="/explore")
+    answer = client.predict(PROMPT, api_name="/explore")
     trace = capture(lm, tokenizer.encode(PROMPT), tokenizer=tokenizer)
-    assert told["ids"] == list(trace.token_ids)
-    assert "".join(told["tokens"]) == PROMPT
-    assert told["captured"] == {name: list(value.shape) for name, value in trace.values.items()}
-    assert told["dropped"] == 0
+    assert answer["ids"] == list(trace.token_ids)
+    assert "".join(answer["tokens"]) == PROMPT
+    assert answer["captured"] == {name: list(value.shape) for name, value in trace.values.items()}
+    assert answer["dropped"] == 0
     log_probabilities = trace["logits"] - np.logaddexp.reduce(trace["logits"], axis=-1, keepdims=True)
     following = log_probabilities[np.arange(len(trace) - 1), trace.token_ids[1:]]
-    assert told["surprisal"][0] is None
-    assert told["surprisal"][1:] == pytest.approx(-following / np.log(2), rel=1e-4)
+    assert answer["surprisal"][0] is None
+    assert answer["surprisal"][1:] == pytest.approx(-following / np.log(2), rel=1e-4)
     best = np.argsort(-log_probabilities[-1], kind="stable")[:10]
-    assert [token["id"] for token in told["next_tokens"]] == best.tolist()
-    assert [token["token"] for token in told["next_tokens"]] == [tokenizer.token_text(i) for i in best]
-    assert [token["probability"] for token in told["next_tokens"]] == pytest.approx(
+    assert [token["id"] for token in answer["next_tokens"]] == best.tolist()
+    assert [token["token"] for token in answer["next_tokens"]] == [tokenizer.token_text(i) for i in best]
+    assert [token["probability"] for token in answer["next_tokens"]] == pytest.approx(
         np.exp(log_probabilities[-1][best]), rel=1e-4
     )
 
 
 def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
     ids = model[1].encode("the moon " * 100)
-    told = client.predict("the moon " * 100, api_name="/explore")
-    assert told["dropped"] == window_start(len(ids), 32)
-    assert told["ids"] == ids[told["dropped"] :]
+    answer = client.predict("the moon " * 100, api_name="/explore")
+    assert answer["dropped"] == window_start(len(ids), 32)
+    assert answer["ids"] == ids[answer["dropped"] :]
 
 
 @pytest.mark.parametrize(
@@ -95,30 +97,30 @@ def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
 )
 @pytest.mark.exhaustive
 def test_explore_reads_any_text_as_it_is(client, model, prompt):
-    told = client.predict(prompt, api_name="/explore")
-    assert model[1].decode(told["ids"]) == prompt
-    assert model[1].end_of_text not in told["ids"]
+    answer = client.predict(prompt, api_name="/explore")
+    assert model[1].decode(answer["ids"]) == prompt
+    assert model[1].end_of_text not in answer["ids"]
 
 
 def test_generate_gives_the_same_text_for_the_same_seed_only(client):
-    told = [client.predict(PROMPT, max_new_tokens=20, seed=seed, api_name="/generate") for seed in (0, 1, 0)]
-    assert told[0] == told[2]
-    assert told[0]["text"] != told[1]["text"]
+    answers = [client.predict(PROMPT, max_new_tokens=20, seed=seed, api_name="/generate") for seed in (0, 1, 0)]
+    assert answers[0] == answers[2]
+    assert answers[0]["text"] != answers[1]["text"]
 
 
 def test_generate_tells_each_token_and_its_probability(client, model):
     lm, tokenizer = model
-    told = client.predict(PROMPT, max_new_tokens=5, temperature=0, api_name="/generate")
-    assert len(told["tokens"]) == 5
-    assert [token["probability"] for token in told["tokens"]] == [1] * 5
-    assert told["text"] == tokenizer.decode([token["id"] for token in told["tokens"]])
+    answer = client.predict(PROMPT, max_new_tokens=5, temperature=0, api_name="/generate")
+    assert len(answer["tokens"]) == 5
+    assert [token["probability"] for token in answer["tokens"]] == [1] * 5
+    assert answer["text"] == tokenizer.decode([token["id"] for token in answer["tokens"]])
     best = capture(lm, tokenizer.encode(PROMPT))["logits"][-1].argmax()
-    assert told["tokens"][0] == {"token": tokenizer.token_text(best), "id": best, "probability": 1}
+    assert answer["tokens"][0] == {"token": tokenizer.token_text(best), "id": best, "probability": 1}
 
 
 def test_generate_writes_beyond_the_context(client):
-    told = client.predict(PROMPT, max_new_tokens=50, temperature=0, api_name="/generate")
-    assert len(told["tokens"]) == 50
+    answer = client.predict(PROMPT, max_new_tokens=50, temperature=0, api_name="/generate")
+    assert len(answer["tokens"]) == 50
 
 
 REFUSED = [

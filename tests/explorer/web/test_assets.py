@@ -1,48 +1,50 @@
-"""Scripts as they are served."""
+"""The page's scripts and styles as they are served."""
 
 import json
 import re
 from pathlib import Path
 
-from explorer.language import LANGUAGES
+from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
 from explorer.web.http import inline_scripts
-from explorer.web.protocol import ADVICE, for_script
+from explorer.web.protocol import ADVICE, js_constants
 
-MODULES = assets.modules(assets.WEB)
+MODULES = assets.module_paths(assets.WEB)
 SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in inline_scripts.INLINE.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
-WRITTEN = {"static/protocol.js", "static/themes.js", *MESSAGES}
+GENERATED = {"static/protocol.js", "static/themes.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
 
-def imports_of(module: Path) -> list[str]:
+def find_imports(module: Path) -> list[str]:
     return re.findall(IMPORT, module.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def source_of(name: str) -> str:
+def read_source(name: str) -> str:
     return (assets.WEB / name).read_text(encoding="utf-8")
 
 
-def served(tag: str) -> Path:
+def served_path(tag: str) -> Path:
     return Path(re.search(r"gradio_api/file=([^\"]+)", tag)[1])
 
 
 def test_no_module_makes_markup_of_text():
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function"
-    assert [name for name in SCRIPTS if re.search(forbidden, source_of(name))] == []
+    assert [name for name in SCRIPTS if re.search(forbidden, read_source(name))] == []
 
 
 def test_every_module_is_checked_and_holds_a_concept():
-    assert [name for name in SCRIPTS if not source_of(name).startswith("// @ts-check\n")] == []
-    assert [name for name in SCRIPTS if source_of(name).count("\n") > 500] == []
+    assert [name for name in SCRIPTS if not read_source(name).startswith("// @ts-check\n")] == []
+    assert [name for name in SCRIPTS if read_source(name).count("\n") > 500] == []
 
 
 def test_no_module_leaves_a_global():
-    """But for the browser's own, which Gradio calls."""
+    """The two exceptions replace functions of the browser that Gradio calls."""
     assigned = {
-        name: found for name in SCRIPTS if (found := re.findall(r"\b(?:window|globalThis)\.\w+ = ", source_of(name)))
+        name: assignments
+        for name in SCRIPTS
+        if (assignments := re.findall(r"\b(?:window|globalThis)\.\w+ = ", read_source(name)))
     }
     assert assigned == {
         "inline/resting_clocks.js": ["window.requestAnimationFrame = "],
@@ -51,8 +53,10 @@ def test_no_module_leaves_a_global():
 
 
 def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
-    """A browser would look at all of the page whenever something is put in or out: each word that Plotly measures took
-    a millisecond, where all tabs were open, in the place of a thirtieth."""
+    """With `:has` on an element around the figures, a browser restyles the whole page at every change.
+
+    With all tabs open, each text that Plotly measured took a millisecond instead of a thirtieth.
+    """
     whole = r"body|html|:root|gradio-app|\.gradio-container|#columns|#views|\.tabitem|&"
     whole_by_a_part = re.compile(rf"(?:{whole})[^\s>+~,{{]*:has\(")
     assert all(map(whole_by_a_part.search, ("body:has(#sheet) {", "  &:not(:has(.open)) .part {")))
@@ -62,60 +66,62 @@ def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
 
 
 def test_modules_are_served_as_they_stand_to_each_other():
-    folder = assets.folder()
-    assert set(assets.modules(folder)) == {*MODULES, *WRITTEN}
+    folder = assets.static_folder()
+    assert set(assets.module_paths(folder)) == {*MODULES, *GENERATED}
     for name in MODULES:
-        assert (folder / name).read_text(encoding="utf-8") == source_of(name)
-        for imported in imports_of(folder / name):
+        assert (folder / name).read_text(encoding="utf-8") == read_source(name)
+        for imported in find_imports(folder / name):
             assert imported.startswith(".") and ((folder / name).parent / imported).exists(), (name, imported)
 
 
 def test_the_browser_fetches_every_module_at_once_but_for_messages():
     links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_scripts())
-    assert {Path(link) for link in links} == {assets.folder() / name for name in {*MODULES, *WRITTEN} - MESSAGES}
+    assert {Path(link) for link in links} == {
+        assets.static_folder() / name for name in {*MODULES, *GENERATED} - MESSAGES
+    }
 
 
 def test_gradio_s_own_scripts_go_first():
-    """The browser fetches six files at a time, and without Gradio's no widget is built."""
+    """The browser fetches six files at a time, and widgets are built only after Gradio's scripts."""
     tags = re.findall(r"<(?:link|script) [^>]*>", assets.page_scripts())
     assert tags and all('fetchpriority="low"' in tag for tag in tags)
 
 
 def test_the_theme_comes_before_all_else():
     scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_scripts())
-    assert scripts == [assets.address("static/theme.js"), assets.address("static/page.js")]
+    assert scripts == [assets.static_url("static/theme.js"), assets.static_url("static/page.js")]
 
 
 def test_addresses_are_relative():
-    """So that the app works below any path."""
+    """The app must work below any path."""
     assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', assets.plotly_script())
     assert '(new URL("gradio_api/file=' in assets.page_script("page.begin()")
 
 
 def test_what_python_knows_is_exported():
-    module = (assets.folder() / "static" / "protocol.js").read_text(encoding="utf-8")
+    module = (assets.static_folder() / "static" / "protocol.js").read_text(encoding="utf-8")
     assert f'export const ADVICE = "{ADVICE}";' in module
     declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
-    assert set(declared) == set(for_script()) == set(re.findall(r"export const (\w+) =", module))
+    assert set(declared) == set(js_constants()) == set(re.findall(r"export const (\w+) =", module))
 
 
 def test_all_languages_are_exported(monkeypatch, tmp_path):
-    monkeypatch.setattr(assets.language, "for_script", lambda language: {"a": f"“{language}”\u2028</script>"})
+    monkeypatch.setattr(assets.translations, "messages_for_js", lambda language: {"a": f"“{language}”\u2028</script>"})
     assets.write_modules(tmp_path)
     for language in LANGUAGES:
         module = (tmp_path / "static" / f"messages.{language}.js").read_text(encoding="utf-8")
-        told = json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n"))
-        assert told == {"a": f"“{language}”\u2028</script>"}
+        messages = json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n"))
+        assert messages == {"a": f"“{language}”\u2028</script>"}
 
 
 def test_figures_have_the_themes_colours():
-    module = (assets.folder() / "static" / "themes.js").read_text(encoding="utf-8")
+    module = (assets.static_folder() / "static" / "themes.js").read_text(encoding="utf-8")
     themes = json.loads(module.removeprefix("export const THEMES = ").rstrip(";\n"))
     assert themes["dark"]["sequential"] == list(DARK.sequential)
     assert themes["dark"]["template"]["layout"]["font"]["color"] == DARK.text
 
 
 def test_plotly_leaves_gradio_s_own_copy_alone():
-    source = served(assets.plotly_script()).read_text(encoding="utf-8")
+    source = served_path(assets.plotly_script()).read_text(encoding="utf-8")
     assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
     assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)

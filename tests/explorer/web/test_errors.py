@@ -1,54 +1,60 @@
-"""What a visitor gets to read of a mistake."""
+"""Messages that users read about errors."""
 
 import numpy as np
 import pytest
 import torch
 
-from explorer.language import speaking
-from explorer.web.errors import told
+from explorer.translations import use_locale
+from explorer.web.errors import user_message
 from model.checkpoint import CheckpointError
 from model.config import ModelConfig
 from model.errors import ModelError
 
 
-def refused(why: Exception) -> CheckpointError:
-    return CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name="tiny", why=why)
+def make_checkpoint_error(cause: Exception) -> CheckpointError:
+    return CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name="tiny", why=cause)
 
 
 def test_a_sentence_of_the_model_is_what_it_says_itself():
-    error = refused(ModelError("its weights lack {name}", name="final_norm.weight"))
-    assert told(error) == str(error) == "checkpoint 'tiny' cannot be loaded: its weights lack final_norm.weight"
+    error = make_checkpoint_error(ModelError("its weights lack {name}", name="final_norm.weight"))
+    assert user_message(error) == str(error) == "checkpoint 'tiny' cannot be loaded: its weights lack final_norm.weight"
 
 
 def test_what_is_wrong_with_a_model_is_told_in_the_visitors_language():
     with pytest.raises(ModelError) as caught:
         ModelConfig.from_dict({"d_model": 8, "vocab_size": -1})
-    with speaking("zh-CN"):
-        assert told(refused(caught.value)).startswith("无法加载检查点 'tiny'：模型配置不完整：")
+    with use_locale("zh-CN"):
+        assert user_message(make_checkpoint_error(caught.value)).startswith("无法加载检查点 'tiny'：模型配置不完整：")
         lacks = ModelError(
             "its weights lack {name}: they are not complete, or of another model than its config", name="{why}"
         )
-        assert "{why}" in told(refused(lacks)) and told(refused(lacks)) != str(refused(lacks))
+        assert "{why}" in user_message(make_checkpoint_error(lacks)) and user_message(
+            make_checkpoint_error(lacks)
+        ) != str(make_checkpoint_error(lacks))
 
 
 def test_what_another_program_says_is_told_as_it_says_it():
-    with speaking("zh-CN"):
-        assert told(refused(OSError("incomplete {metadata}"))) == "无法加载检查点 'tiny'：incomplete {metadata}"
+    with use_locale("zh-CN"):
+        assert (
+            user_message(make_checkpoint_error(OSError("incomplete {metadata}")))
+            == "无法加载检查点 'tiny'：incomplete {metadata}"
+        )
 
 
-def of_a_gpu():
+def raise_gpu_out_of_memory():
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
 
 
 @pytest.mark.parametrize(
-    "take", [lambda: np.empty(1 << 50), lambda: torch.empty(1 << 50), lambda: bytearray(1 << 60), of_a_gpu]
+    "take",
+    [lambda: np.empty(1 << 50), lambda: torch.empty(1 << 50), lambda: bytearray(1 << 60), raise_gpu_out_of_memory],
 )
 def test_that_memory_is_short_is_told_and_logged(caplog, take):
     with pytest.raises((MemoryError, RuntimeError)) as short:
         take()
-    assert told(short.value).startswith("The server has not enough memory for this just now")
+    assert user_message(short.value).startswith("The server has not enough memory for this just now")
     assert caplog.records[0].exc_info
 
 
 def test_what_is_short_of_anything_else_is_our_mistake(caplog):
-    assert told(RuntimeError("shape [7] is invalid")).startswith("Something broke here")
+    assert user_message(RuntimeError("shape [7] is invalid")).startswith("Internal error (not your fault)")

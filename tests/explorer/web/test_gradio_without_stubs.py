@@ -1,4 +1,4 @@
-"""Gradio is imported as ever, but writes no stub beside the source of a component."""
+"""Import of Gradio without writing stub files beside the source of components."""
 
 import importlib.util
 import inspect

@@ -1,4 +1,4 @@
-"""The page's modules by themselves, without a browser: their functions in node, their types by TypeScript."""
+"""The page's modules without a browser: unit tests in Node, and types by TypeScript."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import playwright
 import pytest
 
-from explorer.web.assets import WEB, imported, write_modules
+from explorer.web.assets import WEB, import_script, write_modules
 from explorer.web.http.inline_scripts import INLINE
 
 HERE = Path(__file__).parent
@@ -18,7 +18,7 @@ NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  #
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
-    """All modules and their tests, where they stand to each other in the source."""
+    """Folder with all modules and their tests, laid out as in the source."""
     tree = tmp_path_factory.mktemp("scripts")
     (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
     write_modules(tree / WEB.relative_to(ROOT))
@@ -39,11 +39,14 @@ def test_functions_do_what_they_say(tree, tests):
 
 
 def test_a_module_that_does_not_come_is_told_of():
-    there = (
+    browser_globals = (
         "document = { baseURI: 'file:///nowhere/' }; dispatchEvent = ({ type, detail }) => console.log(type, detail)"
     )
-    told = f"{there}; {imported('static/page.js')}.then(() => console.log('came'), () => console.log('failed'))"
-    run = subprocess.run([NODE, "--eval", told], capture_output=True, encoding="utf-8", timeout=120)
+    program = (
+        f"{browser_globals}; {import_script('static/page.js')}.then(() "
+        f"=> console.log('came'), () => console.log('failed'))"
+    )
+    run = subprocess.run([NODE, "--eval", program], capture_output=True, encoding="utf-8", timeout=120)
     assert run.stdout.split() == ["explorer:missing", "static/page.js", "failed"], run.stderr
 
 

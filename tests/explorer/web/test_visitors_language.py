@@ -1,9 +1,9 @@
-"""A visitor's language is what the address says, or the page's state, or else what the browser would read."""
+"""Choice of the page's language: by the URL, then the page's state, then the browser's preference."""
 
 import pytest
 
-from explorer.language import speaking
-from explorer.web.visitors_language import accepted, of_request, of_state
+from explorer.translations import use_locale
+from explorer.web.request_locale import locale_from_request, locale_from_state, parse_accept_language
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from explorer.web.visitors_language import accepted, of_request, of_state
     ],
 )
 def test_browsers_say_what_they_like_best(header, tags):
-    assert accepted(header) == tags
+    assert parse_accept_language(header) == tags
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,10 @@ def test_browsers_say_what_they_like_best(header, tags):
     ],
 )
 def test_the_address_goes_first(query, header, language):
-    assert of_request({"type": "http", "query_string": query, "headers": [(b"accept-language", header)]}) == language
+    assert (
+        locale_from_request({"type": "http", "query_string": query, "headers": [(b"accept-language", header)]})
+        == language
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,11 +44,11 @@ def test_the_address_goes_first(query, header, language):
 )
 def test_what_was_chosen_before_goes_second(query, cookie, language):
     headers = [(b"accept-language", b"en"), (b"cookie", cookie)]
-    assert of_request({"type": "http", "query_string": query, "headers": headers}) == language
+    assert locale_from_request({"type": "http", "query_string": query, "headers": headers}) == language
 
 
 def test_the_state_says_it_later():
-    assert of_state(["a", {"lang": "zh-CN"}, 3]) == "zh-CN"
-    assert of_state([{"lang": ["zh"]}]) == "en"
-    with speaking("zh-CN"):
-        assert of_state([{}, "a"]) == "zh-CN"
+    assert locale_from_state(["a", {"lang": "zh-CN"}, 3]) == "zh-CN"
+    assert locale_from_state([{"lang": ["zh"]}]) == "en"
+    with use_locale("zh-CN"):
+        assert locale_from_state([{}, "a"]) == "zh-CN"

@@ -1,4 +1,4 @@
-"""What several tests draw from."""
+"""Fixtures for tests of sampling."""
 
 import numpy as np
 import pytest
@@ -6,5 +6,5 @@ import pytest
 
 @pytest.fixture
 def logits() -> np.ndarray:
-    """(200,), no two equal."""
+    """Random logits (200,), no two equal."""
     return np.random.default_rng(0).normal(scale=3, size=200).astype(np.float32)

@@ -4,7 +4,7 @@ from itertools import product
 import pytest
 import torch
 
-from model.generation.autoregressive import generate, luck
+from model.generation.autoregressive import generate, uniform_draw
 from model.generation.sampling import draw, sampling_distribution
 from model.generation.window import window_start
 from tests.exhaustive import in_turn
@@ -48,7 +48,7 @@ def test_prompts_of_any_length_are_continued(make_lm, num_tokens):
 
 
 def test_single_tokens_do_not_run_the_model(make_lm, monkeypatch):
-    """Else the decoder would be dead code and the tests above would compare the model with itself."""
+    """Otherwise the decoder would be dead code, and the tests above would compare the model with itself."""
     lm = make_lm()
     forward, lengths = lm.forward, []
     monkeypatch.setattr(
@@ -64,20 +64,20 @@ def test_temperature_zero_is_the_greedy_search_of_transformers(make_lm, tie_embe
     from tests.hugging_face import as_llama
 
     lm = make_lm(tie_embeddings=tie_embeddings)
-    theirs = as_llama(lm).generate(torch.tensor([PROMPT]), do_sample=False, max_new_tokens=28, pad_token_id=0)
-    assert tokens(lm, max_new_tokens=28, temperature=0) == theirs[0, len(PROMPT) :].tolist()
+    hf_ids = as_llama(lm).generate(torch.tensor([PROMPT]), do_sample=False, max_new_tokens=28, pad_token_id=0)
+    assert tokens(lm, max_new_tokens=28, temperature=0) == hf_ids[0, len(PROMPT) :].tolist()
 
 
 @pytest.mark.parametrize("repetition_penalty", [1.2, 3.0])
 def test_the_repetition_penalty_is_that_of_transformers(make_lm, repetition_penalty):
-    """It counts prompt and continuation, and each token once."""
+    """The penalty counts prompt and continuation, and each token once."""
     pytest.importorskip("transformers")
     from tests.hugging_face import as_llama
 
     lm, prompt = make_lm(), torch.tensor([PROMPT])
     settings = {"max_new_tokens": 28, "repetition_penalty": repetition_penalty}
-    theirs = as_llama(lm).generate(prompt, do_sample=False, pad_token_id=0, **settings)
-    assert tokens(lm, temperature=0, **settings) == theirs[0, len(PROMPT) :].tolist()
+    hf_ids = as_llama(lm).generate(prompt, do_sample=False, pad_token_id=0, **settings)
+    assert tokens(lm, temperature=0, **settings) == hf_ids[0, len(PROMPT) :].tolist()
     assert tokens(lm, temperature=0, **settings) != tokens(lm, temperature=0, max_new_tokens=28)
 
 
@@ -87,14 +87,14 @@ SETTINGS = [{"top_k": 30}, {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @torch.no_grad()
 def test_each_step_says_what_drew_it(make_lm, settings):
-    """Replayed from the definition: the distribution from the tokens in the window, the draw from u."""
+    """Recompute each step by definition: the distribution from the tokens in the window, the draw from u."""
     lm = make_lm()
     ids = list(PROMPT)
     for step in generate(lm, PROMPT, max_new_tokens=50, temperature=0.9, seed=7, **settings):
         window = ids[window_start(len(ids), lm.config.context_length) :]
         logits = lm(torch.tensor([window]))[0, -1].numpy()
         probabilities = sampling_distribution(logits, 0.9, previous=window, **settings)
-        assert step.u == luck(7, position=len(ids))
+        assert step.u == uniform_draw(7, position=len(ids))
         assert step.token_id == draw(probabilities, step.u)
         assert step.probability == pytest.approx(probabilities[step.token_id], abs=1e-4)
         ids.append(step.token_id)
@@ -133,18 +133,18 @@ def test_a_model_of_context_one_generates(make_lm):
 
 def test_generation_ends_with_a_stop_token(make_lm):
     lm = make_lm()
-    free = tokens(lm, seed=0)
-    stop = free[10]
-    assert tokens(lm, seed=0, stop_tokens={stop}) == free[: free.index(stop) + 1]
+    unstopped = tokens(lm, seed=0)
+    stop = unstopped[10]
+    assert tokens(lm, seed=0, stop_tokens={stop}) == unstopped[: unstopped.index(stop) + 1]
 
 
 def test_generation_ends_with_the_token_that_completes_a_stop_string(make_lm, tiny_tokenizer):
     lm = make_lm()
-    free = list(generate(lm, PROMPT, max_new_tokens=40, seed=0))
-    text = tiny_tokenizer.decode([step.token_id for step in free])
+    unstopped = list(generate(lm, PROMPT, max_new_tokens=40, seed=0))
+    text = tiny_tokenizer.decode([step.token_id for step in unstopped])
     stop = next(text[i : i + 3] for i in range(20, 40) if text[i : i + 3].isascii())
     steps = list(generate(lm, PROMPT, max_new_tokens=40, seed=0, stop_strings=stop, tokenizer=tiny_tokenizer))
-    assert [step.token_id for step in steps] == [step.token_id for step in free[: len(steps)]]
+    assert [step.token_id for step in steps] == [step.token_id for step in unstopped[: len(steps)]]
     assert [step.stopped_by for step in steps] == [None] * (len(steps) - 1) + [stop]
     assert stop in tiny_tokenizer.decode([step.token_id for step in steps])
     assert stop not in tiny_tokenizer.decode([step.token_id for step in steps[:-1]])
@@ -207,15 +207,15 @@ def test_of_a_prompt_only_the_last_logits_are_worked_out_unless_somebody_looks(
 @pytest.mark.parametrize("kind", ["register_forward_hook", "register_forward_pre_hook"])
 def test_hooks_that_come_and_go_between_steps_see_just_those_steps(make_lm, kind):
     lm = make_lm()
-    undisturbed = tokens(lm, max_new_tokens=12, seed=0)
+    expected = tokens(lm, max_new_tokens=12, seed=0)
     steps = generate(lm, PROMPT, max_new_tokens=12, seed=0)
-    drawn, calls = [next(steps).token_id for _ in range(4)], []
+    generated, calls = [next(steps).token_id for _ in range(4)], []
     handle = getattr(lm.blocks[0].attn.q, kind)(lambda module, inputs, *output: calls.append(inputs[0].shape[2]))
-    drawn += [next(steps).token_id for _ in range(5)]
+    generated += [next(steps).token_id for _ in range(5)]
     handle.remove()
-    drawn += [step.token_id for step in steps]
+    generated += [step.token_id for step in steps]
     assert calls == [1] * 5
-    assert drawn == undisturbed
+    assert generated == expected
 
 
 def test_dropout_acts_while_the_model_is_in_training(make_lm):
@@ -243,10 +243,10 @@ def test_changed_weights_count_from_the_next_generation_on(make_lm):
 
 def test_generations_side_by_side_do_not_disturb_one_another(make_lm):
     lm = make_lm()
-    alone = [tokens(lm, seed=seed) for seed in range(8)]
+    separate = [tokens(lm, seed=seed) for seed in range(8)]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda seed: tokens(lm, seed=seed), range(8)))
-    assert together == alone
+    assert together == separate
 
 
 def test_interleaved_generations_do_not_disturb_one_another(make_lm):

@@ -12,18 +12,18 @@ PROMPT = [5, 17, 250, 3]
 
 
 @torch.no_grad()
-def log_p_of(lm, continuation) -> list[float]:
-    """log p of each token after the prompt, from one pass over the whole text: no cache, no beams."""
+def token_log_probabilities(lm, continuation) -> list[float]:
+    """Return log p of each token after the prompt, from one pass over the whole text: no cache, no beams."""
     log_p = lm(torch.tensor([[*PROMPT, *continuation]]))[0].log_softmax(-1)
     return [log_p[len(PROMPT) - 1 + i, token_id].item() for i, token_id in enumerate(continuation)]
 
 
-def by_transformers(lm, num_beams: int, max_new_tokens: int, length_penalty: float = 1.0, stop_tokens=()):
-    """The best sequences (N, tokens after the prompt) and their scores (N,)."""
+def transformers_beam_search(lm, num_beams: int, max_new_tokens: int, length_penalty: float = 1.0, stop_tokens=()):
+    """Return transformers' best sequences (N, tokens after the prompt) and their scores (N,)."""
     pytest.importorskip("transformers")
     from tests.hugging_face import as_llama
 
-    found = as_llama(lm).generate(
+    output = as_llama(lm).generate(
         torch.tensor([PROMPT]),
         attention_mask=torch.ones(1, len(PROMPT), dtype=torch.long),
         num_beams=num_beams,
@@ -37,54 +37,56 @@ def by_transformers(lm, num_beams: int, max_new_tokens: int, length_penalty: flo
         return_dict_in_generate=True,
         output_scores=True,
     )
-    return found.sequences[:, len(PROMPT) :].tolist(), found.sequences_scores.tolist()
+    return output.sequences[:, len(PROMPT) :].tolist(), output.sequences_scores.tolist()
 
 
 @pytest.mark.parametrize(("num_beams", "tie_embeddings"), in_turn([2, 3, 8], [False, True]))
 def test_finds_what_transformers_finds(make_lm, num_beams, tie_embeddings):
     lm = make_lm(tie_embeddings=tie_embeddings)
-    found = beam_search(lm, PROMPT, num_beams=num_beams, max_new_tokens=12)
-    sequences, scores = by_transformers(lm, num_beams, 12)
-    assert [list(hypothesis.token_ids) for hypothesis in found] == sequences
-    assert [hypothesis.score(1.0) for hypothesis in found] == pytest.approx(scores, abs=1e-4)
+    hypotheses = beam_search(lm, PROMPT, num_beams=num_beams, max_new_tokens=12)
+    sequences, scores = transformers_beam_search(lm, num_beams, 12)
+    assert [list(hypothesis.token_ids) for hypothesis in hypotheses] == sequences
+    assert [hypothesis.score(1.0) for hypothesis in hypotheses] == pytest.approx(scores, abs=1e-4)
 
 
 @pytest.mark.parametrize(("length_penalty", "num_stops"), in_turn([-0.5, 0.0, 1.0, 2.0], [1, 3]))
 def test_finds_what_transformers_finds_where_texts_end_early(make_lm, length_penalty, num_stops):
     lm = make_lm()
-    free = beam_search(lm, PROMPT, num_beams=4, max_new_tokens=12)
-    stops = list(dict.fromkeys(hypothesis.token_ids[i] for i in (2, 4, 5) for hypothesis in free))[:num_stops]
-    found = beam_search(
+    unstopped = beam_search(lm, PROMPT, num_beams=4, max_new_tokens=12)
+    stops = list(dict.fromkeys(hypothesis.token_ids[i] for i in (2, 4, 5) for hypothesis in unstopped))[:num_stops]
+    hypotheses = beam_search(
         lm, PROMPT, num_beams=4, max_new_tokens=12, length_penalty=length_penalty, stop_tokens=set(stops)
     )
-    sequences, scores = by_transformers(lm, 4, 12, length_penalty, stops)
-    longest = max(len(hypothesis.token_ids) for hypothesis in found)
-    padded = [[*hypothesis.token_ids, *[1] * (longest - len(hypothesis.token_ids))] for hypothesis in found]
+    sequences, scores = transformers_beam_search(lm, 4, 12, length_penalty, stops)
+    longest = max(len(hypothesis.token_ids) for hypothesis in hypotheses)
+    padded = [[*hypothesis.token_ids, *[1] * (longest - len(hypothesis.token_ids))] for hypothesis in hypotheses]
     assert padded == [sequence[:longest] for sequence in sequences]
-    assert [hypothesis.score(length_penalty) for hypothesis in found] == pytest.approx(scores, abs=1e-4)
-    assert length_penalty > 0 or any(len(hypothesis.token_ids) < 12 for hypothesis in found)
+    assert [hypothesis.score(length_penalty) for hypothesis in hypotheses] == pytest.approx(scores, abs=1e-4)
+    assert length_penalty > 0 or any(len(hypothesis.token_ids) < 12 for hypothesis in hypotheses)
 
 
 def test_one_beam_is_the_greedy_search(make_lm):
     lm = make_lm()
-    (found,) = beam_search(lm, PROMPT, num_beams=1, max_new_tokens=28)
+    (hypothesis,) = beam_search(lm, PROMPT, num_beams=1, max_new_tokens=28)
     greedy = generate(lm, PROMPT, max_new_tokens=28, temperature=0)
-    assert list(found.token_ids) == [step.token_id for step in greedy]
+    assert list(hypothesis.token_ids) == [step.token_id for step in greedy]
 
 
 def test_with_beams_enough_every_text_is_found(make_lm):
     stops = set(range(5, 300))
     every_text = [(stop,) for stop in stops] + list(itertools.product(range(5), range(300)))
-    found = beam_search(make_lm(), PROMPT, num_beams=2000, max_new_tokens=2, stop_tokens=stops)
-    assert {hypothesis.token_ids for hypothesis in found} == set(every_text)
-    assert len(found) == len(every_text)
-    assert sum(math.exp(hypothesis.log_probability) for hypothesis in found) == pytest.approx(1, abs=1e-5)
+    hypotheses = beam_search(make_lm(), PROMPT, num_beams=2000, max_new_tokens=2, stop_tokens=stops)
+    assert {hypothesis.token_ids for hypothesis in hypotheses} == set(every_text)
+    assert len(hypotheses) == len(every_text)
+    assert sum(math.exp(hypothesis.log_probability) for hypothesis in hypotheses) == pytest.approx(1, abs=1e-5)
 
 
 def test_log_probabilities_are_those_of_one_pass_over_the_text(make_lm):
     lm = make_lm()
     for hypothesis in beam_search(lm, PROMPT, num_beams=5, max_new_tokens=9):
-        assert hypothesis.log_probabilities == pytest.approx(log_p_of(lm, hypothesis.token_ids), abs=1e-4)
+        assert hypothesis.log_probabilities == pytest.approx(
+            token_log_probabilities(lm, hypothesis.token_ids), abs=1e-4
+        )
         assert hypothesis.log_probability == sum(hypothesis.log_probabilities)
         assert hypothesis.score(2.0) == hypothesis.log_probability / 81
 
@@ -117,5 +119,5 @@ def test_what_cannot_be_done_is_refused(make_lm, prompt, settings, message):
 
 
 def test_the_context_can_be_filled_to_its_end(make_lm):
-    (found, *_) = beam_search(make_lm(), PROMPT, num_beams=2, max_new_tokens=29)
-    assert len(found.token_ids) == 29
+    (best, *_) = beam_search(make_lm(), PROMPT, num_beams=2, max_new_tokens=29)
+    assert len(best.token_ids) == 29

@@ -3,8 +3,8 @@ import gc
 import pytest
 import torch
 
-from model.generation.copied_weights import CopiedWeights
 from model.generation.decoder import IncrementalDecoder
+from model.generation.weight_packing import PackedWeights
 from model.kv_cache import KVCache
 from model.layers.linear import Linear
 
@@ -17,17 +17,17 @@ def layers(*outputs: int) -> list[Linear]:
 def test_it_is_the_matrices_below_each_other_times_the_gain_by_columns():
     query, key = layers(3, 5)
     gain = torch.rand(8)
-    copy = CopiedWeights().stacked([query, key], gain)
+    copy = PackedWeights().get_stacked([query, key], gain)
     torch.testing.assert_close(copy, torch.cat([query.weight, key.weight]).detach() * gain)
     assert copy.stride() == (1, 8)
-    assert torch.equal(CopiedWeights().stacked([key]), key.weight)
+    assert torch.equal(PackedWeights().get_stacked([key]), key.weight)
 
 
 def test_who_asks_again_gets_the_same_copy():
-    copies, (query, key) = CopiedWeights(), layers(3, 5)
-    first, other = copies.stacked([query]), copies.stacked([key])
-    assert copies.stacked([query]) is first
-    assert copies.stacked([key]) is other
+    copies, (query, key) = PackedWeights(), layers(3, 5)
+    first, other = copies.get_stacked([query]), copies.get_stacked([key])
+    assert copies.get_stacked([query]) is first
+    assert copies.get_stacked([key]) is other
     assert copies.num_bytes == 4 * 8 * (3 + 5)
 
 
@@ -46,30 +46,30 @@ def swap(weight: torch.Tensor):
     ],
 )
 def test_weights_that_change_are_copied_anew(change):
-    copies, (query, key), gain = CopiedWeights(), layers(3, 5), torch.rand(8)
-    copies.stacked([query, key], gain)
+    copies, (query, key), gain = PackedWeights(), layers(3, 5), torch.rand(8)
+    copies.get_stacked([query, key], gain)
     change(query, key, gain)
     expected = torch.cat([query.weight, key.weight]).detach() * gain
-    torch.testing.assert_close(copies.stacked([query, key], gain), expected)
+    torch.testing.assert_close(copies.get_stacked([query, key], gain), expected)
 
 
 def test_what_was_used_longest_ago_goes_first_and_all_of_a_model_with_it():
-    copies, (one, two, three) = CopiedWeights(most_bytes=2 * 4 * 8 * 4), layers(4, 4, 4)
-    first, second = copies.stacked([one]), copies.stacked([two])
-    copies.stacked([one])
-    copies.stacked([three])
-    assert copies.num_bytes == copies.most_bytes
-    assert copies.stacked([one]) is first
-    assert copies.stacked([two]) is not second
-    del one, two
+    copies, (first_layer, second_layer, third_layer) = PackedWeights(max_bytes=2 * 4 * 8 * 4), layers(4, 4, 4)
+    first, second = copies.get_stacked([first_layer]), copies.get_stacked([second_layer])
+    copies.get_stacked([first_layer])
+    copies.get_stacked([third_layer])
+    assert copies.num_bytes == copies.max_bytes
+    assert copies.get_stacked([first_layer]) is first
+    assert copies.get_stacked([second_layer]) is not second
+    del first_layer, second_layer
     gc.collect()
     assert copies.num_bytes <= 4 * 8 * 4
 
 
 def test_one_larger_than_the_bound_is_kept_alone():
-    copies, (one, two) = CopiedWeights(most_bytes=8), layers(4, 4)
-    copies.stacked([one])
-    assert copies.stacked([two]) is copies.stacked([two])
+    copies, (first_layer, second_layer) = PackedWeights(max_bytes=8), layers(4, 4)
+    copies.get_stacked([first_layer])
+    assert copies.get_stacked([second_layer]) is copies.get_stacked([second_layer])
     assert copies.num_bytes == 4 * 8 * 4
 
 

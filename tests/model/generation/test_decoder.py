@@ -6,7 +6,7 @@ from torch import nn
 
 from model.config import CHOICES
 from model.config_checks import SWITCHES
-from model.generation import decoded_layers, decoder
+from model.generation import decode_layers, decoder
 from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
@@ -41,7 +41,7 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
 ]
 
 # What of a matrix is copied, and from what size on oneDNN multiplies: small models', large ones', and neither.
-PRODUCTS = [(decoder.MOST_COPIED, 1 << 20), (0, 0), (0, 1 << 20)]
+PRODUCTS = [(decoder.MAX_COPIED_BYTES, 1 << 20), (0, 0), (0, 1 << 20)]
 EVERY_WAY = [
     *(
         pytest.param(PRODUCTS[place % len(PRODUCTS)], *model.values, marks=model.marks)
@@ -51,7 +51,7 @@ EVERY_WAY = [
 ]
 
 
-def name_of(choices: dict | tuple) -> str:
+def choices_id(choices: dict | tuple) -> str:
     if isinstance(choices, tuple):
         return "copied" if choices[0] else "with_onednn" if not choices[1] else "plain"
     return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
@@ -59,23 +59,23 @@ def name_of(choices: dict | tuple) -> str:
 
 @pytest.fixture(autouse=True)
 def not_of_intel(monkeypatch):
-    """Where tests run, oneDNN may never be chosen."""
-    monkeypatch.setattr(decoded_layers, "is_of_intel", lambda: False)
+    """Report a CPU that is not Intel's: on an Intel CPU the tests would never choose oneDNN."""
+    monkeypatch.setattr(decode_layers, "is_intel_cpu", lambda: False)
 
 
-@pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=name_of)
+@pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=choices_id)
 @torch.inference_mode()
 def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
-    most_copied, least_for_onednn = products
-    monkeypatch.setattr(decoder, "MOST_COPIED", most_copied)
-    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", least_for_onednn)
+    max_copied_bytes, min_onednn_bytes = products
+    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", max_copied_bytes)
+    monkeypatch.setattr(decode_layers, "MIN_ONEDNN_BYTES", min_onednn_bytes)
     lm = make_lm(**choices, norm_eps=0.1)
     ids = token_ids[:1]
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), ids[0])
     torch.testing.assert_close(logits, lm(ids)[0], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=name_of)
+@pytest.mark.parametrize("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=choices_id)
 @pytest.mark.parametrize("prefilled", [1, 13])
 @torch.inference_mode()
 def test_it_continues_what_the_model_left_in_the_cache(make_lm, token_ids, choices, prefilled):
@@ -88,7 +88,7 @@ def test_it_continues_what_the_model_left_in_the_cache(make_lm, token_ids, choic
 
 
 def decode(decoder: IncrementalDecoder, cache: KVCache, ids: torch.Tensor) -> torch.Tensor:
-    """Logits (T, V) after each of the ids (T,)."""
+    """Return logits (T, V) after each of the ids (T,)."""
     return torch.stack([decoder(token_id, cache) for token_id in ids.tolist()])
 
 
@@ -121,7 +121,7 @@ def test_the_weights_are_only_read(make_lm, token_ids):
 
 
 class MaxNorm(nn.Module):
-    """x / max |x| · g."""
+    """Norm x / max |x| · g."""
 
     def __init__(self, d_model: int, eps: float):
         super().__init__()
@@ -132,7 +132,7 @@ class MaxNorm(nn.Module):
 
 
 class OffsetRMSNorm(RMSNorm):
-    """A gain of 1 + g, as in some models."""
+    """RMSNorm with the gain 1 + g, as in some models."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return super().forward(x) / self.weight * (1 + self.weight)
@@ -150,29 +150,33 @@ def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatc
     torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("choices", [{}, GPT | {"bias": True}], ids=name_of)
+@pytest.mark.parametrize("choices", [{}, GPT | {"bias": True}], ids=choices_id)
 @torch.inference_mode()
 def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, choices):
-    """Of which a change is one of the decoder's; a small one's copies stay what they were."""
-    for most, least, follows in ((0, 0, True), (0, 1 << 20, True), (decoder.MOST_COPIED, 0, False)):
-        monkeypatch.setattr(decoder, "MOST_COPIED", most)
-        monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", least)
+    """A large model's decoder follows a change of its weights; a small model's keeps its copies."""
+    for max_copied_bytes, min_onednn_bytes, follows in (
+        (0, 0, True),
+        (0, 1 << 20, True),
+        (decoder.MAX_COPIED_BYTES, 0, False),
+    ):
+        monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", max_copied_bytes)
+        monkeypatch.setattr(decode_layers, "MIN_ONEDNN_BYTES", min_onednn_bytes)
         for name in ("lm_head", "blocks.1.attn.k_proj", "blocks.1.ffn.up_proj"):
             lm = make_lm(**choices)
             steps, ids = IncrementalDecoder(lm), torch.tensor([3, 4, 5])
             before = decode(steps, KVCache(lm.config), ids)
             weight = lm.get_submodule(name).weight
-            kept = weight.clone()
+            original = weight.clone()
             weight.mul_(1.5)
             assert torch.equal(decode(steps, KVCache(lm.config), ids), before) != follows, name
-            weight.copy_(kept)
+            weight.copy_(original)
 
 
 @torch.inference_mode()
 def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monkeypatch):
-    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
-    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", 0)
-    monkeypatch.setattr(decoded_layers, "onednn_linear", lambda: None)
+    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
+    monkeypatch.setattr(decode_layers, "MIN_ONEDNN_BYTES", 0)
+    monkeypatch.setattr(decode_layers, "onednn_linear", lambda: None)
     lm = make_lm(bias=True)
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), token_ids[0])
     torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)
@@ -180,15 +184,15 @@ def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monk
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
 def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
-    """Twice as fast as by BLAS: where torch renames its way there, this says so."""
-    assert decoded_layers.onednn_linear()
-    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", 0)
+    """oneDNN is twice as fast as BLAS; the test fails if torch renames its operator."""
+    assert decode_layers.onednn_linear()
+    monkeypatch.setattr(decode_layers, "MIN_ONEDNN_BYTES", 0)
     lm, used = make_lm(), []
-    monkeypatch.setattr(decoded_layers, "onednn_linear", lambda: lambda x, w, *rest: used.append(w) or x @ w.T)
-    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
+    monkeypatch.setattr(decode_layers, "onednn_linear", lambda: lambda x, w, *rest: used.append(w) or x @ w.T)
+    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert len(used) == 7 * lm.config.num_layers + 1
-    monkeypatch.setattr(decoded_layers, "is_of_intel", lambda: True)  # whose BLAS is as fast or faster
+    monkeypatch.setattr(decode_layers, "is_intel_cpu", lambda: True)  # whose BLAS is as fast or faster
     used.clear()
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert used == []
@@ -201,27 +205,27 @@ def test_whose_cpu_it_is(tmp_path, monkeypatch, told_by, vendor, is_intels):
     if told_by == "file":
         cpu_info.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
     monkeypatch.undo()  # of `not_of_intel`
-    monkeypatch.setattr(decoded_layers, "CPU_INFO", cpu_info)
-    told = f"Intel64 Family 6 Model 143 Stepping 8, {vendor}" if told_by == "platform" else ""
-    monkeypatch.setattr("platform.processor", lambda: told)
-    assert decoded_layers.is_of_intel.__wrapped__() is is_intels
+    monkeypatch.setattr(decode_layers, "CPU_INFO", cpu_info)
+    processor = f"Intel64 Family 6 Model 143 Stepping 8, {vendor}" if told_by == "platform" else ""
+    monkeypatch.setattr("platform.processor", lambda: processor)
+    assert decode_layers.is_intel_cpu.__wrapped__() is is_intels
 
 
 @torch.inference_mode()
 def test_a_decoder_of_a_large_model_takes_no_memory_for_matrices(make_lm, monkeypatch):
-    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
+    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
     lm = make_lm()
-    least, made = min(w.nbytes for w in lm.parameters() if w.ndim == 2), []
+    min_matrix_bytes, allocated = min(w.nbytes for w in lm.parameters() if w.ndim == 2), []
 
-    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
+    class AllocationCounter(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            found = function(*args, **(kwargs or {}))
-            known = {w.untyped_storage().data_ptr() for w in lm.parameters()}
-            if isinstance(found, torch.Tensor) and found.untyped_storage().data_ptr() not in known:
-                made.append(found.nbytes)
-            return found
+            result = function(*args, **(kwargs or {}))
+            weight_pointers = {w.untyped_storage().data_ptr() for w in lm.parameters()}
+            if isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() not in weight_pointers:
+                allocated.append(result.nbytes)
+            return result
 
-    with Counting():
+    with AllocationCounter():
         IncrementalDecoder(lm)
     tables = sum(rope.table.nbytes for rope in (lm.rope, lm.local_rope) if rope)
-    assert max(made) <= max(2 * tables, lm.config.vocab_size * 4) and least > 0
+    assert max(allocated) <= max(2 * tables, lm.config.vocab_size * 4) and min_matrix_bytes > 0

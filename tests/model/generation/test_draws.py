@@ -1,9 +1,9 @@
-"""Tokens are drawn as often as they are probable, and by the number that is told."""
+"""Tests of drawing: frequencies match probabilities, and the reported u draws the token."""
 
 import numpy as np
 import pytest
 
-from model.generation.sampling import draw, luck, sampling_distribution, sampling_stages
+from model.generation.sampling import draw, sampling_distribution, sampling_stages, uniform_draw
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
@@ -12,7 +12,7 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
 
 
 def test_draws_come_as_often_as_their_probabilities():
-    """Chi-square test, 19 degrees of freedom: the statistic passes 43.8 once in a thousand times by chance."""
+    """χ² test, 19 degrees of freedom: 43.8 is exceeded once in a thousand times."""
     logits = np.random.default_rng(3).normal(size=20)
     probabilities = sampling_distribution(logits, 0.9)
     counts = np.bincount([draw(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
@@ -22,23 +22,23 @@ def test_draws_come_as_often_as_their_probabilities():
 
 @pytest.mark.exhaustive
 def test_draws_come_as_often_as_their_probabilities_with_all_settings():
-    """As above; six of twenty tokens are kept, so 5 degrees of freedom: 20.5 once in a thousand times."""
+    """χ² test with six possible tokens, 5 degrees of freedom: 20.5 is exceeded once in a thousand."""
     logits = np.random.default_rng(3).normal(size=20)
     settings = {"top_p": 0.97, "min_p": 0.02, "repetition_penalty": 1.4, "previous": [2, 5]}
     probabilities = sampling_distribution(logits, 0.9, 15, **settings)
-    kept = probabilities > 0
-    assert kept.sum() == 6
+    possible = probabilities > 0
+    assert possible.sum() == 6
     counts = np.bincount([draw(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
-    assert counts[~kept].sum() == 0
-    assert chi_square(counts[kept], probabilities[kept]) < 20.5
+    assert counts[~possible].sum() == 0
+    assert chi_square(counts[possible], probabilities[possible]) < 20.5
 
 
 def test_each_token_owns_its_stretch_of_the_unit_interval():
-    """The likeliest the first; of equal ones the lower id."""
+    """The likeliest token has the first interval; of equal ones the lower id."""
     probabilities = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
     below = np.nextafter
-    drawn = {0.0: 3, below(0.5, 0): 3, 0.5: 1, below(0.75, 0): 1, 0.75: 4, below(1.0, 0): 4}
-    assert {u: draw(probabilities, u) for u in drawn} == drawn
+    expected = {0.0: 3, below(0.5, 0): 3, 0.5: 1, below(0.75, 0): 1, 0.75: 4, below(1.0, 0): 4}
+    assert {u: draw(probabilities, u) for u in expected} == expected
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 9}, {"temperature": 0.2}, {"temperature": 0}], ids=str)
@@ -78,7 +78,7 @@ def test_the_ends_of_the_interval_belong_to_somebody_however_sums_are_rounded(pr
 
 
 def test_the_largest_u_never_draws_an_impossible_token():
-    """However the cumulative sum is rounded."""
+    """The rounding of the cumulative sum must not matter."""
     random = np.random.default_rng(5)
     for _ in range(200):
         probabilities = sampling_distribution(random.normal(size=50), top_k=int(random.integers(1, 50)))
@@ -86,13 +86,13 @@ def test_the_largest_u_never_draws_an_impossible_token():
 
 
 def test_luck_is_uniform():
-    """By the Kolmogorov-Smirnov distance, over positions and over seeds; 1.63 / √n is passed once in a hundred."""
+    """Kolmogorov-Smirnov test, over positions and over seeds; 1.63 / √n is exceeded once in a hundred times."""
     n = 2000
-    for draws in ([luck(0, i) for i in range(n)], [luck(i, 5) for i in range(n)]):
+    for draws in ([uniform_draw(0, i) for i in range(n)], [uniform_draw(i, 5) for i in range(n)]):
         assert np.abs(np.sort(draws) - np.arange(n) / n).max() < 1.63 / np.sqrt(n)
 
 
 def test_an_address_with_a_seed_writes_the_same_text_for_ever():
-    """A saved one has the seed and not the random numbers: these are what they were when it was saved."""
-    drawn = [luck(seed, position) for seed, position in ((0, 0), (0, 1), (3, 12), (2**32 - 1, 511))]
-    assert drawn == [0.5749973043636947, 0.3623603780488538, 0.3375584033091479, 0.0033230476509112927]
+    """A saved URL has the seed, not the random numbers: they must stay the same in all versions."""
+    numbers = [uniform_draw(seed, position) for seed, position in ((0, 0), (0, 1), (3, 12), (2**32 - 1, 511))]
+    assert numbers == [0.5749973043636947, 0.3623603780488538, 0.3375584033091479, 0.0033230476509112927]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.generation.sampling import largest, sampling_distribution, sampling_stages
+from model.generation.sampling import sampling_distribution, sampling_stages, top_k_indices
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.8, 1.0, 3.0])
@@ -29,8 +29,10 @@ def test_exactly_k_survive_a_tie_and_they_are_the_first(top_k):
     assert probabilities.sum() == pytest.approx(1)
 
 
-def by_transformers(logits, temperature=1.0, top_k=None, top_p=None, min_p=None, repetition_penalty=1.0, previous=()):
-    """The distribution (V,) their warpers make, in double precision."""
+def transformers_distribution(
+    logits, temperature=1.0, top_k=None, top_p=None, min_p=None, repetition_penalty=1.0, previous=()
+):
+    """Return the distribution (V,) of transformers' warpers, in double precision."""
     transformers = pytest.importorskip("transformers")
     warpers = [transformers.TemperatureLogitsWarper(temperature)]
     if repetition_penalty != 1:
@@ -63,14 +65,14 @@ TOGETHER = [
 @pytest.mark.parametrize("seed", range(5))
 def test_every_setting_does_what_it_does_in_transformers(settings, seed):
     logits = np.random.default_rng(seed).normal(scale=2, size=200).astype(np.float32)
-    expected = by_transformers(logits, **settings)
+    expected = transformers_distribution(logits, **settings)
     np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{"min_p": 0.3}, {"top_k": 5, "min_p": 0.3}, {"top_p": 0.99}], ids=str)
 def test_ties_that_are_kept_or_cut_together_agree_with_transformers(settings):
     logits = np.array([3.0, 1.0, 3.0, 2.0, 2.0, -9.0, -9.0], np.float32)
-    expected = by_transformers(logits, **settings)
+    expected = transformers_distribution(logits, **settings)
     np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9)
 
 
@@ -84,10 +86,10 @@ def test_of_a_tie_top_p_keeps_the_first_that_are_needed(top_p, kept):
 @pytest.mark.parametrize("top_k", [None, 3, 50])
 def test_the_nucleus_is_the_smallest_that_reaches_top_p(logits, top_p, top_k):
     everything = sampling_distribution(logits, 1.0, top_k)
-    kept = sampling_distribution(logits, 1.0, top_k, top_p=top_p) > 0
-    assert everything[kept].sum() >= top_p - 1e-12
-    assert everything[kept].sum() - everything[kept].min() < top_p
-    assert everything[kept].min() >= everything[~kept].max()
+    nucleus = sampling_distribution(logits, 1.0, top_k, top_p=top_p) > 0
+    assert everything[nucleus].sum() >= top_p - 1e-12
+    assert everything[nucleus].sum() - everything[nucleus].min() < top_p
+    assert everything[nucleus].min() >= everything[~nucleus].max()
 
 
 def test_stages_show_every_step_on_the_way(logits):
@@ -97,21 +99,21 @@ def test_stages_show_every_step_on_the_way(logits):
     assert changed.tolist() == [4, 9]
     for i in changed:
         assert stages.penalised[i] == pytest.approx(logits[i] / 1.5 if logits[i] > 0 else logits[i] * 1.5)
-    np.testing.assert_allclose(stages.scaled, stages.penalised / 0.7)
-    kept = stages.in_top_k, stages.in_top_p, stages.in_min_p
-    assert kept[0].sum() == 30
-    assert [bool((inner <= outer).all()) for outer, inner in zip(kept, kept[1:], strict=False)] == [True, True]
-    assert kept[0].sum() > kept[1].sum() > kept[2].sum() > 1
+    np.testing.assert_allclose(stages.scaled_logits, stages.penalised / 0.7)
+    masks = stages.in_top_k, stages.in_top_p, stages.in_min_p
+    assert masks[0].sum() == 30
+    assert [bool((inner <= outer).all()) for outer, inner in zip(masks, masks[1:], strict=False)] == [True, True]
+    assert masks[0].sum() > masks[1].sum() > masks[2].sum() > 1
     assert ((stages.probabilities > 0) == stages.in_min_p).all()
-    weights = np.exp(stages.scaled[stages.in_min_p])
+    weights = np.exp(stages.scaled_logits[stages.in_min_p])
     np.testing.assert_allclose(stages.probabilities[stages.in_min_p], weights / weights.sum())
 
 
 def test_settings_that_are_off_leave_their_stage_as_it_was(logits):
     stages = sampling_stages(logits)
-    for stage in (stages.penalised, stages.scaled):
+    for stage in (stages.penalised, stages.scaled_logits):
         assert (stage == stages.logits).all()
-    assert all(kept.all() for kept in (stages.in_top_k, stages.in_top_p, stages.in_min_p))
+    assert all(mask.all() for mask in (stages.in_top_k, stages.in_top_p, stages.in_min_p))
     off = sampling_stages(logits, 1.0, 0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, previous=[1, 2])
     assert (off.probabilities == stages.probabilities).all()
 
@@ -126,7 +128,7 @@ def test_cumulative_is_where_each_stretch_ends(logits):
 
 
 def test_settings_together_draw_from_a_distribution_of_exactly_those_kept():
-    """Whatever is set: probabilities sum to 1, at most k are positive, the likeliest token is always among them."""
+    """Probabilities sum to 1, at most k are positive, and the likeliest token can always be drawn."""
     random = np.random.default_rng(6)
     for _ in range(300):
         logits = random.integers(-3, 4, size=60) * random.choice([0.3, 4.0])  # many ties
@@ -144,7 +146,7 @@ def test_settings_together_draw_from_a_distribution_of_exactly_those_kept():
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 def test_largest_are_in_order_of_index_and_of_equal_ones_the_first(k):
     values = np.array([3.0, 9.0, 3.0, 7.0, 3.0])
-    assert largest(values, k).tolist() == sorted([1, 3, 0, 2, 4][:k])
+    assert top_k_indices(values, k).tolist() == sorted([1, 3, 0, 2, 4][:k])
 
 
 @pytest.mark.parametrize("top_k", [None, 1, 50])

@@ -18,12 +18,12 @@ REFERENCES = {
 @pytest.mark.parametrize(("ours", "reference"), REFERENCES.items(), ids=lambda f: getattr(f, "__name__", ""))
 def test_values_and_slopes_agree_with_torch(ours, reference):
     x = torch.cat([torch.linspace(-30, 30, 602), torch.tensor([-1e4, 1e4])])  # not 0, where ReLU has no slope
-    here, there = x.clone().requires_grad_(), x.clone().requires_grad_()
-    mine, theirs = ours(here), reference(there)
-    torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
-    mine.sum().backward()
-    theirs.sum().backward()
-    torch.testing.assert_close(here.grad, there.grad, atol=1e-5, rtol=1e-5)
+    ours_in, reference_in = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ours_out, reference_out = ours(ours_in), reference(reference_in)
+    torch.testing.assert_close(ours_out, reference_out, atol=1e-6, rtol=1e-5)
+    ours_out.sum().backward()
+    reference_out.sum().backward()
+    torch.testing.assert_close(ours_in.grad, reference_in.grad, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])

@@ -18,7 +18,7 @@ from model.layers.softmax import softmax
 
 @pytest.fixture
 def qkv():
-    """2 sequences, 3 heads; 4 queries and 6 keys of width 8, values of width 5."""
+    """Queries, keys and values of 2 sequences, 3 heads; 4 queries and 6 keys of width 8, values of width 5."""
     return 2 * torch.randn(2, 3, 4, 8), 2 * torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 5)
 
 
@@ -98,7 +98,7 @@ PADDINGS = {
 @pytest.mark.parametrize("num_queries", [1, 3, 6])
 @pytest.mark.parametrize("kv_heads", [1, 3])
 def test_padded_the_fused_kernel_agrees_with_the_formula(num_queries, padding, kv_heads):
-    """Also where a query may look nowhere, before the first token: zeros, and gradients that are numbers."""
+    """Queries before the first token may attend to nothing: zeros, and finite gradients."""
     q, k, v = (torch.randn(2, heads, T, 8) * 2 for heads, T in ((3, num_queries), (kv_heads, 6), (kv_heads, 6)))
     outputs, gradients = [], []
     mask = causal_mask(num_queries, 6, padding)
@@ -131,8 +131,10 @@ def test_patterns_sum_to_one_or_to_nothing(qkv):
 def test_a_window_is_of_the_last_tokens_with_ones_own(queries, keys, window):
     mask = causal_mask(queries, keys, window=window)
     for row in range(queries):
-        own = keys - queries + row
-        assert mask[row].nonzero().flatten().tolist() == list(range(max(0, own - window + 1), own + 1))
+        own_position = keys - queries + row
+        assert mask[row].nonzero().flatten().tolist() == list(
+            range(max(0, own_position - window + 1), own_position + 1)
+        )
     q, k, v = torch.randn(2, 3, queries, 4), torch.randn(2, 3, keys, 4), torch.randn(2, 3, keys, 4)
     fused = fused_attention(q, k, v, divisor=1.5, window=window)
     torch.testing.assert_close(fused, scaled_dot_product_attention(q, k, v, mask, 1.5))

@@ -28,13 +28,13 @@ def test_is_the_activated_projection_projected_down(name, bias):
 
 
 def test_the_taps_hold_the_steps():
-    ffn, x, seen = FeedForward(torch.relu, 6, 10, bias=True), torch.randn(2, 3, 6), {}
+    ffn, x, recorded = FeedForward(torch.relu, 6, 10, bias=True), torch.randn(2, 3, 6), {}
     for name in ("up", "hidden", "out"):
-        getattr(ffn, name).register_forward_hook(lambda tap, inputs, output, name=name: seen.update({name: output}))
+        getattr(ffn, name).register_forward_hook(lambda tap, inputs, output, name=name: recorded.update({name: output}))
     y = ffn(x)
-    assert torch.equal(seen["up"], ffn.up_proj(x))
-    assert torch.equal(seen["hidden"], seen["up"].relu())
-    assert torch.equal(seen["out"], y)
+    assert torch.equal(recorded["up"], ffn.up_proj(x))
+    assert torch.equal(recorded["hidden"], recorded["up"].relu())
+    assert torch.equal(recorded["out"], y)
 
 
 def test_dropout_acts_on_the_output_while_training():

@@ -24,7 +24,7 @@ KINDS = {
 
 
 def make_attention(d_model: int = 12, num_heads: int = 3, **settings) -> MultiHeadSelfAttention:
-    """Its weights are large enough that patterns are far from uniform, its biases and gains unequal."""
+    """Return attention with weights so large that patterns are far from uniform, and unequal biases and gains."""
     attention = MultiHeadSelfAttention(d_model, num_heads, **settings).eval()
     for parameter in attention.parameters():
         parameter.data = 3 * parameter.data if parameter.ndim == 2 else torch.rand_like(parameter) + 0.5
@@ -33,13 +33,13 @@ def make_attention(d_model: int = 12, num_heads: int = 3, **settings) -> MultiHe
 
 @pytest.fixture
 def attention():
-    """3 heads of width 4."""
+    """Attention with 3 heads of width 4."""
     return make_attention()
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
 def any_attention(request):
-    """4 heads of width 4."""
+    """Attention with 4 heads of width 4."""
     return make_attention(16, 4, **request.param)
 
 
@@ -65,10 +65,10 @@ def test_agrees_with_torch_multi_head_attention(bias):
     )
     torch.testing.assert_close(attention(x), expected.transpose(0, 1), atol=1e-5, rtol=1e-5)
 
-    seen = []
-    attention.pattern.register_forward_hook(lambda tap, inputs, output: seen.append(output))
+    recorded = []
+    attention.pattern.register_forward_hook(lambda tap, inputs, output: recorded.append(output))
     attention(x)
-    torch.testing.assert_close(seen[0], patterns, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(recorded[0], patterns, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("watched", ["scores", "pattern"])
@@ -112,11 +112,11 @@ def rotation(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 @torch.no_grad()
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 def test_watching_changes_nothing_whatever_the_kind(any_attention, padded):
-    x, turned = torch.randn(2, 7, 16), rotation(torch.arange(7)[None])
+    x, cos_and_sin = torch.randn(2, 7, 16), rotation(torch.arange(7)[None])
     padding = torch.tensor([[True] * 7, [False] * 3 + [True] * 4]) if padded else None
-    unwatched = any_attention(x, turned, padding)
+    unwatched = any_attention(x, cos_and_sin, padding)
     handle = any_attention.pattern.register_forward_hook(lambda tap, inputs, output: None)
-    torch.testing.assert_close(any_attention(x, turned, padding), unwatched, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(any_attention(x, cos_and_sin, padding), unwatched, atol=1e-5, rtol=1e-5)
     handle.remove()
     assert unwatched.isfinite().all()
 
@@ -129,8 +129,8 @@ def test_the_cache_changes_nothing_whatever_the_kind(any_attention, tiny_config,
     if watched:
         any_attention.scores.register_forward_hook(lambda tap, inputs, output: None)
     whole, parts = any_attention(x, rotation(positions)), []
-    for chunk, place in zip(x.split([3, 1, 3], dim=1), positions.split([3, 1, 3], dim=1), strict=True):
-        parts.append(any_attention(chunk, rotation(place), None, cache, layer=1))
+    for chunk, chunk_positions in zip(x.split([3, 1, 3], dim=1), positions.split([3, 1, 3], dim=1), strict=True):
+        parts.append(any_attention(chunk, rotation(chunk_positions), None, cache, layer=1))
         cache.length += chunk.shape[1]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-5, rtol=1e-5)
 
@@ -146,8 +146,8 @@ def test_shared_keys_and_values_are_those_of_neighbouring_heads_made_equal(num_k
             weights[name] = torch.cat([heads[h * num_kv_heads // 4] for h in range(4)])
     full, x = make_attention(16, 4, qkv_bias=bias), torch.randn(2, 7, 16)
     full.load_state_dict(weights)
-    turned = rotation(torch.arange(7)[None])
-    torch.testing.assert_close(shared(x, turned), full(x, turned), atol=1e-5, rtol=1e-5)
+    cos_and_sin = rotation(torch.arange(7)[None])
+    torch.testing.assert_close(shared(x, cos_and_sin), full(x, cos_and_sin), atol=1e-5, rtol=1e-5)
     assert shared.k_proj.weight.shape == shared.v_proj.weight.shape == (num_kv_heads * 4, 16)
 
 
@@ -158,37 +158,41 @@ def test_heads_are_repeated_next_to_each_other():
 
 
 def test_biases_lie_where_they_were_asked_for():
-    def biased(**settings) -> str:
+    def projections_with_bias(**settings) -> str:
         attention = MultiHeadSelfAttention(12, 3, **settings)
         return "".join(name for name in "qkvo" if getattr(attention, f"{name}_proj").bias is not None)
 
-    assert [biased(), biased(qkv_bias=True), biased(bias=True)] == ["", "qkv", "qkvo"]
+    assert [projections_with_bias(), projections_with_bias(qkv_bias=True), projections_with_bias(bias=True)] == [
+        "",
+        "qkv",
+        "qkvo",
+    ]
 
 
 def test_queries_and_keys_are_normalised_head_by_head_before_they_turn():
-    attention, x, seen = make_attention(qk_norm=RMSNorm), torch.randn(2, 7, 12), {}
+    attention, x, recorded = make_attention(qk_norm=RMSNorm), torch.randn(2, 7, 12), {}
     for name in ("q", "k", "v", "q_rot", "k_rot"):
         tap = getattr(attention, name)
-        tap.register_forward_hook(lambda tap, inputs, output, name=name: seen.update({name: output}))
+        tap.register_forward_hook(lambda tap, inputs, output, name=name: recorded.update({name: output}))
     attention(x, rotation(torch.arange(7)[None]))
     for name in ("q", "k"):
         heads = split_heads(getattr(attention, f"{name}_proj")(x), 3)
         gain = getattr(attention, f"{name}_norm").weight
-        torch.testing.assert_close(seen[name], F.rms_norm(heads, (4,), gain, eps=1e-5))
-        torch.testing.assert_close(seen[f"{name}_rot"].norm(dim=-1), seen[name].norm(dim=-1))
-    torch.testing.assert_close(seen["v"], split_heads(attention.v_proj(x), 3))
+        torch.testing.assert_close(recorded[name], F.rms_norm(heads, (4,), gain, eps=1e-5))
+        torch.testing.assert_close(recorded[f"{name}_rot"].norm(dim=-1), recorded[name].norm(dim=-1))
+    torch.testing.assert_close(recorded["v"], split_heads(attention.v_proj(x), 3))
 
 
 @pytest.mark.parametrize(("norm", "plain"), [(RMSNormOverHeads, F.rms_norm), (LayerNormOverHeads, F.layer_norm)])
 def test_or_those_of_all_heads_as_one_vector(norm, plain):
-    attention, x, seen = make_attention(qk_norm=norm, qk_norm_over="all", num_kv_heads=1), torch.randn(2, 7, 12), {}
+    attention, x, recorded = make_attention(qk_norm=norm, qk_norm_over="all", num_kv_heads=1), torch.randn(2, 7, 12), {}
     for name, heads, width in (("q", 3, 12), ("k", 1, 4)):
-        attention.get_submodule(name).register_forward_hook(lambda tap, inputs, output: seen.update({tap: output}))
+        attention.get_submodule(name).register_forward_hook(lambda tap, inputs, output: recorded.update({tap: output}))
         torch.nn.init.normal_(attention.get_submodule(f"{name}_norm").weight)
         attention(x, rotation(torch.arange(7)[None]))
         learnt, vectors = attention.get_submodule(f"{name}_norm"), attention.get_submodule(f"{name}_proj")(x)
         normalised = plain(vectors, (width,), eps=1e-5) * learnt.weight + getattr(learnt, "bias", 0)
-        torch.testing.assert_close(seen[attention.get_submodule(name)], split_heads(normalised, heads))
+        torch.testing.assert_close(recorded[attention.get_submodule(name)], split_heads(normalised, heads))
 
 
 def test_scaling_the_queries_weights_changes_nothing_where_they_are_normalised():
@@ -205,15 +209,15 @@ def test_every_sequence_of_a_batch_may_stand_at_positions_of_its_own(layout):
     positions = torch.tensor([[0, 1, 2, 3, 4], [9, 3, 3, 40, 0]])
     together = attention(x, rotation(positions))
     for b in range(2):
-        alone = attention(x[b : b + 1], rotation(positions[b : b + 1]))
-        torch.testing.assert_close(together[b : b + 1], alone, atol=1e-5, rtol=1e-5)
+        single = attention(x[b : b + 1], rotation(positions[b : b + 1]))
+        torch.testing.assert_close(together[b : b + 1], single, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(attention(x, rotation(positions + 5)), together, atol=1e-4, rtol=1e-4)
     assert (attention(x, rotation(positions[:1])) - together)[1].abs().max() > 0.01
 
 
 @pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
 def test_while_training_elements_of_the_pattern_are_dropped(watched):
-    """Read through values that are unit vectors, so that z is the pattern."""
+    """The values are unit vectors, so that z is the pattern."""
     attention = MultiHeadSelfAttention(64, 2, attention_dropout=0.25).eval()
     if watched:
         attention.scores.register_forward_hook(lambda tap, inputs, output: None)
@@ -222,14 +226,14 @@ def test_while_training_elements_of_the_pattern_are_dropped(watched):
     pattern = attention.attend(q, k, v)
     torch.testing.assert_close(pattern.sum(-1), torch.ones(20, 2, 32))
     dropped = attention.train().attend(q, k, v)
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], pattern[kept] / 0.75)
-    assert kept[pattern > 0].float().mean().item() == pytest.approx(0.75, abs=0.01)
+    retained = dropped != 0
+    torch.testing.assert_close(dropped[retained], pattern[retained] / 0.75)
+    assert retained[pattern > 0].float().mean().item() == pytest.approx(0.75, abs=0.01)
     assert dropped.sum(-1).mean().item() == pytest.approx(1, abs=0.02)
 
 
 def test_the_watched_pattern_is_that_before_the_dropping():
-    attention, seen = make_attention(attention_dropout=0.5).train(), []
-    attention.pattern.register_forward_hook(lambda tap, inputs, output: seen.append(output))
+    attention, recorded = make_attention(attention_dropout=0.5).train(), []
+    attention.pattern.register_forward_hook(lambda tap, inputs, output: recorded.append(output))
     attention(torch.randn(2, 7, 12))
-    torch.testing.assert_close(seen[0].sum(-1), torch.ones(2, 3, 7))
+    torch.testing.assert_close(recorded[0].sum(-1), torch.ones(2, 3, 7))

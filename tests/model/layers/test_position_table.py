@@ -27,7 +27,7 @@ def test_no_dtype_of_the_weights_brings_two_positions_together(table, dtype):
 
 
 def test_bfloat16_would(table):
-    """Of 512 angles of RoPE's first pair it tells 385 apart."""
+    """bfloat16 tells apart only 385 of the 512 angles of RoPE's first pair."""
     if hasattr(table, "angles"):
         assert len(table.table[:, 0].bfloat16().unique()) == 385
     assert (table.table.bfloat16().float() - table.table).abs().max() > 1e-3

@@ -11,15 +11,15 @@ def rope():
     return RotaryPositionalEmbedding(THETA, D_HEAD, CONTEXT)
 
 
-def rotated(rope, x, position: int, rotate=rotate_adjacent):
-    """The vectors x (..., d), all as if they stood at the position."""
+def apply_rope(rope, x, position: int, rotate=rotate_adjacent):
+    """Rotate the vectors x (..., d), all by the angles of one position."""
     cos, sin = rope(torch.tensor([position]))
     return rotate(x[..., None, :], cos, sin)[..., 0, :]
 
 
-def matrix(rope, position: int):
-    """R^m, the rotation at a position as a (d, d) matrix: its columns are the rotated unit vectors."""
-    return rotated(rope, torch.eye(D_HEAD), position).T
+def rotation_matrix(rope, position: int):
+    """Return R^m, the rotation at a position as a (d, d) matrix: its columns are the rotated unit vectors."""
+    return apply_rope(rope, torch.eye(D_HEAD), position).T
 
 
 def test_angles_are_position_times_a_power_of_theta(rope):
@@ -38,19 +38,19 @@ def test_adjacent_dimensions_turn_together(rope):
     x[2] = 1  # the first dimension of pair 1, which turns by θ^(-2/8) = 0.1 a position
     y = torch.zeros(D_HEAD)
     y[2], y[3] = torch.cos(torch.tensor(0.5)), torch.sin(torch.tensor(0.5))
-    torch.testing.assert_close(rotated(rope, x, 5), y)
+    torch.testing.assert_close(apply_rope(rope, x, 5), y)
 
 
 def test_position_zero_turns_nothing(rope):
     x = torch.randn(3, D_HEAD)
-    torch.testing.assert_close(rotated(rope, x, 0), x)
+    torch.testing.assert_close(apply_rope(rope, x, 0), x)
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
 def test_norms_are_kept(rope, rotate):
     x = torch.randn(3, D_HEAD)
     for position in (1, 17, 63):
-        y = rotated(rope, x, position, rotate)
+        y = apply_rope(rope, x, position, rotate)
         torch.testing.assert_close(y.norm(dim=-1), x.norm(dim=-1))
         assert (y - x).norm() > 0.1
 
@@ -58,8 +58,8 @@ def test_norms_are_kept(rope, rotate):
 @pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
 def test_scores_depend_only_on_the_difference_of_positions(rope, rotate):
     q, k = torch.randn(2, D_HEAD)
-    places = [(m, n) for m in (3, 20, 40) for n in (3, 7, 24, 44)]
-    score = {(m, n): rotated(rope, q, m, rotate) @ rotated(rope, k, n, rotate) for m, n in places}
+    position_pairs = [(m, n) for m in (3, 20, 40) for n in (3, 7, 24, 44)]
+    score = {(m, n): apply_rope(rope, q, m, rotate) @ apply_rope(rope, k, n, rotate) for m, n in position_pairs}
     torch.testing.assert_close(score[3, 7], score[20, 24])
     torch.testing.assert_close(score[3, 7], score[40, 44])
     assert abs(score[3, 7] - score[3, 24]) > 0.1
@@ -67,7 +67,9 @@ def test_scores_depend_only_on_the_difference_of_positions(rope, rotate):
 
 @pytest.mark.parametrize(("m", "n"), [(0, 5), (3, 3), (10, 42)])
 def test_two_rotations_combine_to_that_of_the_difference(rope, m, n):
-    torch.testing.assert_close(matrix(rope, m).T @ matrix(rope, n), matrix(rope, n - m), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        rotation_matrix(rope, m).T @ rotation_matrix(rope, n), rotation_matrix(rope, n - m), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_positions_may_have_a_batch_axis(rope):
@@ -90,7 +92,7 @@ def test_half_split_pairs_are_half_the_width_apart(rope):
     x, y = torch.zeros(2, D_HEAD)
     x[1] = 1  # pair 1, which turns by 0.1 a position, is (1, 5)
     y[1], y[5] = torch.cos(torch.tensor(0.5)), torch.sin(torch.tensor(0.5))
-    torch.testing.assert_close(rotated(rope, x, 5, rotate_half_split), y)
+    torch.testing.assert_close(apply_rope(rope, x, 5, rotate_half_split), y)
 
 
 def test_half_split_is_adjacent_with_the_dimensions_in_another_order(rope):
@@ -104,5 +106,5 @@ def test_each_position_of_a_batch_turns_by_its_own_angle(rope, layout):
     x, positions = torch.randn(2, 3, D_HEAD), torch.tensor([[5, 0, 63], [7, 7, 2]])
     together = ROTATIONS[layout](x, *rope(positions))
     for b, t in torch.cartesian_prod(torch.arange(2), torch.arange(3)).tolist():
-        alone = rotated(rope, x[b, t], positions[b, t].item(), ROTATIONS[layout])
-        torch.testing.assert_close(together[b, t], alone)
+        single = apply_rope(rope, x[b, t], positions[b, t].item(), ROTATIONS[layout])
+        torch.testing.assert_close(together[b, t], single)

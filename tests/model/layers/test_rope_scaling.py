@@ -15,7 +15,7 @@ LLAMA3 = RopeScaling(
 )
 
 
-def scaled(kind: str, factor: float, **settings) -> torch.Tensor:
+def scaled_frequencies(kind: str, factor: float, **settings) -> torch.Tensor:
     return rotary_frequencies(THETA, D_HEAD, RopeScaling(kind=kind, factor=factor, **settings))
 
 
@@ -49,14 +49,14 @@ def test_agrees_with_transformers(scaling, theirs):
 
 
 def test_linear_scaling_squeezes_positions_together():
-    """Position 4 m turns as m did."""
+    """Position 4 m has the angles of m without scaling."""
     plain = RotaryPositionalEmbedding(THETA, D_HEAD, 100)
     squeezed = RotaryPositionalEmbedding(THETA, D_HEAD, 400, RopeScaling(kind="linear", factor=4))
     torch.testing.assert_close(squeezed.table[::4], plain.table)
 
 
 def test_ntk_keeps_the_fastest_and_divides_the_slowest_by_the_factor():
-    frequencies = scaled("ntk", 4.0)
+    frequencies = scaled_frequencies("ntk", 4.0)
     assert frequencies[0] == PLAIN[0] == 1
     assert frequencies[-1].item() == pytest.approx(PLAIN[-1].item() / 4)
     base = THETA * 4 ** (D_HEAD / (D_HEAD - 2))
@@ -82,7 +82,7 @@ def test_llama3_keeps_the_fast_slows_the_slow_and_lies_between_in_between():
 
 @pytest.mark.parametrize("kind", ["linear", "ntk", "llama3"])
 def test_a_factor_of_one_changes_nothing(kind):
-    torch.testing.assert_close(scaled(kind, 1), PLAIN)
+    torch.testing.assert_close(scaled_frequencies(kind, 1), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_setting_out_of_range_is_refused_by_name(change, message):
 
 @pytest.mark.parametrize("scaling", [None, RopeScaling(kind="linear", factor=2)])
 def test_of_some_dimensions_the_first_pairs_turn_and_the_others_stand_still(scaling):
-    found = rotary_frequencies(THETA, D_HEAD, scaling, 4)
+    frequencies = rotary_frequencies(THETA, D_HEAD, scaling, 4)
     expected = torch.tensor([1, THETA ** (-2 / 4)], dtype=torch.float64) / (2 if scaling else 1)
-    torch.testing.assert_close(found[:2], expected)
-    assert found[2:].tolist() == [0.0] * (D_HEAD // 2 - 2)
+    torch.testing.assert_close(frequencies[:2], expected)
+    assert frequencies[2:].tolist() == [0.0] * (D_HEAD // 2 - 2)

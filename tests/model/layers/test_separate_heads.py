@@ -9,7 +9,7 @@ from model.layers.separate_heads import SeparateHeadsSelfAttention, join_heads, 
 
 @pytest.fixture
 def joined():
-    """3 heads of width 4, with patterns far from uniform."""
+    """Attention with 3 heads of width 4 and patterns far from uniform."""
     attention = MultiHeadSelfAttention(d_model=12, num_heads=3).eval()
     for parameter in attention.parameters():
         parameter.data *= 3
@@ -28,9 +28,9 @@ def test_is_the_same_function_with_the_same_number_of_weights(joined, positions)
 
 
 def test_taking_apart_and_joining_again_gives_the_same_weights(joined):
-    again = join_heads(separate_heads(joined)).state_dict()
-    assert again.keys() == joined.state_dict().keys()
-    assert all(torch.equal(again[name], weight) for name, weight in joined.state_dict().items())
+    rejoined = join_heads(separate_heads(joined)).state_dict()
+    assert rejoined.keys() == joined.state_dict().keys()
+    assert all(torch.equal(rejoined[name], weight) for name, weight in joined.state_dict().items())
 
 
 def test_joining_heads_drawn_apart_gives_the_same_function():

@@ -21,12 +21,12 @@ def test_dimensions_are_sines_and_cosines_of_the_position(positions, m):
 
 @pytest.mark.parametrize("k", [1, 5, 100])
 def test_going_on_by_k_positions_is_the_same_rotation_everywhere(positions, k):
-    """Each pair (sin, cos) at m + k is the pair at m turned back by k times its frequency (Vaswani et al., §3.5)."""
+    """Each pair (sin, cos) at m + k is the pair at m rotated back by k times its frequency (Vaswani et al., §3.5)."""
     here, there = (positions(torch.arange(400) + shift).unflatten(-1, (-1, 2)) for shift in (0, k))
     angles = k * 10000 ** (-torch.arange(0, D_MODEL, 2) / D_MODEL)
     sin, cos = angles.sin(), angles.cos()
-    turned = torch.stack((here[..., 0] * cos + here[..., 1] * sin, here[..., 1] * cos - here[..., 0] * sin), dim=-1)
-    torch.testing.assert_close(turned, there, atol=1e-5, rtol=0)
+    rotated = torch.stack((here[..., 0] * cos + here[..., 1] * sin, here[..., 1] * cos - here[..., 0] * sin), dim=-1)
+    torch.testing.assert_close(rotated, there, atol=1e-5, rtol=0)
 
 
 def test_positions_may_have_a_batch_axis_and_any_order(positions):

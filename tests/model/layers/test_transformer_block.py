@@ -16,7 +16,7 @@ from model.layers.transformer_block import (
 
 @pytest.fixture(params=["rmsnorm", "layernorm"])
 def post_norm(request, tiny_config) -> PostNormBlock:
-    """With gains and biases that are not those of the start."""
+    """A block with random gains and biases, different from their initial values."""
     block = PostNormBlock(replace(tiny_config, norm=request.param, norm_placement="post", bias=True)).eval()
     for parameter in block.parameters():
         if parameter.ndim == 1:
@@ -46,17 +46,17 @@ def test_post_norm_normalises_the_stream_after_each_sublayer_has_added_to_it(pos
 
 
 def test_post_norm_taps_hold_the_sums_and_norms_what_goes_on(post_norm, tiny_config):
-    x, seen = torch.randn(2, 5, tiny_config.d_model), {}
+    x, recorded = torch.randn(2, 5, tiny_config.d_model), {}
     for name in ("resid_pre", "attn.out", "resid_mid", "attn_norm", "ffn.out", "resid_post", "ffn_norm"):
         module = post_norm.get_submodule(name)
-        module.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output}))
+        module.register_forward_hook(lambda module, inputs, output, name=name: recorded.update({name: output}))
     y = post_norm(x)
-    assert torch.equal(seen["resid_pre"], x)
-    torch.testing.assert_close(seen["resid_mid"], x + seen["attn.out"])
-    torch.testing.assert_close(seen["attn_norm"], post_norm.attn_norm(seen["resid_mid"]))
-    torch.testing.assert_close(seen["resid_post"], seen["attn_norm"] + seen["ffn.out"])
-    torch.testing.assert_close(y, post_norm.ffn_norm(seen["resid_post"]))
-    assert torch.equal(y, seen["ffn_norm"])
+    assert torch.equal(recorded["resid_pre"], x)
+    torch.testing.assert_close(recorded["resid_mid"], x + recorded["attn.out"])
+    torch.testing.assert_close(recorded["attn_norm"], post_norm.attn_norm(recorded["resid_mid"]))
+    torch.testing.assert_close(recorded["resid_post"], recorded["attn_norm"] + recorded["ffn.out"])
+    torch.testing.assert_close(y, post_norm.ffn_norm(recorded["resid_post"]))
+    assert torch.equal(y, recorded["ffn_norm"])
 
 
 def test_pre_and_post_norm_have_the_same_weights_and_another_function(tiny_config):

@@ -17,16 +17,17 @@ def byte_level() -> tokenizers.Tokenizer:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A kind of model with random weights -> it, and the folder it was saved to with a tokenizer."""
-
+    """`saved(kind)` returns a random model of that kind, and the folder it was saved to with a tokenizer."""
     from tests.hugging_face import transformers
 
     def save(kind: str, **options):
         name, settings = KINDS[kind]
         torch.manual_seed(0)
-        of_text = "Text" * (name == "Gemma3")
-        theirs = getattr(transformers, f"{name}{of_text}Config")(**settings, **NO_IDS, initializer_range=0.3)
-        model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(theirs).eval()
+        text_suffix = "Text" * (name == "Gemma3")
+        hf_config = getattr(transformers, f"{name}{text_suffix}Config")(**settings, **NO_IDS, initializer_range=0.3)
+        model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(
+            hf_config
+        ).eval()
         with torch.no_grad():
             for parameter in model.parameters():  # gains and biases, too, are not those of the start
                 parameter.add_(torch.randn_like(parameter) / 10)

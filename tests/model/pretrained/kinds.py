@@ -1,4 +1,4 @@
-"""Small models of every family that is read, as transformers makes them: the class's name, and its config."""
+"""Small models of every supported family, as transformers makes them: class name and config."""
 
 SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 48}

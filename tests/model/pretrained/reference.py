@@ -1,4 +1,4 @@
-"""What transformers computes with a `config.json`, and what we do: with the same random weights, from the same file."""
+"""Differences between transformers and our model on a `config.json`, with the same random weights."""
 
 import contextlib
 import json
@@ -16,22 +16,22 @@ from tests.hugging_face import transformers
 IDS = torch.arange(3, 22)[None]  # more than windows hold
 
 
-class NoReference(Exception):
-    """Transformers makes no model of a config, or none that runs."""
+class NoReferenceError(Exception):
+    """Error for a config of which transformers makes no model, or none that runs."""
 
 
-def build(fields: dict[str, Any]) -> torch.nn.Module:
-    """Return a model of transformers with random weights; NoReference where there is none."""
+def build_hf_model(fields: dict[str, Any]) -> torch.nn.Module:
+    """Return a model of transformers with random weights; NoReference if there is none."""
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(None):
             warnings.simplefilter("ignore")
             kind = fields.get("model_type", "gpt2")
-            config = transformers.AutoConfig.for_model(kind, **json.loads(json.dumps(without_type(fields))))
+            config = transformers.AutoConfig.for_model(kind, **json.loads(json.dumps(drop_model_type(fields))))
             torch.manual_seed(0)
             options = {"attn_implementation": "eager", "dtype": torch.float32}
             model = transformers.AutoModelForCausalLM.from_config(config, **options).eval()
     except Exception as error:
-        raise NoReference(str(error)) from error
+        raise NoReferenceError(str(error)) from error
     with torch.no_grad():
         for parameter in model.parameters():  # gains and biases, too, are not those of the start
             if parameter.ndim > 1:
@@ -41,25 +41,25 @@ def build(fields: dict[str, Any]) -> torch.nn.Module:
     return model
 
 
-def without_type(fields: dict[str, Any]) -> dict[str, Any]:
+def drop_model_type(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "model_type"}
 
 
 @torch.no_grad()
-def difference(fields: dict[str, Any], folder: Path) -> float | str:
-    """Return the largest difference of logits, or why we refuse the file; NoReference where transformers does."""
-    model = build(fields)
+def max_logit_difference(fields: dict[str, Any], folder: Path) -> float | str:
+    """Return the largest difference of logits, or our error message; NoReference if transformers fails."""
+    model = build_hf_model(fields)
     try:
-        wanted = model(IDS, use_cache=False).logits[0]
+        expected = model(IDS, use_cache=False).logits[0]
     except Exception as error:
-        raise NoReference(str(error)) from error
+        raise NoReferenceError(str(error)) from error
     weights = {name: weight.contiguous().clone() for name, weight in model.state_dict().items()}
-    for tied in getattr(model, "all_tied_weights_keys", {}):
-        weights.pop(tied, None)
+    for tied_name in getattr(model, "all_tied_weights_keys", {}):
+        weights.pop(tied_name, None)
     folder.mkdir(exist_ok=True)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(fields), encoding="utf-8")
-    save_tokenizer(folder, wanted.shape[-1])
+    save_tokenizer(folder, expected.shape[-1])
     try:
         lm, _tokenizer = load_checkpoint(folder)
     except CheckpointError as error:
@@ -67,7 +67,7 @@ def difference(fields: dict[str, Any], folder: Path) -> float | str:
     if IDS.shape[1] > lm.config.context_length:
         ids = IDS[:, : lm.config.context_length]
         return float((lm(ids) - model(ids, use_cache=False).logits).abs().max())
-    return float((lm(IDS)[0] - wanted).abs().max())
+    return float((lm(IDS)[0] - expected).abs().max())
 
 
 def save_tokenizer(folder: Path, size: int) -> None:

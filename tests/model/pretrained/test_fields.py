@@ -1,5 +1,8 @@
-"""Every field of a family's config, left out, null or of another value: we compute what transformers does, or refuse
-the file and name the field. Which fields there are is what the config classes of transformers declare."""
+"""Every field of a family's config, left out, null or of another value.
+
+We compute the same as transformers, or refuse the file and name the field. The fields are those that the config
+classes of transformers declare.
+"""
 
 import dataclasses
 from collections.abc import Iterator
@@ -7,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from model.pretrained.config_reader import ACTIVATIONS, COMMON_FIELDS, GATES, HFConfigReader
 from model.pretrained.defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
 from model.pretrained.hugging_face import FAMILIES
-from model.pretrained.settings import ACTIVATIONS, GATES, OF_ALL, Settings
 from tests.hugging_face import transformers
-from tests.model.pretrained.reference import NoReference, difference
+from tests.model.pretrained.reference import NoReferenceError, max_logit_difference
 
 SIZES = {"vocab_size": 60, "hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 3}
 SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32}
@@ -116,15 +119,15 @@ VALUES = {  # of fields that no annotation tells values for, and of fields that 
 }
 
 
-def declared(kind: str) -> dict[str, Any]:
-    """The fields that the config class of a family declares itself -> their defaults."""
+def declared_fields(kind: str) -> dict[str, Any]:
+    """Return the fields that the config class of a family declares itself, by name."""
     base = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
     every = dataclasses.fields(transformers.AutoConfig.for_model(kind).__class__)
     return {field.name: field for field in every if field.name not in base}
 
 
-def values(field: dataclasses.Field) -> list[Any]:
-    """What else a field may say, by its name or the type that it is declared to have."""
+def other_values(field: dataclasses.Field) -> list[Any]:
+    """Return other values of a field, by its name or its declared type."""
     if field.name in VALUES:
         return VALUES[field.name]
     if field.name.endswith("token_id"):
@@ -140,13 +143,13 @@ def values(field: dataclasses.Field) -> list[Any]:
 
 
 def variations(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each field that the family may read, left out, null and of other values -> the config."""
+    """Yield each field that the family may read with configs in which it is left out, null or of another value."""
     base = BASES[kind] | {"model_type": kind} | NO_IDS
-    fields = declared(kind)
+    fields = declared_fields(kind)
     for name in sorted({*fields, *DEFAULTS[kind], *ALIASES.get(kind, {})} - WITHOUT_EFFECT):
-        others = values(fields[name]) if name in fields else VALUES.get(name, [])
-        unsaid = DEFAULTS[kind].get(name)
-        if not (isinstance(unsaid, int) and unsaid > 256) and (
+        others = other_values(fields[name]) if name in fields else VALUES.get(name, [])
+        default = DEFAULTS[kind].get(name)
+        if not (isinstance(default, int) and default > 256) and (
             "head" not in name or name not in base
         ):  # not for a large one
             yield name, {other: value for other, value in base.items() if other != name}
@@ -156,15 +159,15 @@ def variations(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("kind", BASES)
 def test_fields_are_read_and_left_out_as_by_transformers(kind):
-    """Of those that we read, each is declared with the default that we take, or a spelling that is read as well."""
-    ours, theirs = DEFAULTS[kind], declared(kind)
-    spellings = {"rope_scaling", "rope_theta", "rope_local_base_freq", "rotary_pct", "rotary_emb_base", "head_dim"}
-    spellings |= {"partial_rotary_factor", "original_max_position_embeddings", "sliding_window_pattern"}
-    spellings |= {"attention_layers"}
-    assert set(ours) - set(theirs) <= spellings
-    for name in set(ours) & set(theirs):
-        assert ours[name] == theirs[name].default, name
-    assert not set(ours) & (WITHOUT_EFFECT | OF_ALL)
+    """Each field that we read is declared with our default, or is another name that transformers reads."""
+    our_defaults, hf_fields = DEFAULTS[kind], declared_fields(kind)
+    aliases = {"rope_scaling", "rope_theta", "rope_local_base_freq", "rotary_pct", "rotary_emb_base", "head_dim"}
+    aliases |= {"partial_rotary_factor", "original_max_position_embeddings", "sliding_window_pattern"}
+    aliases |= {"attention_layers"}
+    assert set(our_defaults) - set(hf_fields) <= aliases
+    for name in set(our_defaults) & set(hf_fields):
+        assert our_defaults[name] == hf_fields[name].default, name
+    assert not set(our_defaults) & (WITHOUT_EFFECT | COMMON_FIELDS)
 
 
 def test_every_family_has_defaults_and_other_names_as_in_transformers():
@@ -175,37 +178,37 @@ def test_every_family_has_defaults_and_other_names_as_in_transformers():
 
 @pytest.mark.parametrize("kind", BASES)
 def test_what_a_family_does_not_read_changes_nothing_and_is_told(kind, tmp_path, caplog):
-    """All fields of other families at once."""
+    """The config has all fields of other families at once."""
     base = BASES[kind] | {"model_type": kind} | NO_IDS
-    known = {*DEFAULTS[kind], *ALIASES.get(kind, {}), *declared(kind), *NO_IDS}
-    foreign = {name: options[0] for name, options in VALUES.items() if name not in known and options[0]}
+    family_fields = {*DEFAULTS[kind], *ALIASES.get(kind, {}), *declared_fields(kind), *NO_IDS}
+    foreign = {name: options[0] for name, options in VALUES.items() if name not in family_fields and options[0]}
     foreign |= {"is_llama_config": True, "use_mrope": False, "unknown": {"any": [1]}}
     if kind in ("gpt_neox",):  # whose code takes its own rows and another's angles
         foreign.pop("head_dim", None)
-    assert difference(base | foreign, tmp_path) < 1e-4
-    told = sorted(set(foreign) - WITHOUT_EFFECT)
-    assert f"{len(told)} fields of config.json were not used: {', '.join(told)[:100]}" in caplog.text
-    assert Settings(base).notes() == ()
+    assert max_logit_difference(base | foreign, tmp_path) < 1e-4
+    unused = sorted(set(foreign) - WITHOUT_EFFECT)
+    assert f"{len(unused)} fields of config.json were not used: {', '.join(unused)[:100]}" in caplog.text
+    assert HFConfigReader(base).notes() == ()
 
 
 @pytest.mark.parametrize("kind", BASES)
 def test_what_is_left_out_all_at_once_is_as_with_transformers(kind, tmp_path):
-    """All but sizes, which would be large."""
+    """All fields except sizes are left out: default sizes would be large."""
     large = {name for name, default in DEFAULTS[kind].items() if isinstance(default, int) and default > 256}
     fields = {name: value for name, value in BASES[kind].items() if name in large or name.startswith(("num", "n_l"))}
     heads = {"num_attention_heads": 4, "n_head": 4, "num_heads": 4}
     fields |= {name: count for name, count in heads.items() if name in DEFAULTS[kind]}
     fields |= {"attention_types": BASES[kind]["attention_types"]} if kind == "gpt_neo" else {}
-    assert difference(fields | {"model_type": kind} | NO_IDS, tmp_path) < 1e-4
+    assert max_logit_difference(fields | {"model_type": kind} | NO_IDS, tmp_path) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["mistral", "qwen2", "qwen3", "gemma2", "nanochat", "smollm3"])
 def test_null_is_none_and_not_what_is_left_out(kind, tmp_path):
-    fields = declared(kind)
+    fields = declared_fields(kind)
     empty = [name for name in fields if "None" in str(fields[name].type) and DEFAULTS[kind].get(name) is not None]
     if kind.startswith("gemma"):  # whose code makes a mask of it for all layers, or none of them
         empty = [name for name in empty if name != "sliding_window"]
-    assert difference(BASES[kind] | {"model_type": kind} | NO_IDS | dict.fromkeys(empty), tmp_path) < 1e-4
+    assert max_logit_difference(BASES[kind] | {"model_type": kind} | NO_IDS | dict.fromkeys(empty), tmp_path) < 1e-4
 
 
 @pytest.mark.by_hand
@@ -214,11 +217,11 @@ def test_every_value_of_every_field_is_computed_or_refused_by_name(kind, tmp_pat
     wrong, compared = [], 0
     for name, fields in variations(kind):
         try:
-            found = difference(fields, tmp_path)
-        except NoReference:
+            result = max_logit_difference(fields, tmp_path)
+        except NoReferenceError:
             continue
         compared += 1
         names = [name, ALIASES.get(kind, {}).get(name, name)]
-        if not (found < 1e-4 if isinstance(found, float) else any(each in found for each in names)):
-            wrong.append(f"{name} {fields.get(name, '(left out)')!r}: {found}")
+        if not (result < 1e-4 if isinstance(result, float) else any(alias in result for alias in names)):
+            wrong.append(f"{name} {fields.get(name, '(left out)')!r}: {result}")
     assert compared > 60 and wrong == []

@@ -1,4 +1,4 @@
-"""Weights of 16 bits stay so, and compute what transformers computes of them but for rounding."""
+"""16-bit weights stay so, and logits agree with transformers up to rounding."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from model.checkpoint import load_checkpoint
 from model.generation.autoregressive import generate
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 from tests.model.pretrained.kinds import KINDS
 
 IDS = torch.arange(7, 26)[None]
@@ -29,21 +29,21 @@ EACH = [(kind, torch.bfloat16) for kind in SOME] + [
 @pytest.mark.parametrize(("kind", "dtype"), EACH)
 @torch.no_grad()
 def test_logits_are_as_near_to_the_exact_ones_as_those_of_transformers(saved, kind, dtype):
-    """Measured over all kinds: at most 1.7 times as far, and 10 half units from theirs."""
+    """Measured over all kinds: errors at most 1.7 times transformers', differences at most 10 half units."""
     model, folder = saved(kind)
     model.to(dtype).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder)
     assert lm.dtype == dtype
-    ours, theirs = lm(IDS).float(), model(IDS).logits.float()
+    our_logits, hf_logits = lm(IDS).float(), model(IDS).logits.float()
     exact = load_checkpoint(folder, dtype=torch.float32)[0](IDS)
     assert_close(exact, type(model).from_pretrained(folder, dtype=torch.float32)(IDS).logits, rtol=0, atol=1e-4)
-    assert (ours - exact).norm() <= 2 * (theirs - exact).norm()
-    assert (ours - theirs).norm() <= 16 * HALF_UNIT[dtype] * exact.norm()
+    assert (our_logits - exact).norm() <= 2 * (hf_logits - exact).norm()
+    assert (our_logits - hf_logits).norm() <= 16 * HALF_UNIT[dtype] * exact.norm()
 
 
-@pytest.mark.parametrize("kind", first_of(["Llama 2", "Gemma 2", "Granite", "nanochat", "GPT-2"]))
+@pytest.mark.parametrize("kind", first_in_core(["Llama 2", "Gemma 2", "Granite", "nanochat", "GPT-2"]))
 def test_no_matrix_is_widened(saved, kind):
-    """What is made of stored weights on the way, too, such as Granite's products; gains alone may be finer."""
+    """Only gains may be of a finer type than stored, not products of stored weights, such as Granite's."""
     model, folder = saved(kind)
     model.to(torch.bfloat16).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder)
@@ -56,7 +56,7 @@ def test_no_matrix_is_widened(saved, kind):
 
 @torch.no_grad()
 def test_gains_that_are_stored_less_1_lose_nothing(saved):
-    """1 + w of a small w is 1 in bfloat16."""
+    """In bfloat16, 1 + w of a small w would be 1."""
     model, folder = saved("Gemma 2")
     for name, parameter in model.named_parameters():
         if "norm" in name:
@@ -107,16 +107,16 @@ def test_a_text_is_written_on_as_by_the_whole_pass(saved, kind, dtype):
 @pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2", "Gemma 2", "Phi-3"])
 def test_nothing_is_drawn_at_random_on_the_way(saved, kind, monkeypatch):
     _model, folder = saved(kind)
-    before, drawn = torch.get_rng_state(), Counter()
+    before, num_draws = torch.get_rng_state(), Counter()
 
-    def counted(draw, weight, *args, **options):
-        drawn[weight.device.type] += weight.numel()
+    def count_draws(draw, weight, *args, **options):
+        num_draws[weight.device.type] += weight.numel()
         return draw(weight, *args, **options)
 
     for name in ("trunc_normal_", "normal_", "uniform_", "xavier_uniform_", "kaiming_normal_", "kaiming_uniform_"):
-        monkeypatch.setattr(torch.nn.init, name, partial(counted, getattr(torch.nn.init, name)))
+        monkeypatch.setattr(torch.nn.init, name, partial(count_draws, getattr(torch.nn.init, name)))
     load_checkpoint(folder)
-    assert drawn["meta"] and not drawn["cpu"]
+    assert num_draws["meta"] and not num_draws["cpu"]
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -1,4 +1,4 @@
-"""Models by name, from a hub that the tests run themselves."""
+"""Models by name, from a Hub server that the tests run themselves."""
 
 import json
 import shutil
@@ -8,9 +8,9 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.errors import ModelError
-from model.pretrained.hub import downloaded, is_hub_name, listing, on_disk
-from model.pretrained.saving import save_hugging_face
-from tests.hub import SHA, Hub, reach, serving
+from model.pretrained.export_hugging_face import save_hugging_face
+from model.pretrained.hub import cached_folder, download_files, is_hub_name, list_hub_files
+from tests.hub import SHA, Hub, serve_hub, use_hub
 from tests.specimens import STORIES
 
 NAME = "somebody/stories"
@@ -23,73 +23,75 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def hub(folder, tmp_path, monkeypatch):
-    """With one model, and an empty cache on this machine."""
+    """A local Hub server with one model, and an empty cache."""
     hub = Hub()
     hub.models[NAME] = folder
-    with serving(hub) as address:
-        reach(monkeypatch, address, tmp_path / "cache")
+    with serve_hub(hub) as address:
+        use_hub(monkeypatch, address, tmp_path / "cache")
         yield hub
 
 
 def test_a_name_is_downloaded_once_and_then_asked_of_nobody(hub):
     lm, tokenizer = load_checkpoint(NAME)
-    assert lm.config.num_layers == 5 and tokenizer.beginning == (1,)
-    assert hub.asked
-    hub.asked.clear()
+    assert lm.config.num_layers == 5 and tokenizer.bos_ids == (1,)
+    assert hub.requested_paths
+    hub.requested_paths.clear()
     assert load_checkpoint(NAME)[0].config == lm.config
-    assert hub.asked == []
+    assert hub.requested_paths == []
 
 
 @pytest.mark.parametrize("name", ["stories", "/etc/passwd", "a/b/c", "../b", "a/..", "", "a/b\x00", "https://a/b"])
 def test_what_is_no_name_of_the_hub_is_never_looked_up(hub, name):
     assert not is_hub_name(name)
-    with pytest.raises(CheckpointError, match="there is no|no model in a format that is known|no URL is"):
+    with pytest.raises(
+        CheckpointError, match="there is no|no model in a format that is known|cannot be opened by a URL"
+    ):
         load_checkpoint(name)
-    assert hub.asked == []
+    assert hub.requested_paths == []
 
 
 def test_only_what_is_needed_is_fetched(hub, folder, tmp_path):
     fuller = hub.models[NAME] = shutil.copytree(folder, tmp_path / "fuller")
     (fuller / "pytorch_model.bin").write_bytes(b"pickled")
     (fuller / "run.py").write_text("import os")
-    found = listing(NAME)
-    assert found.revision == SHA
-    assert found.num_bytes == sum(path.stat().st_size for path in folder.iterdir())
-    assert found.weight_bytes == (folder / "model.safetensors").stat().st_size
-    assert not {"pytorch_model.bin", "run.py"} & {path.name for path in downloaded(found).iterdir()}
+    files = list_hub_files(NAME)
+    assert files.revision == SHA
+    assert files.num_bytes == sum(path.stat().st_size for path in folder.iterdir())
+    assert files.weight_bytes == (folder / "model.safetensors").stat().st_size
+    assert not {"pytorch_model.bin", "run.py"} & {path.name for path in download_files(files).iterdir()}
 
 
 def test_progress_counts_the_bytes_and_ends_with_all(hub):
-    told = []
-    found = listing(NAME)
-    downloaded(found, told.append)
-    assert told == sorted(told) and len(set(told)) > len(found.sizes)
-    assert found.num_bytes - max(told) <= min(found.sizes.values())
-    assert on_disk(NAME)
+    progress = []
+    files = list_hub_files(NAME)
+    download_files(files, progress.append)
+    assert progress == sorted(progress) and len(set(progress)) > len(files.sizes)
+    assert files.num_bytes - max(progress) <= min(files.sizes.values())
+    assert cached_folder(NAME)
 
 
 def test_a_download_can_be_ended_and_goes_on_later(hub):
-    found = listing(NAME)
+    files = list_hub_files(NAME)
 
     def halfway(done: int):
-        if done > found.num_bytes // 2:
+        if done > files.num_bytes // 2:
             raise KeyError("nobody waits")
 
     with pytest.raises(KeyError):
-        downloaded(found, halfway)
-    assert on_disk(NAME) is None
-    downloaded(found, lambda done: None)
-    assert on_disk(NAME)
+        download_files(files, halfway)
+    assert cached_folder(NAME) is None
+    download_files(files, lambda done: None)
+    assert cached_folder(NAME)
 
 
 def test_a_gated_model_s_licence_is_named_and_one_without(hub):
     hub.gated.add(NAME)
     with pytest.raises(ModelError, match=f"https://huggingface.co/{NAME} and .* HF_TOKEN .* such as HuggingFaceTB/"):
-        listing(NAME)
+        list_hub_files(NAME)
 
 
 def test_a_name_that_the_hub_has_not_is_told(hub):
-    with pytest.raises(CheckpointError, match="the hub has no model 'somebody/nothing'"):
+    with pytest.raises(CheckpointError, match="the Hugging Face Hub has no model 'somebody/nothing'"):
         load_checkpoint("somebody/nothing")
 
 
@@ -100,13 +102,13 @@ def test_pickled_weights_are_not_fetched(hub, folder, tmp_path):
         ModelError,
         match=r"pickled, which could run code .*from_pretrained\('somebody/stories'\).save_pretrained\('stories'\)",
     ):
-        listing(NAME)
+        list_hub_files(NAME)
     (pickled / "pytorch_model.bin").unlink()
     with pytest.raises(ModelError, match="its weights are missing: model.safetensors"):
-        listing(NAME)
+        list_hub_files(NAME)
     (pickled / "config.json").unlink()
     with pytest.raises(ModelError, match="is no model with config.json and safetensors"):
-        listing(NAME)
+        list_hub_files(NAME)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_what_the_hub_has_in_another_format_is_named(hub, tmp_path, files, told)
         (other / file).parent.mkdir(parents=True, exist_ok=True)
         (other / file).write_text("{}")
     with pytest.raises(ModelError, match=f"{NAME} cannot be opened: .*{told}"):
-        listing(NAME)
+        list_hub_files(NAME)
 
 
 def test_shards_are_fetched_from_the_folders_that_their_index_names(hub, folder, tmp_path):
@@ -137,16 +139,16 @@ def test_shards_are_fetched_from_the_folders_that_their_index_names(hub, folder,
     shutil.copy(sharded / "sub" / "one.safetensors", sharded / "unused.safetensors")
     index = sharded / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "sub/one.safetensors")}))
-    assert listing(NAME).weight_bytes == (sharded / "sub" / "one.safetensors").stat().st_size
+    assert list_hub_files(NAME).weight_bytes == (sharded / "sub" / "one.safetensors").stat().st_size
     assert load_checkpoint(NAME)[0].config.num_layers == 5
-    assert on_disk(NAME) and not (on_disk(NAME) / "unused.safetensors").exists()
+    assert cached_folder(NAME) and not (cached_folder(NAME) / "unused.safetensors").exists()
     index.write_text(json.dumps({"weight_map": {"a": "sub/two.safetensors"}}))
     hub.models["somebody/else"] = sharded
     with pytest.raises(ModelError, match="it lacks sub/two.safetensors, which its index names"):
-        listing("somebody/else")
+        list_hub_files("somebody/else")
 
 
 def test_without_a_network_it_is_told(folder, tmp_path, monkeypatch):
-    reach(monkeypatch, "http://127.0.0.1:9", tmp_path / "cache")
+    use_hub(monkeypatch, "http://127.0.0.1:9", tmp_path / "cache")
     with pytest.raises(CheckpointError, match=f"{NAME} is not on this machine, and the hub is out of reach: "):
         load_checkpoint(NAME)

@@ -1,4 +1,4 @@
-"""Folders that transformers saved load as models with the same logits, streams and patterns."""
+"""Folders saved by transformers load as models with the same logits, streams and patterns."""
 
 import json
 
@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from explorer.tracing.capture import capture
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 from tests.model.pretrained.kinds import KINDS
 
 LONG = {"rope_type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0] * 3}
@@ -17,11 +17,11 @@ IDS = torch.arange(7, 26)[None]  # longer than windows are
 
 
 def one_of_each_family() -> list:
-    """In the core suite is the first kind of each family, the others are exhaustive."""
+    """Return all kinds as parameters; the first kind of each family is core, the others are exhaustive."""
     families = [family for family, _config in KINDS.values()]
     return [
-        pytest.param(kind, marks=pytest.mark.exhaustive if family in families[:place] else ())
-        for place, (kind, family) in enumerate(zip(KINDS, families, strict=True))
+        pytest.param(kind, marks=pytest.mark.exhaustive if family in families[:index] else ())
+        for index, (kind, family) in enumerate(zip(KINDS, families, strict=True))
     ]
 
 
@@ -32,20 +32,20 @@ def test_logits_streams_and_patterns_are_theirs(saved, kind):
     lm, _tokenizer = load_checkpoint(folder)
     if hasattr(model, "set_attn_implementation"):
         model.set_attn_implementation("eager")  # which alone tells its patterns
-    theirs = model(IDS, output_hidden_states=True, output_attentions=True)
+    hf_output = model(IDS, output_hidden_states=True, output_attentions=True)
     trace = capture(lm, IDS[0].tolist())
-    assert_close(torch.tensor(trace["logits"]), theirs.logits[0], rtol=0, atol=1e-4)
-    for i, pattern in enumerate(theirs.attentions):
+    assert_close(torch.tensor(trace["logits"]), hf_output.logits[0], rtol=0, atol=1e-4)
+    for i, pattern in enumerate(hf_output.attentions):
         assert_close(torch.tensor(trace[f"blocks.{i}.attn.pattern"]), pattern[0], rtol=0, atol=1e-4)
-        assert_close(torch.tensor(trace[f"blocks.{i}.resid_pre"]), theirs.hidden_states[i][0], rtol=0, atol=1e-4)
+        assert_close(torch.tensor(trace[f"blocks.{i}.resid_pre"]), hf_output.hidden_states[i][0], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", first_of(list(KINDS)))
+@pytest.mark.parametrize("kind", first_in_core(list(KINDS)))
 def test_a_text_is_continued_as_by_transformers(saved, kind):
     model, folder = saved(kind)
     lm, _tokenizer = load_checkpoint(folder)
-    wanted = model.generate(IDS[:, :5], max_new_tokens=12, do_sample=False, pad_token_id=0)[0, 5:].tolist()
-    assert [step.token_id for step in generate(lm, IDS[0, :5].tolist(), max_new_tokens=12, temperature=0)] == wanted
+    expected = model.generate(IDS[:, :5], max_new_tokens=12, do_sample=False, pad_token_id=0)[0, 5:].tolist()
+    assert [step.token_id for step in generate(lm, IDS[0, :5].tolist(), max_new_tokens=12, temperature=0)] == expected
 
 
 def test_weights_in_several_files_are_one_model(saved):
@@ -64,15 +64,15 @@ def test_weights_keep_their_type_unless_another_is_asked_for(saved):
 
 @torch.no_grad()
 def test_what_weights_hold_besides_is_exact_in_float32(saved):
-    """Granite's multipliers, which are no powers of two; a table that is the unembedding stays it."""
+    """Granite's multipliers are no powers of two; a tied unembedding stays tied."""
     model, folder = saved("Granite, tied")
     for parameter in model.parameters():
         parameter.copy_(parameter.bfloat16())
-    theirs = model(IDS).logits
+    hf_logits = model(IDS).logits
     model.to(torch.bfloat16).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder, dtype=torch.float32)
     assert lm.lm_head.weight is lm.token_embedding.weight and lm.config.embedding_multiplier == 15
-    assert_close(lm(IDS), theirs, rtol=0, atol=1e-4)
+    assert_close(lm(IDS), hf_logits, rtol=0, atol=1e-4)
 
 
 @torch.no_grad()
@@ -80,13 +80,13 @@ def test_what_weights_hold_besides_is_exact_in_float32(saved):
 def test_older_files_have_both_thetas_and_the_period_of_windows_as_fields(saved, kind):
     model, folder = saved(kind)
     config = json.loads((folder / "config.json").read_text())
-    said, listed = config.pop("rope_parameters"), config.pop("layer_types")
-    slowed = said["full_attention"]["rope_type"] != "default"
-    config |= {"rope_theta": 100.0, "rope_local_base_freq": said["sliding_attention"]["rope_theta"]}
+    rope_parameters, layer_types = config.pop("rope_parameters"), config.pop("layer_types")
+    slowed = rope_parameters["full_attention"]["rope_type"] != "default"
+    config |= {"rope_theta": 100.0, "rope_local_base_freq": rope_parameters["sliding_attention"]["rope_theta"]}
     config |= {"rope_scaling": {"rope_type": "linear", "factor": 4.0} if slowed else None, "sliding_window_pattern": 2}
     (folder / "config.json").write_text(json.dumps(config))
     lm, _tokenizer = load_checkpoint(folder)
-    assert [window is None for window in lm.config.windows] == [kind == "full_attention" for kind in listed]
+    assert [window is None for window in lm.config.windows] == [kind == "full_attention" for kind in layer_types]
     assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
     (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if "_base_freq" not in k}))
     assert load_checkpoint(folder)[0].config.local_rope_theta == 10_000
@@ -188,9 +188,9 @@ def test_pickled_weights_are_never_opened(saved):
     model, folder = saved("Llama 2")
     (folder / "model.safetensors").unlink()
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    told = "pickled, which could run code of others. Convert them once: python -c"
+    message = "pickled, which could run code of others. Convert them once: python -c"
     for path in (folder, folder / "pytorch_model.bin"):
-        with pytest.raises(CheckpointError, match=told):
+        with pytest.raises(CheckpointError, match=message):
             load_checkpoint(path)
 
 

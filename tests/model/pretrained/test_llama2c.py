@@ -1,13 +1,13 @@
-"""A real model of llama2.c, made elsewhere, loads and writes what `run.c` writes."""
+"""A real llama2.c model loads and generates the same text as `run.c`."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
+from model.bpe_merges import merge_steps
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
-from model.merges import merge_steps
 
 FOLDER = Path(__file__).parents[2] / "data" / "stories260K"
 MODEL = FOLDER / "stories260K.bin"
@@ -25,12 +25,12 @@ def files(tmp_path) -> Path:
 @pytest.mark.exhaustive
 def test_it_writes_what_llama2c_writes(use_cache):
     lm, tokenizer = load_checkpoint(MODEL)
-    ids = [*tokenizer.beginning, *tokenizer.encode("Once upon a time")]
+    ids = [*tokenizer.bos_ids, *tokenizer.encode("Once upon a time")]
     length = 256 if use_cache else 60
     steps = generate(lm, ids, max_new_tokens=length - len(ids), temperature=0, use_cache=use_cache)
-    written = tokenizer.decode([*ids, *(step.token_id for step in steps)])
-    known = (FOLDER / "greedy.txt").read_text(encoding="utf-8")
-    assert known.startswith(written) and len(written) >= (len(known) - 5 if use_cache else 100)
+    generated = tokenizer.decode([*ids, *(step.token_id for step in steps)])
+    expected = (FOLDER / "greedy.txt").read_text(encoding="utf-8")
+    assert expected.startswith(generated) and len(generated) >= (len(expected) - 5 if use_cache else 100)
 
 
 @pytest.mark.parametrize("text", ["", "a", " a", "é", "猫 x\n\ty", "<s> hi </s>", "  two  spaces ", "<0x41>"])
@@ -53,9 +53,9 @@ def test_a_text_is_its_tokens_after_a_space(text):
 )
 def test_a_damaged_model_is_told(files, change, message):
     files.write_bytes(change(files.read_bytes()))
-    with pytest.raises(CheckpointError) as told:
+    with pytest.raises(CheckpointError) as error:
         load_checkpoint(files)
-    assert message in str(told.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_damaged_model_is_told(files, change, message):
 def test_a_damaged_tokenizer_is_told(files, change, message):
     tokenizer = files.with_name("tok512.bin")
     tokenizer.write_bytes(change(tokenizer.read_bytes()))
-    with pytest.raises(CheckpointError) as told:
+    with pytest.raises(CheckpointError) as error:
         load_checkpoint(files)
-    assert message in str(told.value)
+    assert message in str(error.value)
 
 
 def test_a_model_needs_its_tokenizer(files):
@@ -84,7 +84,7 @@ def test_every_token_that_merges_make_is_built_by_them():
     _lm, tokenizer = load_checkpoint(MODEL)
     rules, built = tokenizer.merge_rules, 0
     for token in tokenizer.bytes_of_ids[259:]:
-        if len(rules.begun(token)) > 1:
+        if len(rules.initial_pieces(token)) > 1:
             assert merge_steps(token, rules)[-1].pieces == (token,)
             built += 1
     assert built > 100

@@ -1,4 +1,4 @@
-"""What loading takes, at its highest, beside the weights themselves."""
+"""Peak memory of loading a model, compared with its weights."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ print((now("VmHWM") - before) / 1e6, weights / 1e6)
 """
 
 
-def saved(folder: Path, family: str, dtype: torch.dtype, **smaller) -> Path:
+def save_model(folder: Path, family: str, dtype: torch.dtype, **smaller) -> Path:
     config = getattr(transformers, f"{family}Config")(**SIZES[family] | smaller, **NO_IDS)
     model = getattr(transformers, f"{family}LMHeadModel" if family == "GPT2" else f"{family}ForCausalLM")(config)
     model.to(dtype).save_pretrained(folder)
@@ -47,11 +47,13 @@ def saved(folder: Path, family: str, dtype: torch.dtype, **smaller) -> Path:
 @pytest.mark.parametrize(("family", "dtype"), [("Llama", torch.bfloat16), ("GPT2", torch.float32)])
 @pytest.mark.exhaustive
 def test_no_second_copy_of_the_weights(tmp_path, family, dtype):
-    """All that is resident counts, mapped files too: 1.03 to 1.07 times were measured, and 1.37 where matrices were
-    turned and what that freed was not handed back."""
+    """Resident memory, including mapped files, stays below 1.15 times the weights.
+
+    Measured: 1.03 to 1.07 times, and 1.37 where matrices were transposed and the freed memory was not trimmed.
+    """
     (small := tmp_path / "small").mkdir(), (large := tmp_path / "large").mkdir()
-    saved(small, family, dtype, **{"n_layer" if family == "GPT2" else "num_hidden_layers": 1})
-    saved(large, family, dtype)
+    save_model(small, family, dtype, **{"n_layer" if family == "GPT2" else "num_hidden_layers": 1})
+    save_model(large, family, dtype)
     command = [sys.executable, "-c", LOAD, str(small), str(large)]
     ran = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True)
     peak, weights = map(float, ran.stdout.split())

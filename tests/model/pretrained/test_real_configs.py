@@ -1,5 +1,7 @@
-"""Configs as strangers have them (`tests/data/configs.json`: what each says, and where it was seen), at tiny sizes: the
-logits are those of transformers with the same random weights, or the file is refused for the field that the data names.
+"""Configs of published models, at tiny sizes (`tests/data/configs.json`: content and source of each).
+
+The logits are those of transformers with the same random weights, or the file is refused for the field in the
+data.
 
 `python -m tests.model.pretrained.test_real_configs` prints the table.
 """
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.model.pretrained.reference import NoReference, difference
+from tests.model.pretrained.reference import NoReferenceError, max_logit_difference
 
 CONFIGS = json.loads((Path(__file__).parents[2] / "data" / "configs.json").read_text(encoding="utf-8"))
 VOCAB, POSITIONS, LAYERS, FEED_FORWARD = 60, 32, 4, 24
@@ -21,15 +23,18 @@ FEED_FORWARDS = ("intermediate_size", "ffn_dim", "n_inner")
 LISTS = ("layer_types", "no_rope_layers", "attention_layers")
 
 
-def shrunk(config: dict[str, Any]) -> dict[str, Any]:
-    """The config of a tiny model: sizes are less, in the ratios that matter; all else is as it was."""
+def shrink_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the config of a tiny model: sizes are smaller, in the ratios that matter; all else is unchanged."""
     fields = dict(config)
 
-    def name(*names: str) -> str | None:
+    def find_field(*names: str) -> str | None:
         return next((name for name in names if isinstance(fields.get(name), int)), None)
 
-    width, heads = name("n_embd", "hidden_size"), name("n_head", "num_heads", "num_attention_heads")
-    layers, context = name("n_layer", "num_layers", "num_hidden_layers"), name("n_positions", "max_position_embeddings")
+    width, heads = find_field("n_embd", "hidden_size"), find_field("n_head", "num_heads", "num_attention_heads")
+    layers, context = (
+        find_field("n_layer", "num_layers", "num_hidden_layers"),
+        find_field("n_positions", "max_position_embeddings"),
+    )
     groups = fields.get("num_key_value_heads") or fields[heads]
     share = fields.get("partial_rotary_factor", 1)
     d_head = fields.get("head_dim") or fields[width] // fields[heads]
@@ -41,7 +46,7 @@ def shrunk(config: dict[str, Any]) -> dict[str, Any]:
     for field, value in config.items():
         if field.endswith("_token_id") and value is not None:
             last = fields["vocab_size"] - 1
-            fields[field] = [min(each, last) for each in value] if isinstance(value, list) else min(value, last)
+            fields[field] = [min(token_id, last) for token_id in value] if isinstance(value, list) else min(value, last)
     if fields.get("num_key_value_heads") and width == "hidden_size" and "ffn_dim" not in fields:
         fields["num_key_value_heads"] = new_groups
     fields[heads] = shared * new_groups if groups != config[heads] else min(config[heads], 4)
@@ -68,26 +73,26 @@ def shrunk(config: dict[str, Any]) -> dict[str, Any]:
             fields[field] = WINDOW if config[field] < config[context] else NO_WINDOW
     fields[context] = POSITIONS
     fields |= {"n_ctx": POSITIONS} if "n_ctx" in fields else {}
-    whole = config[context]
+    original_context = config[context]
     if "original_max_position_embeddings" in fields:
-        fields = slowed(fields, whole, 0)
+        fields = shrink_rope(fields, original_context, 0)
     for field in ("rope_scaling", "rope_parameters"):
         if isinstance(fields.get(field), dict):
-            fields[field] = slowed(fields[field], whole, int(new_d_head * share) // 2)
+            fields[field] = shrink_rope(fields[field], original_context, int(new_d_head * share) // 2)
     return fields
 
 
-def slowed(rotation: dict[str, Any], whole: int, pairs: int) -> dict[str, Any]:
-    """The fields of a rotation of so many pairs of dimensions, in a model whose context was `whole`."""
+def shrink_rope(rotation: dict[str, Any], context: int, num_pairs: int) -> dict[str, Any]:
+    """Return the rotation's fields for `num_pairs` pairs of dimensions, in a model whose context was `context`."""
     fields = dict(rotation)
     if "original_max_position_embeddings" in fields:
-        shorter = POSITIONS * fields["original_max_position_embeddings"] // whole
+        shorter = POSITIONS * fields["original_max_position_embeddings"] // context
         fields["original_max_position_embeddings"] = max(shorter, 8)
-    return fields | {field: fields[field][:pairs] for field in ("short_factor", "long_factor") if field in fields}
+    return fields | {field: fields[field][:num_pairs] for field in ("short_factor", "long_factor") if field in fields}
 
 
-def seldom(configs: list[dict[str, Any]]) -> list:
-    """Parameters of a test: in the core suite are those of each type and set of fields that are the first."""
+def mark_exhaustive(configs: list[dict[str, Any]]) -> list:
+    """Return the configs as test parameters; only the first of each type and set of fields is in the core suite."""
     kinds: set = set()
     cases = []
     for entry in configs:
@@ -104,28 +109,32 @@ def test_at_least_sixty_are_known_of_all_families_and_no_name_twice():
     assert all(entry["seen"] and entry["config"] for entry in CONFIGS)
 
 
-@pytest.mark.parametrize("entry", seldom(CONFIGS))
+@pytest.mark.parametrize("entry", mark_exhaustive(CONFIGS))
 def test_a_config_is_read_as_by_transformers_or_refused_by_name(entry, tmp_path):
     try:
-        found = difference(shrunk(entry["config"]), tmp_path)
-    except NoReference:
+        result = max_logit_difference(shrink_config(entry["config"]), tmp_path)
+    except NoReferenceError:
         assert "refused" in entry  # such as one whose weights need a package that is not there
         return
     if "refused" in entry:
-        assert entry["refused"] in str(found)
+        assert entry["refused"] in str(result)
     else:
-        assert isinstance(found, float) and found < 1e-4, found
+        assert isinstance(result, float) and result < 1e-4, result
 
 
 def main():
     """Print each config, whether it opens, and its largest difference of logits."""
     for entry in CONFIGS:
         try:
-            found = difference(shrunk(entry["config"]), Path(tempfile.mkdtemp()))
-            result = f"opens, {found:.1e}" if isinstance(found, float) else f"refused: {found.partition(': ')[2]}"
-        except NoReference as error:
-            result = f"transformers makes none: {str(error).strip().splitlines()[-1]}"
-        print(f"{entry['name']} | {entry['seen']} | {result}", flush=True)
+            difference_or_refusal = max_logit_difference(shrink_config(entry["config"]), Path(tempfile.mkdtemp()))
+            outcome = (
+                f"opens, {difference_or_refusal:.1e}"
+                if isinstance(difference_or_refusal, float)
+                else f"refused: {difference_or_refusal.partition(': ')[2]}"
+            )
+        except NoReferenceError as error:
+            outcome = f"transformers makes none: {str(error).strip().splitlines()[-1]}"
+        print(f"{entry['name']} | {entry['seen']} | {outcome}", flush=True)
 
 
 if __name__ == "__main__":

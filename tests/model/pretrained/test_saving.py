@@ -1,4 +1,4 @@
-"""Models of ours, saved as folders that transformers opens, compute the same there."""
+"""Our models, saved as folders for transformers, have the same logits there."""
 
 import json
 
@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from model.checkpoint import load_checkpoint
 from model.errors import ModelError
 from model.generation.autoregressive import generate
-from model.pretrained.saving import save_hugging_face
+from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.rope_scaling import RopeScaling
 from tests.hugging_face import transformers
@@ -85,22 +85,22 @@ def tokens(tiny_tokenizer) -> list[int]:
 def test_transformers_computes_the_same_logits(make_lm, tiny_tokenizer, tokens, tmp_path, kind):
     choices, family = SAVED[kind]
     lm = make_lm(num_heads=4, **choices)
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(save_hugging_face(lm, tiny_tokenizer, tmp_path / "it"))
-    assert type(theirs).__name__.startswith(family)
+    hf_model = transformers.AutoModelForCausalLM.from_pretrained(save_hugging_face(lm, tiny_tokenizer, tmp_path / "it"))
+    assert type(hf_model).__name__.startswith(family)
     ids = torch.tensor([tokens])
-    assert_close(theirs(ids).logits, lm(ids), atol=2e-4, rtol=1e-5)
-    again, _tokenizer = load_checkpoint(tmp_path / "it")
-    assert_close(again(ids), lm(ids), atol=2e-4, rtol=1e-5)
+    assert_close(hf_model(ids).logits, lm(ids), atol=2e-4, rtol=1e-5)
+    reloaded, _tokenizer = load_checkpoint(tmp_path / "it")
+    assert_close(reloaded(ids), lm(ids), atol=2e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("text", [TEXT, "", " a", "a", "  two  spaces ", "it's 42!", "<|endoftext|>"])
 def test_a_text_has_the_same_tokens_there(make_lm, tiny_tokenizer, tmp_path, text):
     folder = save_hugging_face(make_lm(), tiny_tokenizer, tmp_path / "it")
-    theirs = transformers.AutoTokenizer.from_pretrained(folder)
-    ids = theirs(text, split_special_tokens=True).input_ids
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = hf_tokenizer(text, split_special_tokens=True).input_ids
     assert ids == tiny_tokenizer.encode(text)
-    assert theirs.decode(ids) == text
-    assert theirs.eos_token_id == tiny_tokenizer.end_of_text
+    assert hf_tokenizer.decode(ids) == text
+    assert hf_tokenizer.eos_token_id == tiny_tokenizer.end_of_text
 
 
 @pytest.mark.parametrize(("choices", "told"), REFUSED.values(), ids=REFUSED)
@@ -125,36 +125,36 @@ def test_weights_are_stored_as_asked(make_lm, tiny_tokenizer, tmp_path):
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory):
-    """A real model, and the folder that it was saved to."""
+    """A real model, its tokenizer, and the folder it was saved to."""
     lm, tokenizer = load_checkpoint(STORIES)
     return lm, tokenizer, save_hugging_face(lm, tokenizer, tmp_path_factory.mktemp("stories"))
 
 
 def test_a_real_model_writes_its_known_text_from_the_folder(stories):
     lm, tokenizer = load_checkpoint(stories[2])
-    ids = [*tokenizer.beginning, *tokenizer.encode("Once upon a time")]
+    ids = [*tokenizer.bos_ids, *tokenizer.encode("Once upon a time")]
     steps = generate(lm, ids, max_new_tokens=256 - len(ids), temperature=0)
-    written = tokenizer.decode([*ids, *(step.token_id for step in steps)])
-    known = STORIES.with_name("greedy.txt").read_text(encoding="utf-8")
-    assert known.startswith(written) and len(written) >= len(known) - 5
+    generated = tokenizer.decode([*ids, *(step.token_id for step in steps)])
+    expected = STORIES.with_name("greedy.txt").read_text(encoding="utf-8")
+    assert expected.startswith(generated) and len(generated) >= len(expected) - 5
 
 
 @torch.no_grad()
 def test_a_real_model_is_the_same_there(stories):
     lm, tokenizer, folder = stories
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    there = transformers.AutoTokenizer.from_pretrained(folder)
+    hf_model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    hf_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     for text in ("Once upon a time", " a", "é 🌙\n\n“no”", "  two  spaces "):
-        ids = [*tokenizer.beginning, *tokenizer.encode(text)]
-        assert there(text).input_ids == ids
-        assert there.decode(ids, skip_special_tokens=True) == text
-        assert_close(theirs(torch.tensor([ids])).logits, lm(torch.tensor([ids])), atol=1e-4, rtol=1e-5)
+        ids = [*tokenizer.bos_ids, *tokenizer.encode(text)]
+        assert hf_tokenizer(text).input_ids == ids
+        assert hf_tokenizer.decode(ids, skip_special_tokens=True) == text
+        assert_close(hf_model(torch.tensor([ids])).logits, lm(torch.tensor([ids])), atol=1e-4, rtol=1e-5)
 
 
 def test_a_tokenizer_whose_texts_end_with_an_ordinary_token_is_saved(make_lm, tmp_path):
-    """As of models of characters, which end a text with a line break."""
+    """Character models, for example, end a text with a line break."""
     (tmp_path / "tokenizer.json").write_text(tokenizer_of("characters"))
     tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 300, [1])
     folder = save_hugging_face(make_lm(), tokenizer, tmp_path / "it")
-    again = load_checkpoint(folder)[1]
-    assert again.ends == (1,) and again.encode("the fox\n") == tokenizer.encode("the fox\n")
+    reloaded = load_checkpoint(folder)[1]
+    assert reloaded.eos_ids == (1,) and reloaded.encode("the fox\n") == tokenizer.encode("the fox\n")

@@ -1,4 +1,4 @@
-"""A model is compared with what is known of it elsewhere."""
+"""Comparison of a model with reference logits."""
 
 import pytest
 import torch
@@ -7,53 +7,53 @@ from safetensors.torch import load_file, save_file
 from model.checkpoint import load_checkpoint
 from model.errors import ModelError
 from model.pretrained import self_check as module
-from model.pretrained.saving import save_hugging_face
-from model.pretrained.self_check import KNOWN_LOGITS, Agreement, self_check
+from model.pretrained.export_hugging_face import save_hugging_face
+from model.pretrained.self_check import REFERENCE_LOGITS, Agreement, self_check
 from tests.hugging_face import transformers
 from tests.specimens import STORIES
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def saved_folder(tmp_path_factory):
     return save_hugging_face(*load_checkpoint(STORIES), tmp_path_factory.mktemp("saved"))
 
 
 @pytest.fixture
-def known(saved):
-    """The stored logits, put back after the test."""
-    path = saved / KNOWN_LOGITS
+def stored_logits(saved_folder):
+    """Path of the stored logits, restored after the test."""
+    path = saved_folder / REFERENCE_LOGITS
     content = path.read_bytes()
     yield path
     path.write_bytes(content)
 
 
-def test_the_same_weights_agree_with_stored_logits(saved):
-    found = self_check(saved, *load_checkpoint(saved))
-    assert found.reference == "stored" and found.holds
-    assert found.largest < 1e-4 and 5 < found.scale < 100
+def test_the_same_weights_agree_with_stored_logits(saved_folder):
+    agreement = self_check(saved_folder, *load_checkpoint(saved_folder))
+    assert agreement.reference == "stored" and agreement.holds
+    assert agreement.max_difference < 1e-4 and 5 < agreement.scale < 100
 
 
-def test_without_stored_ones_transformers_is_asked(saved, known):
-    known.unlink()
-    found = self_check(saved, *load_checkpoint(saved))
-    assert found.reference == "transformers" and found.holds and found.largest < 1e-4
+def test_without_stored_ones_transformers_is_asked(saved_folder, stored_logits):
+    stored_logits.unlink()
+    agreement = self_check(saved_folder, *load_checkpoint(saved_folder))
+    assert agreement.reference == "transformers" and agreement.holds and agreement.max_difference < 1e-4
 
 
-def test_without_either_nothing_is_claimed(saved, known, monkeypatch):
-    known.unlink()
+def test_without_either_nothing_is_claimed(saved_folder, stored_logits, monkeypatch):
+    stored_logits.unlink()
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    assert self_check(saved, *load_checkpoint(saved)) is None
+    assert self_check(saved_folder, *load_checkpoint(saved_folder)) is None
     assert self_check(STORIES, *load_checkpoint(STORIES)) is None
 
 
 @pytest.mark.parametrize("reference", ["stored", "transformers"])
-def test_other_weights_do_not_agree(saved, known, reference):
+def test_other_weights_do_not_agree(saved_folder, stored_logits, reference):
     if reference == "transformers":
-        known.unlink()
-    lm, tokenizer = load_checkpoint(saved)
+        stored_logits.unlink()
+    lm, tokenizer = load_checkpoint(saved_folder)
     lm.blocks[2].ffn.up_proj.weight.data[3] *= 1.5
-    found = self_check(saved, lm, tokenizer)
-    assert found.reference == reference and not found.holds and found.largest > 0.01
+    agreement = self_check(saved_folder, lm, tokenizer)
+    assert agreement.reference == reference and not agreement.holds and agreement.max_difference > 0.01
 
 
 def test_no_number_is_no_agreement():
@@ -61,19 +61,21 @@ def test_no_number_is_no_agreement():
     assert Agreement("stored", 9e-4, 10).holds and not Agreement("stored", 1.1e-3, 10).holds
 
 
-def test_damaged_logits_are_told(saved, known):
-    lm, tokenizer = load_checkpoint(saved)
-    logits = load_file(known)
-    save_file({"logits": logits["logits"]}, known)
+def test_damaged_logits_are_told(saved_folder, stored_logits):
+    lm, tokenizer = load_checkpoint(saved_folder)
+    logits = load_file(stored_logits)
+    save_file({"logits": logits["logits"]}, stored_logits)
     with pytest.raises(ModelError, match="does not hold token_ids and logits"):
-        self_check(saved, lm, tokenizer)
-    save_file(logits | {"logits": logits["logits"][:, :9].contiguous()}, known)
-    with pytest.raises(ModelError, match=r"the logits beside it are \(16, 9\), its own \(16, 512\)"):
-        self_check(saved, lm, tokenizer)
+        self_check(saved_folder, lm, tokenizer)
+    save_file(logits | {"logits": logits["logits"][:, :9].contiguous()}, stored_logits)
+    with pytest.raises(
+        ModelError, match=r"the stored reference logits have the shape \(16, 9\), the model’s logits \(16, 512\)"
+    ):
+        self_check(saved_folder, lm, tokenizer)
 
 
-def test_the_logits_that_are_stored_are_those_of_transformers(saved):
-    stored = load_file(saved / KNOWN_LOGITS)
+def test_the_logits_that_are_stored_are_those_of_transformers(saved_folder):
+    stored = load_file(saved_folder / REFERENCE_LOGITS)
     with torch.no_grad():
-        theirs = transformers.AutoModelForCausalLM.from_pretrained(saved)(stored["token_ids"][None]).logits[0]
-    torch.testing.assert_close(stored["logits"], theirs, atol=1e-4, rtol=1e-5)
+        hf_logits = transformers.AutoModelForCausalLM.from_pretrained(saved_folder)(stored["token_ids"][None]).logits[0]
+    torch.testing.assert_close(stored["logits"], hf_logits, atol=1e-4, rtol=1e-5)

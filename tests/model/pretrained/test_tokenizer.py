@@ -21,17 +21,17 @@ def test_a_text_is_its_tokens(saved, text):
     assert tokenizer.decode(ids) == text
     assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
     assert not set(ids) & set(tokenizer.special_tokens.values())
-    assert tokenizer.beginning == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
+    assert tokenizer.bos_ids == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
 
 
 def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
-    """Such as the spaces in rows that GPT-NeoX and Phi have."""
+    """GPT-NeoX and Phi, for example, have tokens of several spaces."""
     _model, folder = saved("GPT-NeoX")
-    known = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    known.add_tokens(["   ", "|||é|||"])
-    known.save(str(folder / "tokenizer.json"))
+    hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    hf_tokenizer.add_tokens(["   ", "|||é|||"])
+    hf_tokenizer.save(str(folder / "tokenizer.json"))
     tokenizer = load_checkpoint(folder)[1]
-    spaces, marked = (known.token_to_id(text) for text in ("   ", "|||é|||"))
+    spaces, marked = (hf_tokenizer.token_to_id(text) for text in ("   ", "|||é|||"))
     text = "the   fox |||é|||"
     assert {spaces, marked} <= set(tokenizer.encode(text)) and tokenizer.decode(tokenizer.encode(text)) == text
     assert (tokenizer.vocabulary[spaces], tokenizer.vocabulary[marked]) == ("   ", "|||é|||")
@@ -41,18 +41,18 @@ def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
 @pytest.mark.parametrize("begins", [True, False])
 def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
     _model, folder = saved("GPT-2")
-    known = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    known.model.save(str(folder))
+    hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    hf_tokenizer.model.save(str(folder))
     ids = json.loads((folder / "vocab.json").read_text())
     ids["<|end|>"] = 0
     (folder / "vocab.json").write_text(json.dumps(ids))
     end = {"content": "<|end|>", "special": True}
-    said = {"bos_token": end, "eos_token": "<|end|>", "unk_token": None, "add_bos_token": begins}
-    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    config = {"bos_token": end, "eos_token": "<|end|>", "unk_token": None, "add_bos_token": begins}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
     expected = load_checkpoint(folder)[1]
     (folder / "tokenizer.json").unlink()
     tokenizer = load_checkpoint(folder)[1]
-    assert tokenizer.beginning == ((0,) if begins else ())
+    assert tokenizer.bos_ids == ((0,) if begins else ())
     assert tokenizer.special_tokens == {"<|end|>": 0}
     for text in ("the fox and the moon", " é 🌙\n\tx", "<|end|>"):
         assert tokenizer.encode(text) == expected.encode(text)
@@ -61,9 +61,9 @@ def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
 
 @pytest.fixture
 def two_files(tmp_path):
-    """A folder with `vocab.json` and `merges.txt`, and files that say more -> its tokenizer, and transformers'."""
-    known = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level, Qwen"))
-    known.model.save(str(tmp_path))
+    """`read(**files)` writes files next to `vocab.json` and `merges.txt`; returns our and transformers' tokenizers."""
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level, Qwen"))
+    hf_tokenizer.model.save(str(tmp_path))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     del ids["<|end|>"]
     ids = {piece: token_id - 1 for piece, token_id in ids.items()}
@@ -72,8 +72,8 @@ def two_files(tmp_path):
     def read(rows: int = 10, **files: dict):
         for name, content in files.items():
             (tmp_path / f"{name}.json").write_text(json.dumps(content))
-        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-        return read_tokenizer(tmp_path, len(ids) + rows, [len(ids)]), theirs, len(ids)
+        transformers_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        return read_tokenizer(tmp_path, len(ids) + rows, [len(ids)]), transformers_tokenizer, len(ids)
 
     return read
 
@@ -143,7 +143,7 @@ TWO_FILES = {
 @pytest.mark.parametrize("name", TWO_FILES)
 def test_the_two_files_are_read_as_their_class_reads_them(two_files, name):
     size = two_files(config={"model_type": "gpt2"})[-1]
-    ours, theirs, _size = two_files(**TWO_FILES[name](size))
+    tokenizer, hf_tokenizer, _size = two_files(**TWO_FILES[name](size))
     texts = [
         "said: no.\n\nThe fox (who",
         "\tx = f(x);\n",
@@ -153,15 +153,19 @@ def test_the_two_files_are_read_as_their_class_reads_them(two_files, name):
         "DON'T, I'll",
     ]
     for text in texts:
-        assert [*ours.beginning, *ours.encode(text)] == theirs(text).input_ids, text
-        assert ours.decode(ours.encode(text)) == theirs.decode(ours.encode(text), clean_up_tokenization_spaces=False)
-    assert ours.special_tokens == {
-        token.content: token_id for token_id, token in theirs.added_tokens_decoder.items() if token.special
+        assert [*tokenizer.bos_ids, *tokenizer.encode(text)] == hf_tokenizer(text).input_ids, text
+        assert tokenizer.decode(tokenizer.encode(text)) == hf_tokenizer.decode(
+            tokenizer.encode(text), clean_up_tokenization_spaces=False
+        )
+    assert tokenizer.special_tokens == {
+        token.content: token_id for token_id, token in hf_tokenizer.added_tokens_decoder.items() if token.special
     }
-    for token, token_id in theirs.get_added_vocab().items():
-        assert ours.token_text(token_id) == token and set(ours.encode(token)).isdisjoint(ours.special_tokens.values())
+    for token, token_id in hf_tokenizer.get_added_vocab().items():
+        assert tokenizer.token_text(token_id) == token and set(tokenizer.encode(token)).isdisjoint(
+            tokenizer.special_tokens.values()
+        )
     few, _theirs, _size = two_files(1)
-    assert max(few.special_tokens.values(), default=0) <= size == few.vocab_size - 1 and few.ends == (size,)
+    assert max(few.special_tokens.values(), default=0) <= size == few.vocab_size - 1 and few.eos_ids == (size,)
 
 
 @pytest.mark.parametrize("kind", ["RobertaTokenizer", "CLIPTokenizer", "PreTrainedTokenizerFast", "LlamaTokenizer"])
@@ -184,10 +188,10 @@ def test_two_files_that_are_damaged_are_told(saved):
         (folder / "vocab.json").write_text(content)
         with pytest.raises(CheckpointError, match=r"its vocab.json(, merges.txt cannot be read| is empty)"):
             load_checkpoint(folder)
-    known = {"a": 0, "b": 1, "ab": 2}
-    (folder / "vocab.json").write_text(json.dumps(known))
-    for said in ({"added_tokens_decoder": {"x": {"content": "y"}}}, {"added_tokens_decoder": {"3": "y"}}):
-        (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    vocab = {"a": 0, "b": 1, "ab": 2}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    for config in ({"added_tokens_decoder": {"x": {"content": "y"}}}, {"added_tokens_decoder": {"3": "y"}}):
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
         with pytest.raises(CheckpointError, match=r"its vocab.json, merges.txt cannot be read"):
             load_checkpoint(folder)
 
@@ -195,11 +199,11 @@ def test_two_files_that_are_damaged_are_told(saved):
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ([], "there is –"),
-        (["tokenizer.model", "tokenizer_config.json"], "there is tokenizer.model, tokenizer_config.json"),
-        (["vocab.txt"], "there is vocab.txt"),
-        (["vocab.json"], "there is vocab.json"),
-        (["qwen.tiktoken", "merges.txt", "spiece.model"], "there is merges.txt, qwen.tiktoken, spiece.model"),
+        ([], "found –"),
+        (["tokenizer.model", "tokenizer_config.json"], "found tokenizer.model, tokenizer_config.json"),
+        (["vocab.txt"], "found vocab.txt"),
+        (["vocab.json"], "found vocab.json"),
+        (["qwen.tiktoken", "merges.txt", "spiece.model"], "found merges.txt, qwen.tiktoken, spiece.model"),
     ],
 )
 def test_a_folder_without_a_tokenizer_we_read_says_what_is_there_and_the_way_out(saved, files, told):
@@ -207,17 +211,17 @@ def test_a_folder_without_a_tokenizer_we_read_says_what_is_there_and_the_way_out
     (folder / "tokenizer.json").unlink()
     for name in files:
         (folder / name).write_text("{}")
-    wanted = rf"is read from tokenizer.json, or else from vocab.json \+ merges.txt, and {told}: .*save_pretrained"
-    with pytest.raises(CheckpointError, match=wanted):
+    message = rf"its tokenizer must be in tokenizer.json or in vocab.json \+ merges.txt, {told}: .*save_pretrained"
+    with pytest.raises(CheckpointError, match=message):
         load_checkpoint(folder)
 
 
-def changed(kind: str, path: Path, **changes) -> tokenizers.Tokenizer:
-    """One of the kinds with parts of its `tokenizer.json` changed, as it was written to the path."""
-    described = json.loads(tokenizer_of(kind))
+def write_changed_tokenizer(kind: str, path: Path, **changes) -> tokenizers.Tokenizer:
+    """Write one kind's `tokenizer.json` with changes to the path; return the tokenizer read from it."""
+    description = json.loads(tokenizer_of(kind))
     for name, value in changes.items():
-        described[name] = described[name] | value if isinstance(value, dict) and described[name] else value
-    path.write_text(json.dumps(described))
+        description[name] = description[name] | value if isinstance(value, dict) and description[name] else value
+    path.write_text(json.dumps(description))
     return tokenizers.Tokenizer.from_file(str(path))
 
 
@@ -226,44 +230,49 @@ def changed(kind: str, path: Path, **changes) -> tokenizers.Tokenizer:
 )
 @pytest.mark.parametrize("stray", [0, 1, 5])
 def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
-    """As of Gemma 3's <image_soft_token>, a [PAD] that was added, or a vocabulary that grew by some pieces."""
-    known = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
-    size = known.get_vocab_size() - stray
-    known.add_special_tokens(["<image_soft_token>"])
-    known.add_tokens(["the fox"])
-    known.save(str(tmp_path / "tokenizer.json"))
-    ours = read_tokenizer_json(tmp_path / "tokenizer.json", size, [1, size, size + 9])
-    assert ours.ends == (1,) and ours.vocab_size == len(ours.vocabulary) == size
-    assert "<image_soft_token>" in str(ours.notes[0]) or stray > 3
+    """Cases: Gemma 3's <image_soft_token>, an added [PAD], a vocabulary that grew by some pieces."""
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+    size = hf_tokenizer.get_vocab_size() - stray
+    hf_tokenizer.add_special_tokens(["<image_soft_token>"])
+    hf_tokenizer.add_tokens(["the fox"])
+    hf_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", size, [1, size, size + 9])
+    assert tokenizer.eos_ids == (1,) and tokenizer.vocab_size == len(tokenizer.vocabulary) == size
+    assert "<image_soft_token>" in str(tokenizer.notes[0]) or stray > 3
     text = f"{TEXT} the fox <image_soft_token>"
-    assert max(ours.encode(text)) < size
-    assert not stray or max(known.encode(text).ids) >= size
-    within = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+    assert max(tokenizer.encode(text)) < size
+    assert not stray or max(hf_tokenizer.encode(text).ids) >= size
+    smaller = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
     if not stray:
-        within.encode_special_tokens = True
-        assert ours.encode(text) == within.encode(text, add_special_tokens=False).ids and not ours.ends[1:]
-    assert [ours.token_bytes(i) for i in range(size)] == [
+        smaller.encode_special_tokens = True
+        assert (
+            tokenizer.encode(text) == smaller.encode(text, add_special_tokens=False).ids and not tokenizer.eos_ids[1:]
+        )
+    assert [tokenizer.token_bytes(i) for i in range(size)] == [
         *read_tokenizer_json(tmp_path / "tokenizer.json", size + stray + 2, [])._all_bytes[:size]
     ]
     with pytest.raises(ValueError, match=f"from 0 to {size - 1}"):
-        ours.decode([size])
+        tokenizer.decode([size])
 
 
 def test_a_tokenizer_of_another_model_is_refused(tmp_path):
-    known = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level"))
-    known.save(str(tmp_path / "tokenizer.json"))
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level"))
+    hf_tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ModelError, match="the tokenizer has 365 tokens, the model 300"):
         read_tokenizer_json(tmp_path / "tokenizer.json", 300, [])
 
 
 def test_rows_without_a_token_are_shown_by_their_number(tmp_path):
-    """As of an embedding that was padded to a multiple of 64."""
-    known = changed("WordLevel", tmp_path / "tokenizer.json")
-    size = known.get_vocab_size()
-    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 64 * (size // 64 + 1), [])
-    assert ours.vocabulary[size:] == tuple(f"<{i}>" for i in range(size, ours.vocab_size)) and not ours.notes
-    assert ours.decode([size, *ours.encode("the fox"), size + 1]) == "the fox"
-    assert ours.token_bytes(size) == b"" and ours.bytes_of_ids[size] == b""
+    """An embedding may be padded to a multiple of 64 rows."""
+    hf_tokenizer = write_changed_tokenizer("WordLevel", tmp_path / "tokenizer.json")
+    size = hf_tokenizer.get_vocab_size()
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 64 * (size // 64 + 1), [])
+    assert (
+        tokenizer.vocabulary[size:] == tuple(f"<{i}>" for i in range(size, tokenizer.vocab_size))
+        and not tokenizer.notes
+    )
+    assert tokenizer.decode([size, *tokenizer.encode("the fox"), size + 1]) == "the fox"
+    assert tokenizer.token_bytes(size) == b"" and tokenizer.bytes_of_ids[size] == b""
 
 
 def test_an_encoding_is_neither_cut_nor_filled_nor_drawn(tmp_path):
@@ -271,29 +280,31 @@ def test_an_encoding_is_neither_cut_nor_filled_nor_drawn(tmp_path):
     length = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
     fill = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2, "pad_type_id": 0}
     fill |= {"pad_token": "[PAD]"}
-    changed("BPE of words", path, truncation=length, padding=fill, model={"dropout": 0.9})
-    ours = read_tokenizer_json(path, 300, [])
-    known = tokenizers.Tokenizer.from_str(tokenizer_of("BPE of words"))
-    assert all(ours.encode(text) == known.encode(text).ids for text in ("the fox", TEXT, TEXT))
+    write_changed_tokenizer("BPE of words", path, truncation=length, padding=fill, model={"dropout": 0.9})
+    tokenizer = read_tokenizer_json(path, 300, [])
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("BPE of words"))
+    assert all(tokenizer.encode(text) == hf_tokenizer.encode(text).ids for text in ("the fox", TEXT, TEXT))
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "WordLevel", "Llama 2"])
 def test_half_a_surrogate_pair_reads_as_the_replacement_sign(tmp_path, kind):
-    changed(kind, tmp_path / "tokenizer.json")
-    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
+    write_changed_tokenizer(kind, tmp_path / "tokenizer.json")
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
     for text, read in {"ok \ud83d bad": "ok \ufffd bad", "\udc80": "\ufffd", "\ud83d\udc4d": "👍"}.items():
-        assert ours.encode(text) == ours.encode(read) and ours.encode_continuation(text) == ours.encode_continuation(
-            read
-        )
+        assert tokenizer.encode(text) == tokenizer.encode(read) and tokenizer.encode_continuation(
+            text
+        ) == tokenizer.encode_continuation(read)
 
 
 def test_a_text_that_the_vocabulary_cannot_say_is_refused_in_a_sentence(tmp_path):
-    """Of digits alone, without a token for what is unknown."""
-    known = tokenizers.Tokenizer(tokenizers.models.WordLevel({digit: i for i, digit in enumerate("0123456789+=")}))
-    known.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
-    known.post_processor = tokenizers.processors.TemplateProcessing(single="= $A", special_tokens=[("=", 11)])
-    known.save(str(tmp_path / "tokenizer.json"))
-    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 12, [])
-    assert ours.encode("1+1=2") == [1, 10, 1, 11, 2] and ours.beginning == (11,) and not ours.adds_space
+    """The vocabulary has digits alone, and no token for unknown text."""
+    hf_tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({digit: i for i, digit in enumerate("0123456789+=")})
+    )
+    hf_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+    hf_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="= $A", special_tokens=[("=", 11)])
+    hf_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 12, [])
+    assert tokenizer.encode("1+1=2") == [1, 10, 1, 11, 2] and tokenizer.bos_ids == (11,) and not tokenizer.adds_space
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*UNK"):
-        ours.encode("one")
+        tokenizer.encode("one")

@@ -6,7 +6,7 @@ import random
 import pytest
 from tokenizers import Tokenizer
 
-from model.merges import merge_steps
+from model.bpe_merges import merge_steps
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from tests.model.pretrained.tokenizer_kinds import KINDS, TEXT, tokenizer_of
 from tests.model.test_tokenizer import NASTY_TEXTS
@@ -55,13 +55,13 @@ def test_any_ids_have_the_packages_text(ours, theirs):
 
 
 def test_no_ids_have_no_text(ours):
-    """Where the package panics at nothing, too."""
+    """The text is empty also where the package panics without ids."""
     assert ours.decode([]) == ours.decode([*ours.special_tokens.values()]) == ""
 
 
 def test_what_the_package_puts_before_a_text_is_its_beginning(ours, theirs):
     encoding = theirs.encode("the fox")
-    assert (*ours.beginning, *ours.encode("the fox")) == tuple(
+    assert (*ours.bos_ids, *ours.encode("the fox")) == tuple(
         encoding.ids[: len(encoding.ids) - encoding.special_tokens_mask[-1]]
     )
 
@@ -79,9 +79,9 @@ def test_a_text_that_comes_token_by_token_is_the_same_text(ours):
 
 def test_tokens_are_shown_as_the_text_that_they_are_a_part_of(ours):
     ids = ours.encode("there was a fox who wanted the")
-    shown = "".join(ours.vocabulary[token_id] for token_id in ids)
-    assert shown.strip() == ours.decode(ids).strip()
-    assert b"".join(map(ours.token_bytes, ids)).decode() == shown
+    text = "".join(ours.vocabulary[token_id] for token_id in ids)
+    assert text.strip() == ours.decode(ids).strip()
+    assert b"".join(map(ours.token_bytes, ids)).decode() == text
 
 
 def test_merges_build_the_tokens_of_a_word(ours, theirs):
@@ -90,5 +90,5 @@ def test_merges_build_the_tokens_of_a_word(ours, theirs):
     for token_id in set(ours.encode("the fox wanted the moon")) if rules else ():
         piece = rules.pieces[token_id]
         steps = merge_steps(piece, rules)
-        assert (steps[-1].pieces if steps else rules.begun(piece)) == (piece,)
+        assert (steps[-1].pieces if steps else rules.initial_pieces(piece)) == (piece,)
         assert rules.ids[piece] == token_id

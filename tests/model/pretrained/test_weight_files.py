@@ -1,4 +1,4 @@
-"""Weights open under the names and in the files that people have them in, and compute what transformers computes."""
+"""Weights under names and in files as found in practice open, and logits agree with transformers."""
 
 import json
 import shutil
@@ -16,8 +16,8 @@ PREFIXES = {"Llama 2": "model.", "GPT-2": "transformer.", "GPT-NeoX": "gpt_neox.
 INDEX = "model.safetensors.index.json"
 
 
-def rewrite(folder: Path, change):
-    """Save what `change` makes of the weights, by name."""
+def rewrite_weights(folder: Path, change):
+    """Replace the saved weights by `change(weights)`."""
     weights = {name: weight.clone() for name, weight in load_file(folder / "model.safetensors").items()}
     save_file(change(weights), folder / "model.safetensors", metadata={"format": "pt"})
 
@@ -26,7 +26,7 @@ def rename_all(rename):
     return lambda weights: {rename(name): weight for name, weight in weights.items()}
 
 
-def logits_of_transformers(folder: Path) -> torch.Tensor:
+def transformers_logits(folder: Path) -> torch.Tensor:
     from tests.hugging_face import transformers
 
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -34,16 +34,16 @@ def logits_of_transformers(folder: Path) -> torch.Tensor:
         return model(IDS).logits
 
 
-def split(folder: Path, files: list[str], index: str | None = INDEX):
-    """Spread the weights over files."""
-    weights, files_of = load_file(folder / "model.safetensors"), {}
-    for place, file in enumerate(files):
-        part = dict(sorted(weights.items())[place :: len(files)])
+def split_weights(folder: Path, files: list[str], index: str | None = INDEX):
+    """Distribute the weights over files."""
+    weights, weight_map = load_file(folder / "model.safetensors"), {}
+    for file_index, file in enumerate(files):
+        shard = dict(sorted(weights.items())[file_index :: len(files)])
         (folder / file).parent.mkdir(exist_ok=True)
-        save_file(part, folder / file)
-        files_of |= dict.fromkeys(part, file)
+        save_file(shard, folder / file)
+        weight_map |= dict.fromkeys(shard, file)
     if index:
-        (folder / index).write_text(json.dumps({"metadata": {}, "weight_map": files_of}))
+        (folder / index).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     (folder / "model.safetensors").unlink()
 
 
@@ -51,16 +51,16 @@ def split(folder: Path, files: list[str], index: str | None = INDEX):
 @torch.no_grad()
 def test_names_may_have_the_family_s_prefix_or_not(saved, kind):
     model, folder = saved(kind)
-    known, prefix = model(IDS).logits, PREFIXES[kind]
+    expected, prefix = model(IDS).logits, PREFIXES[kind]
     bare = [name.removeprefix(prefix) for name in load_file(folder / "model.safetensors")]
-    some = set(bare[::2])
+    prefixed = set(bare[::2])
     for rename in (
         lambda name: name.removeprefix(prefix),
-        lambda name: prefix + name.removeprefix(prefix) if name.removeprefix(prefix) in some else name,
+        lambda name: prefix + name.removeprefix(prefix) if name.removeprefix(prefix) in prefixed else name,
         lambda name: f"module._orig_mod.{name}",
     ):
-        rewrite(folder, rename_all(rename))
-        assert_close(load_checkpoint(folder)[0](IDS), known, rtol=0, atol=1e-4)
+        rewrite_weights(folder, rename_all(rename))
+        assert_close(load_checkpoint(folder)[0](IDS), expected, rtol=0, atol=1e-4)
 
 
 BUFFERS = {
@@ -82,7 +82,7 @@ BUFFERS = {
 @torch.no_grad()
 def test_what_follows_from_the_config_is_passed_over(saved, kind):
     model, folder = saved(kind)
-    rewrite(folder, lambda weights: weights | BUFFERS[kind])
+    rewrite_weights(folder, lambda weights: weights | BUFFERS[kind])
     lm, _tokenizer = load_checkpoint(folder)
     assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
     assert not any("not used" in str(note) for note in lm.notes)
@@ -90,38 +90,40 @@ def test_what_follows_from_the_config_is_passed_over(saved, kind):
 
 def test_heads_of_other_tasks_and_layers_beyond_the_config_s_are_told(saved):
     _model, folder = saved("Llama 3.1")
-    rewrite(folder, lambda weights: weights | {"score.weight": torch.ones(2, 32), "v_head.0.weight": torch.ones(1, 32)})
+    rewrite_weights(
+        folder, lambda weights: weights | {"score.weight": torch.ones(2, 32), "v_head.0.weight": torch.ones(1, 32)}
+    )
     config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 2}
     (folder / "config.json").write_text(json.dumps(config))
     lm, _tokenizer = load_checkpoint(folder)
-    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
-    told = " · ".join(map(str, lm.notes))
-    assert "the layers from 2 on in the file are not used" in told and "score.weight, v_head.0.weight" in told
+    assert_close(lm(IDS), transformers_logits(folder), rtol=0, atol=1e-4)
+    notes = " · ".join(map(str, lm.notes))
+    assert "the layers from 2 on in the file are not used" in notes and "score.weight, v_head.0.weight" in notes
 
 
 @pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2", "Granite, tied"])
 def test_an_unembedding_of_its_own_counts_before_a_config_that_ties_it(saved, kind):
-    """As transformers leaves it; Granite's factors are then in other places."""
+    """transformers does so, too; Granite's factors then go into other weights."""
     model, folder = saved(kind)
     table = model.get_input_embeddings().weight.detach()
-    rewrite(folder, lambda weights: weights | {"lm_head.weight": table.flip(0).contiguous()})
+    rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": table.flip(0).contiguous()})
     lm, _tokenizer = load_checkpoint(folder)
     assert not lm.config.tie_embeddings and any("another lm_head" in str(note) for note in lm.notes)
-    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
+    assert_close(lm(IDS), transformers_logits(folder), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["Llama 3.1", "Granite, tied"])
 @torch.no_grad()
 def test_a_table_that_is_there_twice_or_as_the_unembedding_alone_is_one(saved, kind):
     model, folder = saved(kind)
-    known, table = model(IDS).logits, model.get_input_embeddings().weight.detach()
+    expected, table = model(IDS).logits, model.get_input_embeddings().weight.detach()
     for left_out in ("", "model.embed_tokens.weight"):
-        rewrite(folder, lambda weights: weights | {"lm_head.weight": table.clone()})
-        rewrite(folder, lambda weights: {name: w for name, w in weights.items() if name != left_out})  # noqa: B023
+        rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": table.clone()})
+        rewrite_weights(folder, lambda weights: {name: w for name, w in weights.items() if name != left_out})  # noqa: B023
         lm, _tokenizer = load_checkpoint(folder)
         assert lm.lm_head.weight is lm.token_embedding.weight
         assert not any("lm_head" in str(note) for note in lm.notes)
-        assert_close(lm(IDS), known, rtol=0, atol=1e-4)
+        assert_close(lm(IDS), expected, rtol=0, atol=1e-4)
 
 
 REFUSED = {
@@ -155,23 +157,23 @@ REFUSED = {
 def test_what_would_change_the_computation_is_refused_by_name(saved, change, told):
     _model, folder = saved("Llama 2")
     if callable(change):
-        rewrite(folder, rename_all(change))
+        rewrite_weights(folder, rename_all(change))
     else:
-        rewrite(folder, lambda all_: {name: w for name, w in (all_ | change).items() if w is not None})
+        rewrite_weights(folder, lambda all_: {name: w for name, w in (all_ | change).items() if w is not None})
     with pytest.raises(CheckpointError, match=told):
         load_checkpoint(folder)
 
 
 def test_weights_of_8_bits_that_have_no_scales_are_read_as_they_are(saved):
     _model, folder = saved("Llama 2")
-    rewrite(folder, lambda weights: {name: w.to(torch.float8_e4m3fn) for name, w in weights.items()})
+    rewrite_weights(folder, lambda weights: {name: w.to(torch.float8_e4m3fn) for name, w in weights.items()})
     lm, _tokenizer = load_checkpoint(folder)
-    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
+    assert_close(lm(IDS), transformers_logits(folder), rtol=0, atol=1e-4)
 
 
 def test_weights_beyond_the_range_of_the_type_that_is_asked_for_are_named(saved):
     _model, folder = saved("Llama 2")
-    rewrite(folder, lambda weights: weights | {"lm_head.weight": torch.full((300, 32), 1e6)})
+    rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": torch.full((300, 32), 1e6)})
     with pytest.raises(CheckpointError, match=r"lm_head\.weight holds numbers beyond the range of float16: open it"):
         load_checkpoint(folder, dtype=torch.float16)
     assert load_checkpoint(folder)[0].lm_head.weight.max() == 1e6
@@ -190,7 +192,7 @@ FILES = {
 @torch.no_grad()
 def test_weights_are_found_where_it_is_clear_which_are_meant(saved, files, index):
     model, folder = saved("Llama 2")
-    split(folder, files, index)
+    split_weights(folder, files, index)
     inside = [file for file in files if "/" not in file]
     for path in (folder, *(folder / file for file in inside)):
         assert_close(load_checkpoint(path)[0](IDS), model(IDS).logits, rtol=0, atol=1e-4)
@@ -210,7 +212,7 @@ def test_a_file_of_a_folder_stands_for_it_and_other_weights_for_themselves(saved
 
 def test_shards_that_are_missing_and_choices_that_are_not_clear_are_told(saved):
     _model, folder = saved("Llama 2")
-    split(folder, ["model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"], None)
+    split_weights(folder, ["model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"], None)
     with pytest.raises(CheckpointError, match=r"1 of its 3 files of weights are missing, beside model-00001-of-00003"):
         load_checkpoint(folder)
     (folder / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/a.safetensors", "b": "sub/b.safetensors"}}))

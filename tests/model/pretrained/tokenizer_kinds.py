@@ -1,4 +1,4 @@
-"""Tokenizers of every kind in common use, as tutorials of the `tokenizers` package and converters make them."""
+"""Tokenizers of every common kind, built as in tutorials of the `tokenizers` package and by converters."""
 
 import json
 from collections.abc import Callable
@@ -15,53 +15,53 @@ QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
-def make(model, trainer, normalizer=None, words=None, decoder=None, after=None) -> Tokenizer:
-    """A tokenizer of these parts, trained on TEXT."""
+def make_tokenizer(model, trainer, normalizer=None, words=None, decoder=None, after=None) -> Tokenizer:
+    """Return a tokenizer of these components, trained on TEXT."""
     tokenizer = Tokenizer(model)
-    for name, part in {"normalizer": normalizer, "pre_tokenizer": words, "decoder": decoder}.items():
-        if part is not None:
-            setattr(tokenizer, name, part)
+    for name, component in {"normalizer": normalizer, "pre_tokenizer": words, "decoder": decoder}.items():
+        if component is not None:
+            setattr(tokenizer, name, component)
     tokenizer.train_from_iterator([TEXT], trainer)
     if after:
         tokenizer.post_processor = after
     return tokenizer
 
 
-def bpe(specials=SPECIALS, size=260, model=None, **parts) -> Tokenizer:
+def bpe(specials=SPECIALS, size=260, model=None, **components) -> Tokenizer:
     marks = model or {}
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=specials, show_progress=False, **marks)
-    return make(models.BPE(unk_token=specials[0], **marks), trainer, **parts)
+    return make_tokenizer(models.BPE(unk_token=specials[0], **marks), trainer, **components)
 
 
-def byte_level(words, **parts) -> Tokenizer:
+def byte_level(words, **components) -> Tokenizer:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=400, special_tokens=["<|end|>"], initial_alphabet=alphabet, show_progress=False
     )
-    return make(models.BPE(), trainer, words=words, **{"decoder": decoders.ByteLevel()} | parts)
+    return make_tokenizer(models.BPE(), trainer, words=words, **{"decoder": decoders.ByteLevel()} | components)
 
 
-def word_level(words, specials=SPECIALS, **parts) -> Tokenizer:
+def word_level(words, specials=SPECIALS, **components) -> Tokenizer:
     trainer = trainers.WordLevelTrainer(special_tokens=specials, show_progress=False)
-    return make(models.WordLevel(unk_token=specials[0]), trainer, words=words, **parts)
+    return make_tokenizer(models.WordLevel(unk_token=specials[0]), trainer, words=words, **components)
 
 
-def word_piece(**parts) -> Tokenizer:
+def word_piece(**components) -> Tokenizer:
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     trainer = trainers.WordPieceTrainer(vocab_size=150, special_tokens=specials, show_progress=False)
-    return make(models.WordPiece(unk_token="[UNK]"), trainer, **parts)
+    return make_tokenizer(models.WordPiece(unk_token="[UNK]"), trainer, **components)
 
 
-def unigram(**parts) -> Tokenizer:
+def unigram(**components) -> Tokenizer:
     names = ["<unk>", "</s>"]
     trainer = trainers.UnigramTrainer(
         vocab_size=80 + len(names), special_tokens=names, unk_token="<unk>", show_progress=False
     )
-    return make(models.Unigram(), trainer, **parts)
+    return make_tokenizer(models.Unigram(), trainer, **components)
 
 
 def llama(normalizer=None, words=None, decoder=None, after=None) -> Tokenizer:
-    """As it is converted from SentencePiece: bytes are ordinary tokens of its vocabulary."""
+    """Return a tokenizer as converted from SentencePiece: bytes are ordinary tokens of its vocabulary."""
     learnt = bpe(["<unk>", "<s>", "</s>"], 120, normalizer=normalizer, words=words)
     pieces = ["<unk>", "<s>", "</s>", *BYTES]
     vocabulary = sorted(learnt.get_vocab().items(), key=lambda item: item[1])
@@ -92,8 +92,8 @@ def metaspace(mark="▁", scheme="always", split=True) -> dict:
 
 
 def template(before: str, token_id: int, after: str = "") -> processors.PostProcessor:
-    known = [(before, token_id)] + ([(after, token_id + 1)] if after else [])
-    return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=known)
+    special_tokens = [(before, token_id)] + ([(after, token_id + 1)] if after else [])
+    return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=special_tokens)
 
 
 def characters() -> Tokenizer:
@@ -104,8 +104,8 @@ def characters() -> Tokenizer:
     return tokenizer
 
 
-def heard() -> Tokenizer:
-    """As models of speech write: a letter each, "|" between words, and a letter twice in a row once."""
+def speech_characters() -> Tokenizer:
+    """Return a tokenizer as of speech models: a token per letter, "|" between words, repeated letters merged."""
     ids = {piece: i for i, piece in enumerate(["<pad>", "<unk>", "|", *"abcdefghijklmnopqrstuvwxyz'"])}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(" ", "|")])
@@ -172,7 +172,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         normalizer=normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]), **metaspace()
     ),
     "characters": characters,
-    "CTC": heard,
+    "CTC": speech_characters,
     "byte-level": lambda: byte_level(GPT2_WORDS),
     "byte-level, a space before": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=True)),
     "byte-level without a decoder": lambda: byte_level(GPT2_WORDS, decoder=None),

@@ -1,4 +1,4 @@
-"""A run small enough for a test."""
+"""Fixtures for training runs small enough for a test."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from model.training.trainer import Trainer
 
 @pytest.fixture
 def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
-    """A model of one block, 40 steps on eight words."""
+    """Options of a model of one block, 40 steps on eight words."""
     text = tmp_path / "text.txt"
     text.write_text("the fox asked the owl and the moon said nothing\n<|endoftext|>\n" * 40, encoding="utf-8")
     tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
@@ -29,17 +29,17 @@ def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
 
 @pytest.fixture
 def killed_at(monkeypatch):
-    """`killed_at(step)`: training ends with KeyboardInterrupt before that step is taken."""
+    """`killed_at(step)`: training raises KeyboardInterrupt before that step is taken."""
 
-    def killed_at(step: int) -> None:
+    def kill_before(step: int) -> None:
         take_step = Trainer.take_step
 
-        def until(trainer: Trainer) -> float:
+        def take_step_or_interrupt(trainer: Trainer) -> float:
             if trainer.step + 1 == step:
                 monkeypatch.setattr(Trainer, "take_step", take_step)
                 raise KeyboardInterrupt
             return take_step(trainer)
 
-        monkeypatch.setattr(Trainer, "take_step", until)
+        monkeypatch.setattr(Trainer, "take_step", take_step_or_interrupt)
 
-    return killed_at
+    return kill_before

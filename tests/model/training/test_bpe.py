@@ -12,7 +12,7 @@ from tests.byte_pairs import merge
 
 
 def random_text(num_words: int, seed: int) -> str:
-    """Words of independent letters, some more frequent than others."""
+    """Return words of independent letters, some more frequent than others."""
     rng = random.Random(seed)
     letters = {letter: 0.8**i for i, letter in enumerate("etaoinshrdlué")}
     words = (rng.choices(list(letters), list(letters.values()), k=rng.randint(1, 9)) for _ in range(num_words))
@@ -21,7 +21,7 @@ def random_text(num_words: int, seed: int) -> str:
 
 @pytest.mark.exhaustive
 def test_every_merge_is_of_a_most_frequent_pair():
-    """Counted anew before every merge."""
+    """Pairs are recounted before every merge."""
     text = "aaaa aaa aa banana bandana " + random_text(200, seed=4)
     tokenizer = train_bpe([text], vocab_size=400)
     words = [[bytes([byte]) for byte in word.encode()] for word in regex.findall(WORD_PATTERN, text)]

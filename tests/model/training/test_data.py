@@ -10,7 +10,7 @@ CONTEXT, BATCH = 8, 4
 
 @pytest.fixture
 def batches():
-    """Over the text 0, 1, 2, …, 199: a token tells its position."""
+    """Batches of the text 0, 1, 2, …, 199: each token is its own position."""
     return Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=0)
 
 

@@ -17,7 +17,7 @@ def read_curve(folder: Path) -> list[dict]:
 
 @pytest.mark.exhaustive
 def test_two_processes_have_the_loss_curve_of_one(options, tmp_path):
-    """Of the same global batches; without dropout, which every process draws for itself."""
+    """Both read the same global batches; without dropout, which every process draws for itself."""
     options = replace(options, model=options.model | {"dropout": 0.0}, steps=20, evaluate_every=5)
     train(replace(options, out=str(tmp_path / "one")))
 
@@ -30,9 +30,9 @@ def test_two_processes_have_the_loss_curve_of_one(options, tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
 
-    one, two = read_curve(tmp_path / "one"), read_curve(tmp_path / "two")
-    assert [record["step"] for record in two] == [5, 10, 15, 20]
-    for record, other in zip(one, two, strict=True):
+    single_process, two_processes = read_curve(tmp_path / "one"), read_curve(tmp_path / "two")
+    assert [record["step"] for record in two_processes] == [5, 10, 15, 20]
+    for record, other in zip(single_process, two_processes, strict=True):
         for name in ("train_loss", "validation_loss", "bits_per_byte", "learning_rate", "tokens"):
             assert other[name] == pytest.approx(record[name], rel=5e-4), (record["step"], name)
-    assert one[-1]["train_loss"] < one[0]["train_loss"] - 0.5
+    assert single_process[-1]["train_loss"] < single_process[0]["train_loss"] - 0.5

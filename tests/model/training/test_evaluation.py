@@ -12,7 +12,7 @@ from model.transformer_lm import TransformerLM
 
 @pytest.mark.parametrize("length", [2, 20, 32, 33, 34, 65, 200])
 def test_every_token_after_the_first_is_scored_once(tiny_lm, tiny_config, length):
-    """A model that finds all tokens equally likely loses ln V nats on each."""
+    """A model with uniform predictions has a loss of ln V nats per token."""
     tiny_lm.lm_head.weight.data.zero_()
     score = evaluate(tiny_lm, torch.zeros(length, dtype=torch.long), num_bytes=500, batch_size=3)
     nats = math.log(tiny_config.vocab_size)

@@ -8,7 +8,7 @@ PERIOD = 16  # half of the tiny model's context
 
 
 def constant_pattern(earlier: int):
-    """A hook: every query looks only at the key so many positions before it, or at the first."""
+    """Return a hook: every query attends only to the key `earlier` positions before it, or to the first."""
 
     def hook(tap, inputs, pattern):
         keys = (torch.arange(pattern.shape[-1]) - earlier).clamp(min=0)
@@ -33,7 +33,7 @@ def test_scores_tell_what_a_head_looks_at(tiny_lm, hooked, earlier, previous_tok
 
 def test_scoring_leaves_no_hooks_behind(tiny_lm):
     copying_head_scores(tiny_lm)
-    assert not any(block.attn.pattern.is_watched for block in tiny_lm.blocks)
+    assert not any(block.attn.pattern.has_hooks for block in tiny_lm.blocks)
 
 
 def test_induction_targets_check_the_tokens_identity():

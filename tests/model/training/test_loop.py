@@ -93,7 +93,7 @@ def test_the_command_line_says_what_is_wrong_in_one_line(options, monkeypatch, f
 
 
 def test_parts_of_a_batch_add_up_to_the_whole(options):
-    """The same gradients, to rounding, so the same model."""
+    """Gradients are equal, to rounding, and so is the model."""
     options = replace(options, steps=10, model=options.model | {"dropout": 0.0})
     whole, parts = train(options), train(replace(options, accumulation=4))
     torch.testing.assert_close(whole.lm_head.weight, parts.lm_head.weight, atol=1e-5, rtol=1e-4)
@@ -112,7 +112,7 @@ def test_label_smoothing_asks_for_a_share_of_every_token(options):
     inputs, targets = trainer.batches.next()
     logs = trainer.lm(inputs).log_softmax(-1)  # (B, T, V)
     expected = -(0.7 * logs.gather(-1, targets[..., None])[..., 0] + 0.3 * logs.mean(-1)).mean()
-    torch.testing.assert_close(trainer.loss_of(inputs, targets), expected)
+    torch.testing.assert_close(trainer.compute_loss(inputs, targets), expected)
 
 
 def test_the_style_and_the_initialisation_are_those_asked_for(options):

@@ -1,4 +1,4 @@
-"""A training run goes the same way on other devices, and is resumed there."""
+"""Training on other devices: the same loss curve as on the CPU, and resuming."""
 
 import json
 from dataclasses import replace
@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 
 from model.training.loop import train
 from tests.devices import on_each_device
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 
 @on_each_device
-@pytest.mark.parametrize("optimizer", first_of(["adamw", "muon"]))
+@pytest.mark.parametrize("optimizer", first_in_core(["adamw", "muon"]))
 def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer, device):
     options = replace(options, steps=20, evaluate_every=5, optimizer=optimizer)
     options = replace(options, model=options.model | {"dropout": 0.0})
@@ -30,7 +30,7 @@ def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer,
 @on_each_device
 @pytest.mark.exhaustive
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, killed_at, device):
-    """With dropout, so that the device's own generator counts."""
+    """Dropout is on, so that the device's own generator matters."""
     options = replace(options, steps=20, evaluate_every=10, device=device, model=options.model | {"dropout": 0.2})
     expected = train(options).state_dict()
     killed_at(17)

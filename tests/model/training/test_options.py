@@ -16,8 +16,8 @@ def test_what_is_not_given_has_its_default():
 
 
 def test_flags_have_the_types_of_their_fields():
-    given = ["--steps", "7", "--tokenizer", "t.tiktoken", "--compile", "--precision", "float32", "--patience", "3"]
-    options = parse_options(NEEDED + given)
+    flags = ["--steps", "7", "--tokenizer", "t.tiktoken", "--compile", "--precision", "float32", "--patience", "3"]
+    options = parse_options(NEEDED + flags)
     assert (options.steps, options.tokenizer, options.patience) == (7, Path("t.tiktoken"), 3)
     assert options.compile is True
     assert options.precision == "float32"
@@ -31,9 +31,9 @@ def test_without_flags_the_model_is_the_styles_at_the_usual_size():
 
 
 def test_model_flags_take_the_place_of_the_styles_choices():
-    given = ["--dropout", "0", "--no-tie-embeddings", "--num-kv-heads", "2", "--norm", "layernorm", "--bias"]
-    given += ["--rope-scaling", '{"kind": "linear", "factor": 4}']
-    config = parse_options(NEEDED + given).model_config(300)
+    flags = ["--dropout", "0", "--no-tie-embeddings", "--num-kv-heads", "2", "--norm", "layernorm", "--bias"]
+    flags += ["--rope-scaling", '{"kind": "linear", "factor": 4}']
+    config = parse_options(NEEDED + flags).model_config(300)
     assert (config.dropout, config.tie_embeddings, config.num_kv_heads) == (0.0, False, 2)
     assert (config.norm, config.bias, config.ffn) == ("layernorm", True, "swiglu")
     assert config.rope_scaling == RopeScaling(kind="linear", factor=4)

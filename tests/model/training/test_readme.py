@@ -1,4 +1,4 @@
-"""The README's lines that train, as written but for sizes."""
+"""The README's training commands, run as written except for sizes."""
 
 import json
 import re
@@ -18,7 +18,7 @@ SMALL = "--context-length 16 --d-model 16 --num-layers 1 --num-heads 2 --batch-s
 
 @pytest.fixture
 def lines() -> list[list[str]]:
-    """The arguments of each line of the README that begins with `python -m model.training`."""
+    """Arguments of each line of the README that begins with `python -m model.training`."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     return [shlex.split(line, comments=True)[3:] for line in re.findall(r"^python -m model\.training .+", text, re.M)]
 
@@ -36,12 +36,12 @@ def test_a_run_from_a_config_is_begun_and_resumed_as_the_readme_says(
     small = [*SMALL.split(), "--tokenizer", str(options.tokenizer)]
     take_step = Trainer.take_step
 
-    def interrupted(trainer: Trainer) -> float:
+    def take_step_or_interrupt(trainer: Trainer) -> float:
         if trainer.step == 4:
             raise KeyboardInterrupt
         return take_step(trainer)
 
-    monkeypatch.setattr(Trainer, "take_step", interrupted)
+    monkeypatch.setattr(Trainer, "take_step", take_step_or_interrupt)
     with pytest.raises(KeyboardInterrupt):
         train(parse_options([*begin, *small]))
     monkeypatch.setattr(Trainer, "take_step", take_step)

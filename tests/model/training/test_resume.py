@@ -17,7 +17,7 @@ KILLED = ((21, "muon"), (21, "adamw"), (37, "adamw"))
 
 
 def curve(folder: Path) -> list[dict]:
-    """The log, without the times."""
+    """Return the log without the times."""
     records = [json.loads(line) for line in (folder / "training.jsonl").open()]
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
 
@@ -28,7 +28,7 @@ def curve(folder: Path) -> list[dict]:
 )
 @pytest.mark.exhaustive
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, checkpoints_folder, killed_at, optimizer, step):
-    """With dropout and copy windows, so that every generator counts."""
+    """Dropout and copied windows are on, so that every generator matters."""
     options = replace(options, optimizer=optimizer, evaluate_every=10, copy_fraction=0.3, copy_from=0.1)
     options = replace(options, model=options.model | {"dropout": 0.2})
     uninterrupted = train(options)
@@ -79,7 +79,7 @@ def test_where_nothing_was_begun_there_is_nothing_to_go_on_with(options, checkpo
 
 @pytest.mark.exhaustive
 def test_a_process_killed_outright_goes_on(options, tmp_path):
-    """SIGKILL, which no code can catch; the files it left are whole."""
+    """SIGKILL cannot be caught; the files on disk must still be complete."""
     out = tmp_path / "out"
     sizes = ["--context-length", "16", "--d-model", "16", "--num-layers", "1", "--num-heads", "2", "--batch-size", "8"]
     steps = ["--steps", "100000", "--evaluate-every", "10", "--precision", "float32"]

@@ -1,82 +1,89 @@
-"""A working of the page with blanks to fill: the whole example, then one blank, then all."""
+"""Worked examples with blanks: the whole example, its last blank, or all blanks."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import number as written
-from explorer.language import ngettext
-from explorer.lessons.course.blocks import Fields, at, taken
-from explorer.lessons.course.look import NAMES, Look
-from explorer.lessons.course.questions.judged import BETWEEN, Judged, numbers_in
-from explorer.lessons.course.questions.workings import WORKINGS, Row
+from explorer.explain.notation import format_number as written
+from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
+from explorer.lessons.course.questions.examples import WORKED_EXAMPLES, WorkedExampleRow
+from explorer.lessons.course.questions.question import SEPARATOR, Grade, parse_numbers
+from explorer.lessons.course.yaml_blocks import Fields, lesson_error_line, validate_fields
+from explorer.translations import ngettext
 
 BLANKS = ("none", "one", "all")
-MOST = 40  # blanks, of whichever working
-SHARE, LEAST = 0.02, 0.006  # of a number that a reply may be off; and for numbers worked out from three digits
+MAX_BLANKS = 40  # blanks, of whichever working
+RELATIVE_TOLERANCE, ABSOLUTE_TOLERANCE = (
+    0.02,
+    0.006,
+)  # errors accepted in a reply, as people compute with three digits
 
 
 @dataclass(frozen=True)
-class Blanks:
-    """The reply is a number for each blank.
+class BlanksQuestion:
+    """A worked example with blanks; the reply is a number for each.
 
     Attributes:
-        of: name of the working.
-        blanks: "none" for an example, "one" for its result, "all" for all that is worked out.
-        change: of the state that it is worked out from.
+        worked_example: its name.
+        blanks: "none" for an example, "one" for its result, "all" for all computed numbers.
+        change: state fields to replace before it is computed.
     """
 
-    of: str
+    worked_example: str
     blanks: str
     change: dict[str, Any]
 
-    def asked(self, look: Look) -> dict[str, Any]:
-        rows = self._rows(look)
-        lines = [{"says": row.says, "value": None if row in self._open(rows) else written(row.value)} for row in rows]
+    def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
+        rows = self._rows(context)
+        lines = [
+            {"says": row.text, "value": None if row in self._blank_rows(rows) else written(row.value)} for row in rows
+        ]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}
 
-    def judged(self, look: Look, reply: str | None) -> Judged | None:
-        rows = self._rows(look)
-        blanks = self._open(rows)
+    def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
+        rows = self._rows(context)
+        blanks = self._blank_rows(rows)
         truth = {"truth": [written(row.value) for row in blanks]}
         if reply is None:
-            return Judged(None, "", truth)
-        if not blanks or (given := numbers_in(reply, len(blanks))) is None:
+            return Grade(None, "", truth)
+        if not blanks or (numbers := parse_numbers(reply, len(blanks))) is None:
             return None
-        are_right = [is_near(value, row.value) for value, row in zip(given, blanks, strict=True)]
+        are_right = [is_close(value, row.value) for value, row in zip(numbers, blanks, strict=True)]
         right, count = sum(are_right), len(blanks)
-        words = ngettext(
+        verdict = ngettext(
             "{right} of {count} blank is right.", "{right} of {count} blanks are right.", count, right=right
         )
-        return Judged(right == count, words, truth | {"are_right": are_right})
+        return Grade(right == count, verdict, truth | {"are_right": are_right})
 
-    def counted(self, reply: str) -> str | None:
-        given = numbers_in(reply, reply.count(BETWEEN) + 1)
-        return BETWEEN.join(f"{value:.6g}" for value in given) if given and len(given) <= MOST else None
+    def tally_key(self, reply: str) -> str | None:
+        numbers = parse_numbers(reply, reply.count(SEPARATOR) + 1)
+        return SEPARATOR.join(f"{value:.6g}" for value in numbers) if numbers and len(numbers) <= MAX_BLANKS else None
 
-    def _rows(self, look: Look) -> list[Row]:
-        return WORKINGS[self.of](look.but(self.change))
+    def _rows(self, context: EvaluationContext) -> list[WorkedExampleRow]:
+        return WORKED_EXAMPLES[self.worked_example](context.replace(self.change))
 
-    def _open(self, rows: list[Row]) -> list[Row]:
-        worked_out = [row for row in rows if not row.is_given]
-        return {"none": [], "one": worked_out[-1:], "all": worked_out}[self.blanks]
-
-
-def is_near(value: float, truth: float) -> bool:
-    """Whether a number is what somebody gets who works with three digits."""
-    return bool(abs(value - truth) <= max(SHARE * abs(truth), LEAST))
+    def _blank_rows(self, rows: list[WorkedExampleRow]) -> list[WorkedExampleRow]:
+        computed = [row for row in rows if not row.is_given]
+        return {"none": [], "one": computed[-1:], "all": computed}[self.blanks]
 
 
-def blanks(ask: Fields, check: Fields | None) -> Blanks:
-    """Of a lesson's blocks; LessonError where it is none."""
-    given = check["working"]
-    with at(check.lines["working"]):
-        if not isinstance(given, Fields):
-            raise ValueError(f"“working” is a mapping with “of” and “blanks”, got {given!r:.60}")
-    taken(given, {"of": str, "blanks": str, **dict.fromkeys(NAMES, (str, int, float))}, ("of", "blanks"))
-    with at(given.line):
-        if given["of"] not in WORKINGS:
-            raise ValueError(f"“{given['of']}” is no working; there are {', '.join(WORKINGS)}")
-        if given["blanks"] not in BLANKS:
-            raise ValueError(f"“blanks” are one of {', '.join(BLANKS)}, got {given['blanks']!r:.60}")
-    change = {name: value for name, value in given.items() if name not in ("of", "blanks")}
-    return Blanks(given["of"], given["blanks"], change)
+def is_close(value: float, truth: float) -> bool:
+    """Return whether a number is correct when computed with three digits."""
+    return bool(abs(value - truth) <= max(RELATIVE_TOLERANCE * abs(truth), ABSOLUTE_TOLERANCE))
+
+
+def parse_blanks_question(ask: Fields, check: Fields | None) -> BlanksQuestion:
+    """Parse a blanks question from a lesson's blocks; LessonError where they are invalid."""
+    spec = check["working"]
+    with lesson_error_line(check.lines["working"]):
+        if not isinstance(spec, Fields):
+            raise ValueError(f"“working” is a mapping with “of” and “blanks”, got {spec!r:.60}")
+    validate_fields(
+        spec, {"of": str, "blanks": str, **dict.fromkeys(STATE_FIELDS, (str, int, float))}, ("of", "blanks")
+    )
+    with lesson_error_line(spec.line):
+        if spec["of"] not in WORKED_EXAMPLES:
+            raise ValueError(f"“{spec['of']}” is no working; there are {', '.join(WORKED_EXAMPLES)}")
+        if spec["blanks"] not in BLANKS:
+            raise ValueError(f"“blanks” are one of {', '.join(BLANKS)}, got {spec['blanks']!r:.60}")
+    change = {name: value for name, value in spec.items() if name not in ("of", "blanks")}
+    return BlanksQuestion(spec["of"], spec["blanks"], change)

@@ -1,114 +1,118 @@
-"""Which cell of a small heatmap has the largest number."""
+"""Questions for the cell of a small heatmap with the largest number."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from explorer.explain.notation import number, visible
-from explorer.language import _
-from explorer.lessons.course.blocks import Fields, Items, at, taken
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import BETWEEN, Judged
-from explorer.state.selection import as_index
+from explorer.explain.notation import escape_token, format_number
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.quantities import QUANTITY_KINDS, Quantity, quantity
+from explorer.lessons.course.questions.question import SEPARATOR, Grade
+from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
+from explorer.state.selection import parse_index
+from explorer.translations import _
 
 AXES = ("query", "key", "layer", "head")
-MOST = 24  # cells along an axis
+MAX_CELLS = 24  # cells along an axis
 
 
 @dataclass(frozen=True)
-class LargestCell:
-    """The reply is a row and a column of the heatmap, from 0.
+class LargestCellQuestion:
+    """A question for the largest cell; the reply is a row and a column of the heatmap, from 0.
 
     Attributes:
-        of: what a cell has, where `rows` and `columns` are names of the address, or arguments, that a row and a column
-            each have a value of.
-        row_values, column_values: those; none for all there are.
+        quantity: the number in a cell.
+        rows, columns: the state field, or argument, whose values the rows and the columns have.
+        row_values, column_values: these values; empty for all.
     """
 
-    of: Quantity
+    quantity: Quantity
     rows: str = "query"
     columns: str = "key"
     row_values: tuple[int, ...] = ()
     column_values: tuple[int, ...] = ()
 
-    def asked(self, look: Look) -> dict[str, Any]:
-        rows, columns = self._values(look)
+    def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
+        rows, columns = self._axis_values(context)
         return {
             "kind": "cell",
-            "rows": [self._named(look, self.rows, value) for value in rows],
-            "columns": [self._named(look, self.columns, value) for value in columns],
-            "there": [[self._is_there(row, column) for column in columns] for row in rows],
+            "rows": [self._label(context, self.rows, value) for value in rows],
+            "columns": [self._label(context, self.columns, value) for value in columns],
+            "there": [[self._exists(row, column) for column in columns] for row in rows],
         }
 
-    def judged(self, look: Look, reply: str | None) -> Judged | None:
-        rows, columns = self._values(look)
+    def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
+        rows, columns = self._axis_values(context)
         values = np.full((len(rows), len(columns)), np.nan)
         for i, row in enumerate(rows):
             for j, column in enumerate(columns):
-                if self._is_there(row, column):
-                    values[i, j] = self.of.but(self.rows, row).but(self.columns, column).at(look)
+                if self._exists(row, column):
+                    values[i, j] = self.quantity.replace(self.rows, row).replace(self.columns, column).evaluate(context)
         largest = np.unravel_index(np.nanargmax(values), values.shape)
-        texts = [[None if np.isnan(value) else [float(value), number(value)] for value in row] for row in values]
+        texts = [[None if np.isnan(value) else [float(value), format_number(value)] for value in row] for row in values]
         truth = {"values": texts, "right": [int(i) for i in largest]}
-        row = self._named(look, self.rows, rows[largest[0]])
-        column = self._named(look, self.columns, columns[largest[1]])
-        place = {"row": row, "column": column, "value": number(values[largest])}
-        words = _("The largest is row {row}, column {column}: {value}.", **place)
+        row = self._label(context, self.rows, rows[largest[0]])
+        column = self._label(context, self.columns, columns[largest[1]])
+        cell = {"row": row, "column": column, "value": format_number(values[largest])}
+        verdict = _("The largest is row {row}, column {column}: {value}.", **cell)
         if reply is None:
-            return Judged(None, words, truth)
-        chosen = tuple(as_index(part) for part in reply.split(BETWEEN))
+            return Grade(None, verdict, truth)
+        chosen = tuple(parse_index(part) for part in reply.split(SEPARATOR))
         if len(chosen) != 2 or None in chosen or any(i >= n for i, n in zip(chosen, values.shape, strict=True)):
             return None
         if np.isnan(values[chosen]):
             return None
         if chosen != largest:
-            words = " ".join((_("Yours has {value}.", value=number(values[chosen])), words))
-        return Judged(chosen == largest, words, truth)
+            verdict = " ".join((_("Yours has {value}.", value=format_number(values[chosen])), verdict))
+        return Grade(chosen == largest, verdict, truth)
 
-    def counted(self, reply: str) -> str | None:
-        chosen = [as_index(part) for part in reply.split(BETWEEN)]
-        sizes = [len(values) or MOST for values in (self.row_values, self.column_values)]
-        known = len(chosen) == 2 and all(i is not None and i < n for i, n in zip(chosen, sizes, strict=True))
-        return BETWEEN.join(map(str, chosen)) if known else None
+    def tally_key(self, reply: str) -> str | None:
+        chosen = [parse_index(part) for part in reply.split(SEPARATOR)]
+        sizes = [len(values) or MAX_CELLS for values in (self.row_values, self.column_values)]
+        is_valid = len(chosen) == 2 and all(i is not None and i < n for i, n in zip(chosen, sizes, strict=True))
+        return SEPARATOR.join(map(str, chosen)) if is_valid else None
 
-    def _values(self, look: Look) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        config, tokens = look.trace.config, len(look.trace)
+    def _axis_values(self, context: EvaluationContext) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        config, tokens = context.trace.config, len(context.trace)
         sizes = {"query": tokens, "key": tokens, "layer": config.num_layers, "head": config.num_heads}
 
-        def there(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(value for value in values if value < sizes[name]) or tuple(range(sizes[name]))[:MOST]
+        def existing(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(value for value in values if value < sizes[name]) or tuple(range(sizes[name]))[:MAX_CELLS]
 
-        return there(self.rows, self.row_values), there(self.columns, self.column_values)
+        return existing(self.rows, self.row_values), existing(self.columns, self.column_values)
 
-    def _is_there(self, row: int, column: int) -> bool:
+    def _exists(self, row: int, column: int) -> bool:
         return (self.rows, self.columns) != ("query", "key") or column <= row
 
     @staticmethod
-    def _named(look: Look, name: str, value: int) -> str:
-        return f"{visible(look.trace.tokens[value])} ({value})" if name in ("query", "key") else str(value)
+    def _label(context: EvaluationContext, name: str, value: int) -> str:
+        return f"{escape_token(context.trace.tokens[value])} ({value})" if name in ("query", "key") else str(value)
 
 
-def largest_cell(ask: Fields, check: Fields | None) -> LargestCell:
-    """Of a lesson's blocks; LessonError where it is none."""
-    given = check["argmax_cell"]
-    with at(check.lines["argmax_cell"]):
-        if not isinstance(given, Fields):
-            raise ValueError(f"“argmax_cell” is a mapping with “of”, got {given!r:.60}")
-    taken(given, {"of": QUANTITY, "rows": (str, Fields), "columns": (str, Fields)}, ("of",))
-    rows, row_values = axis(given, "rows", "query")
-    columns, column_values = axis(given, "columns", "key")
-    return LargestCell(quantity(given["of"], given.lines["of"]), rows, columns, row_values, column_values)
+def parse_cell_question(ask: Fields, check: Fields | None) -> LargestCellQuestion:
+    """Parse a largest-cell question from a lesson's blocks; LessonError where they are invalid."""
+    spec = check["argmax_cell"]
+    with lesson_error_line(check.lines["argmax_cell"]):
+        if not isinstance(spec, Fields):
+            raise ValueError(f"“argmax_cell” is a mapping with “of”, got {spec!r:.60}")
+    validate_fields(spec, {"of": QUANTITY_KINDS, "rows": (str, Fields), "columns": (str, Fields)}, ("of",))
+    rows, row_values = parse_axis(spec, "rows", "query")
+    columns, column_values = parse_axis(spec, "columns", "key")
+    return LargestCellQuestion(quantity(spec["of"], spec.lines["of"]), rows, columns, row_values, column_values)
 
 
-def axis(given: Fields, name: str, otherwise: str) -> tuple[str, tuple[int, ...]]:
-    """What a row or a column stands for: a name, or a name with the values there are."""
-    value = given.get(name, otherwise)
-    with at(given.lines.get(name, given.line)):
-        named, values = (value, Items()) if isinstance(value, str) else next(iter(value.items()), ("", None))
-        if named not in AXES:
-            raise ValueError(f"“{name}” are one of {', '.join(AXES)}, got {named!r:.60}")
-        if not isinstance(values, Items) or not all(as_index(one) is not None for one in values) or len(values) > MOST:
-            raise ValueError(f"the values of “{named}” are a list of at most {MOST} whole numbers")
-    return named, tuple(values)
+def parse_axis(spec: Fields, name: str, default: str) -> tuple[str, tuple[int, ...]]:
+    """Parse an axis of the heatmap: a name, or a name with its values."""
+    value = spec.get(name, default)
+    with lesson_error_line(spec.lines.get(name, spec.line)):
+        axis, values = (value, Items()) if isinstance(value, str) else next(iter(value.items()), ("", None))
+        if axis not in AXES:
+            raise ValueError(f"“{name}” are one of {', '.join(AXES)}, got {axis!r:.60}")
+        if (
+            not isinstance(values, Items)
+            or not all(parse_index(index) is not None for index in values)
+            or len(values) > MAX_CELLS
+        ):
+            raise ValueError(f"the values of “{axis}” are a list of at most {MAX_CELLS} whole numbers")
+    return axis, tuple(values)

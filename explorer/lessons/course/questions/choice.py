@@ -1,68 +1,71 @@
-"""Which of several sentences is right: each says when."""
+"""Multiple-choice questions, whose right options are found by conditions on the run."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import listed
-from explorer.language import _
-from explorer.lessons.course.blocks import Fields, Items, at, taken
-from explorer.lessons.course.conditions import Condition, condition
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import Judged, written
-from explorer.state.selection import as_index
+from explorer.explain.notation import join_names
+from explorer.lessons.course.conditions import Condition, parse_condition
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.quantities import QUANTITY_KINDS, Quantity, quantity
+from explorer.lessons.course.questions.question import Grade, format_answer
+from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
+from explorer.state.selection import parse_index
+from explorer.translations import _
 
 
 @dataclass(frozen=True)
 class Option:
-    """A sentence, when it is right, and a number that is drawn beside it once it is told."""
+    """A sentence, the condition under which it is right, and a number drawn beside it after the reply."""
 
-    says: str
+    text: str
     when: Condition
-    shows: Quantity | None
+    value: Quantity | None
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The reply is the place of an option, from 1."""
+class ChoiceQuestion:
+    """A multiple-choice question; the reply is the number of an option, from 1."""
 
     options: tuple[Option, ...]
 
-    def asked(self, look: Look) -> dict[str, Any]:
-        return {"kind": "choice", "options": [option.says for option in self.options]}
+    def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
+        return {"kind": "choice", "options": [option.text for option in self.options]}
 
-    def judged(self, look: Look, reply: str | None) -> Judged | None:
-        right = [i for i, option in enumerate(self.options, 1) if option.when.holds(look)]
-        shown = [option.shows and option.shows.at(look) for option in self.options]
-        truth = {"right": right, "shown": [None if value is None else [value, written(value)] for value in shown]}
+    def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
+        right = [i for i, option in enumerate(self.options, 1) if option.when.holds(context)]
+        values = [option.value and option.value.evaluate(context) for option in self.options]
+        truth = {
+            "right": right,
+            "shown": [None if value is None else [value, format_answer(value)] for value in values],
+        }
         is_right = None
         if reply is not None:
-            chosen = as_index(reply)
+            chosen = parse_index(reply)
             if chosen is None or not 1 <= chosen <= len(self.options):
                 return None
             is_right = chosen in right
-        told = [str(place) for place in right]
-        if not told:
-            return Judged(is_right, _("In this run none of them is so."), truth)
-        words = _("The run says {places}.", places=listed(told))
-        return Judged(is_right, words, truth)
+        numbers = [str(number) for number in right]
+        if not numbers:
+            return Grade(is_right, _("In this run none of them is so."), truth)
+        verdict = _("The run says {places}.", places=join_names(numbers))
+        return Grade(is_right, verdict, truth)
 
-    def counted(self, reply: str) -> str | None:
-        chosen = as_index(reply)
+    def tally_key(self, reply: str) -> str | None:
+        chosen = parse_index(reply)
         return str(chosen) if chosen is not None and 1 <= chosen <= len(self.options) else None
 
 
-def choice(ask: Fields, check: Fields | None) -> Choice:
-    """Of a lesson's blocks; LessonError where it is none."""
-    options, found = ask.get("options"), []
-    with at(ask.line):
+def parse_choice_question(ask: Fields, check: Fields | None) -> ChoiceQuestion:
+    """Parse a multiple-choice question from a lesson's blocks; LessonError where they are invalid."""
+    options, parsed = ask.get("options"), []
+    with lesson_error_line(ask.line):
         if not isinstance(options, Items) or not 2 <= len(options) <= 6:
             raise ValueError("a choice has “options”, a list of 2 to 6")
-    for given, line in zip(options, options.lines, strict=True):
-        with at(line):
-            if not isinstance(given, Fields):
-                raise ValueError(f"an option is a mapping with “says” and “when”, got {given!r:.60}")
-        taken(given, {"says": str, "when": Fields, "shows": QUANTITY}, ("says", "when"))
-        shows = quantity(given["shows"], given.lines["shows"]) if "shows" in given else None
-        found.append(Option(given["says"], condition(given["when"], given.lines["when"]), shows))
-    return Choice(tuple(found))
+    for spec, line in zip(options, options.lines, strict=True):
+        with lesson_error_line(line):
+            if not isinstance(spec, Fields):
+                raise ValueError(f"an option is a mapping with “says” and “when”, got {spec!r:.60}")
+        validate_fields(spec, {"says": str, "when": Fields, "shows": QUANTITY_KINDS}, ("says", "when"))
+        shows = quantity(spec["shows"], spec.lines["shows"]) if "shows" in spec else None
+        parsed.append(Option(spec["says"], parse_condition(spec["when"], spec.lines["when"]), shows))
+    return ChoiceQuestion(tuple(parsed))

@@ -1,63 +1,65 @@
-"""A number within a tolerance."""
+"""Questions for a number within a tolerance."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.language import _
-from explorer.lessons.course.blocks import Fields, at, taken
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import Judged, as_number, bin_of, written
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.quantities import QUANTITY_KINDS, Quantity, quantity
+from explorer.lessons.course.questions.question import Grade, bin_index, format_answer, parse_number
+from explorer.lessons.course.yaml_blocks import Fields, lesson_error_line, validate_fields
+from explorer.translations import _
 
 
 @dataclass(frozen=True)
-class Number:
-    """The reply is a number on a slider.
+class NumberQuestion:
+    """A question for a number; the reply is a number on a slider.
 
     Attributes:
-        of: what is asked for.
-        lowest, highest: ends of the slider, which are widened to the truth once that is drawn.
-        within: how far off a reply may be.
+        quantity: the number.
+        lowest, highest: ends of the slider, widened to the true number once that is drawn.
+        tolerance: maximum error of a reply.
     """
 
-    of: Quantity
+    quantity: Quantity
     lowest: float
     highest: float
-    within: float
+    tolerance: float
 
-    def asked(self, look: Look) -> dict[str, Any]:
+    def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
         return {"kind": "number", "lowest": self.lowest, "highest": self.highest}
 
-    def judged(self, look: Look, reply: str | None) -> Judged | None:
-        truth = self.of.at(look)
+    def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
+        truth = self.quantity.evaluate(context)
         ends = {"lowest": min(self.lowest, truth), "highest": max(self.highest, truth)}
-        drawn = {"truth": truth, "written": written(truth), "within": self.within} | ends
-        words = _("The run has {number}.", number=written(truth))
+        payload = {"truth": truth, "written": format_answer(truth), "within": self.tolerance} | ends
+        verdict = _("The run has {number}.", number=format_answer(truth))
         if reply is None:
-            return Judged(None, words, drawn)
-        if (given := as_number(reply)) is None:
+            return Grade(None, verdict, payload)
+        if (value := parse_number(reply)) is None:
             return None
-        off = _("You are off by {difference}.", difference=written(abs(given - truth)))
-        return Judged(abs(given - truth) <= self.within, f"{words} {off}", drawn | {"yours": written(given)})
+        error_text = _("You are off by {difference}.", difference=format_answer(abs(value - truth)))
+        return Grade(
+            abs(value - truth) <= self.tolerance, f"{verdict} {error_text}", payload | {"yours": format_answer(value)}
+        )
 
-    def counted(self, reply: str) -> str | None:
-        given = as_number(reply)
-        return None if given is None else str(bin_of(given, self.lowest, self.highest))
+    def tally_key(self, reply: str) -> str | None:
+        value = parse_number(reply)
+        return None if value is None else str(bin_index(value, self.lowest, self.highest))
 
 
-def number(ask: Fields, check: Fields | None) -> Number:
-    """Of a lesson's blocks; LessonError where it is none."""
-    given = check["number"]
-    with at(check.lines["number"]):
-        if not isinstance(given, Fields):
-            raise ValueError(f"“number” is a mapping with “of” and “within”, got {given!r:.60}")
-    taken(given, {"of": QUANTITY, "within": float}, ("of", "within"))
+def parse_number_question(ask: Fields, check: Fields | None) -> NumberQuestion:
+    """Parse a number question from a lesson's blocks; LessonError where they are invalid."""
+    spec = check["number"]
+    with lesson_error_line(check.lines["number"]):
+        if not isinstance(spec, Fields):
+            raise ValueError(f"“number” is a mapping with “of” and “within”, got {spec!r:.60}")
+    validate_fields(spec, {"of": QUANTITY_KINDS, "within": float}, ("of", "within"))
     for name in ("from", "to"):
-        with at(ask.line):
+        with lesson_error_line(ask.line):
             if name not in ask:
                 raise ValueError(f"a number is chosen on a slider: “{name}” is missing")
-    with at(ask.lines["to"]):
+    with lesson_error_line(ask.lines["to"]):
         if not ask["from"] < ask["to"]:
             raise ValueError(f"“from” must be below “to”, got {ask['from']} and {ask['to']}")
-    of = quantity(given["of"], given.lines["of"])
-    return Number(of, float(ask["from"]), float(ask["to"]), float(given["within"]))
+    measured = quantity(spec["of"], spec.lines["of"])
+    return NumberQuestion(measured, float(ask["from"]), float(ask["to"]), float(spec["within"]))

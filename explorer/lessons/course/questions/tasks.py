@@ -1,102 +1,113 @@
-"""Something to be done on the page: whether it is done, the page's present state says."""
+"""Tasks to do on the page, checked by the page's current state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from explorer.analysis.heads import SCORE_NAMES
-from explorer.explain.notation import number, quoted
-from explorer.language import _
-from explorer.lessons.course.blocks import Fields, at, taken
-from explorer.lessons.course.conditions import Condition, condition
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.measures import prediction
+from explorer.explain.notation import format_number, quote_token
+from explorer.lessons.course.conditions import Condition, parse_condition
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.measures import predict_next_token
 from explorer.lessons.course.quantities import Quantity
+from explorer.lessons.course.yaml_blocks import Fields, lesson_error_line, validate_fields
+from explorer.translations import _
 
 
 @dataclass(frozen=True)
-class Done:
-    """Whether a task is done, and what is found in a sentence."""
+class TaskResult:
+    """The result of a task's check: whether it is done, and a sentence."""
 
     is_done: bool
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
-class FindHead:
-    """The chosen head has a score of at least so much."""
+class FindHeadTask:
+    """Select a head with at least this score."""
 
     score: str
     at_least: float
 
-    def done(self, step: Look, now: Look) -> Done:
-        s, found = now.selection, Quantity("head_score", {"score": self.score}).at(now)
-        told = {"layer": s.layer, "head": s.head, "score": number(found), "least": number(self.at_least)}
-        words = _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", **told)
-        return Done(found >= self.at_least, words)
+    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
+        selection, score = now.selection, Quantity("head_score", {"score": self.score}).evaluate(now)
+        values = {
+            "layer": selection.layer,
+            "head": selection.head,
+            "score": format_number(score),
+            "least": format_number(self.at_least),
+        }
+        text = _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", **values)
+        return TaskResult(score >= self.at_least, text)
 
 
 @dataclass(frozen=True)
-class FindPrompt:
-    """A text of the visitor's own for which something holds."""
+class FindPromptTask:
+    """Write a text for which a condition holds."""
 
     when: Condition
 
-    def done(self, step: Look, now: Look) -> Done:
+    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
         if now.run.token_ids == step.run.token_ids:
-            return Done(False, _("This is still the text of the lesson: change it, and press Run."))
+            return TaskResult(False, _("This is still the text of the lesson: change it, and press Run."))
         holds = self.when.holds(now)
-        return Done(holds, _("It holds for your text.") if holds else _("It does not hold for this text yet."))
+        return TaskResult(holds, _("It holds for your text.") if holds else _("It does not hold for this text yet."))
 
 
 @dataclass(frozen=True)
-class SilenceHeads:
-    """With heads silenced, and nothing else changed, another token than before is the likeliest."""
+class AblateHeadsTask:
+    """Change the likeliest token by ablating at most `max_heads` heads, and nothing else."""
 
-    most: int
+    max_heads: int
 
-    def done(self, step: Look, now: Look) -> Done:
-        edits, vocabulary = now.run.edits, now.trace.vocabulary
-        silenced = [edit for edit in edits if str(edit).partition(".attn.z.")[2].endswith("*zero")]
-        if not edits:
-            return Done(False, _("No head is silenced yet."))
-        if len(silenced) < len(edits):
-            return Done(False, _("Something else is changed than heads that are silenced."))
-        if len(silenced) > self.most:
-            return Done(False, _("{count} heads are silenced; {most} must do.", count=len(silenced), most=self.most))
-        before = prediction(now.but({"edits": ""})).top(1)[0]
-        after = prediction(now).top(1)[0]
-        told = {"before": quoted(vocabulary[before]), "after": quoted(vocabulary[after])}
+    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
+        interventions, vocabulary = now.run.edits, now.trace.vocabulary
+        ablations = [
+            intervention
+            for intervention in interventions
+            if str(intervention).partition(".attn.z.")[2].endswith("*zero")
+        ]
+        if not interventions:
+            return TaskResult(False, _("No head is silenced yet."))
+        if len(ablations) < len(interventions):
+            return TaskResult(False, _("Something else is changed than heads that are silenced."))
+        if len(ablations) > self.max_heads:
+            return TaskResult(
+                False, _("{count} heads are silenced; {most} must do.", count=len(ablations), most=self.max_heads)
+            )
+        before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
+        after = predict_next_token(now).top(1)[0]
+        tokens = {"before": quote_token(vocabulary[before]), "after": quote_token(vocabulary[after])}
         if before == after:
-            return Done(False, _("{before} is still the likeliest token.", before=told["before"]))
-        return Done(True, _("{before} was the likeliest token; now it is {after}.", **told))
+            return TaskResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
+        return TaskResult(True, _("{before} was the likeliest token; now it is {after}.", **tokens))
 
 
-Task = FindHead | FindPrompt | SilenceHeads
+Task = FindHeadTask | FindPromptTask | AblateHeadsTask
 
 
-def _find_head(given: Fields) -> FindHead:
-    taken(given, {"score": str, "at_least": float}, ("score", "at_least"))
-    with at(given.lines["score"]):
-        if given["score"] not in SCORE_NAMES:
-            raise ValueError(f"“score” is one of {', '.join(SCORE_NAMES)}, got {given['score']!r:.60}")
-    return FindHead(given["score"], float(given["at_least"]))
+def _parse_find_head(spec: Fields) -> FindHeadTask:
+    validate_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
+    with lesson_error_line(spec.lines["score"]):
+        if spec["score"] not in SCORE_NAMES:
+            raise ValueError(f"“score” is one of {', '.join(SCORE_NAMES)}, got {spec['score']!r:.60}")
+    return FindHeadTask(spec["score"], float(spec["at_least"]))
 
 
-def _find_prompt(given: Fields) -> FindPrompt:
-    return FindPrompt(condition(given, given.line))
+def _parse_find_prompt(spec: Fields) -> FindPromptTask:
+    return FindPromptTask(parse_condition(spec, spec.line))
 
 
-def _silence_heads(given: Fields) -> SilenceHeads:
-    taken(given, {"most": int}, ("most",))
-    with at(given.line):
-        if given["most"] < 1:
-            raise ValueError(f"“most” is how many heads may be silenced, got {given['most']}")
-    return SilenceHeads(given["most"])
+def _parse_ablate_heads(spec: Fields) -> AblateHeadsTask:
+    validate_fields(spec, {"most": int}, ("most",))
+    with lesson_error_line(spec.line):
+        if spec["most"] < 1:
+            raise ValueError(f"“most” is how many heads may be silenced, got {spec['most']}")
+    return AblateHeadsTask(spec["most"])
 
 
 TASKS: dict[str, Callable[[Fields], Any]] = {
-    "find_head": _find_head,
-    "find_prompt": _find_prompt,
-    "silence_heads": _silence_heads,
+    "find_head": _parse_find_head,
+    "find_prompt": _parse_find_prompt,
+    "silence_heads": _parse_ablate_heads,
 }

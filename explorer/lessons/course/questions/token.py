@@ -1,83 +1,88 @@
-"""Which token comes at a rank."""
+"""Questions for the token at a rank."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import number, quoted
-from explorer.language import _
-from explorer.lessons.course.blocks import Fields, Items, at, taken
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.measures import prediction
-from explorer.lessons.course.questions.judged import Judged
+from explorer.explain.notation import format_number, quote_token
+from explorer.lessons.course.evaluation_context import EvaluationContext
+from explorer.lessons.course.measures import predict_next_token
+from explorer.lessons.course.questions.question import Grade
+from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
+from explorer.translations import _
 
-SHOWN, MOST_CHARACTERS = 5, 40
+NUM_SHOWN_TOKENS, MAX_CHARS = 5, 40
 
 
 @dataclass(frozen=True)
-class TopToken:
-    """The reply is a word, with or without the space before it.
+class TokenQuestion:
+    """A question for a token; the reply is a word, with or without the space before it.
 
     Attributes:
-        rank: of the token that is asked for.
-        options: words to choose from; with none any may be written.
+        rank: of the token.
+        options: words to choose from; empty for any word.
     """
 
     rank: int
     options: tuple[str, ...] = ()
 
-    def asked(self, look: Look) -> dict[str, Any]:
+    def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
         return {"kind": "token", "options": list(self.options)}
 
-    def judged(self, look: Look, reply: str | None) -> Judged | None:
-        found, vocabulary = prediction(look), look.trace.vocabulary
-        truth = int(found.top(self.rank)[-1])
-        shown = [int(token_id) for token_id in found.top(max(SHOWN, self.rank))]
-        given = None
+    def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
+        next_token, vocabulary = predict_next_token(context), context.trace.vocabulary
+        truth = int(next_token.top(self.rank)[-1])
+        token_ids = [int(token_id) for token_id in next_token.top(max(NUM_SHOWN_TOKENS, self.rank))]
+        reply_id = None
         if reply is not None:
             word = reply.strip()
-            if not word or len(reply) > MOST_CHARACTERS:
+            if not word or len(reply) > MAX_CHARS:
                 return None
-            same = [i for i, text in enumerate(vocabulary) if as_word(text) == as_word(word)]
-            given = max(same, key=lambda token_id: found.plain[token_id], default=None)
-            shown += [given] if given is not None and given not in shown else []
+            same = [i for i, text in enumerate(vocabulary) if normalise_word(text) == normalise_word(word)]
+            reply_id = max(same, key=lambda token_id: next_token.plain[token_id], default=None)
+            token_ids += [reply_id] if reply_id is not None and reply_id not in token_ids else []
         bars = [
-            {"token": vocabulary[i], "share": float(found.plain[i]), "number": number(found.plain[i])} for i in shown
+            {"token": vocabulary[i], "share": float(next_token.plain[i]), "number": format_number(next_token.plain[i])}
+            for i in token_ids
         ]
-        marks = {"bars": bars, "right": shown.index(truth), "yours": shown.index(given) if given is not None else None}
-        told = {"token": quoted(vocabulary[truth]), "probability": number(found.plain[truth])}
-        words = _("The run says {token}, with probability {probability}.", **told)
+        payload = {
+            "bars": bars,
+            "right": token_ids.index(truth),
+            "yours": token_ids.index(reply_id) if reply_id is not None else None,
+        }
+        values = {"token": quote_token(vocabulary[truth]), "probability": format_number(next_token.plain[truth])}
+        verdict = _("The run says {token}, with probability {probability}.", **values)
         if reply is None:
-            return Judged(None, words, marks)
-        if given is None:
-            none = _("{word} is no single token of this model.", word=quoted(reply.strip()))
-            words = f"{none} {words}"
-        elif given != truth:
-            place = {"token": quoted(vocabulary[given]), "rank": found.rank(given)}
-            words = " ".join((words, _("It gives {token} place {rank:,}.", **place)))
-        return Judged(given == truth, words, marks)
+            return Grade(None, verdict, payload)
+        if reply_id is None:
+            none = _("{word} is no single token of this model.", word=quote_token(reply.strip()))
+            verdict = f"{none} {verdict}"
+        elif reply_id != truth:
+            ranking = {"token": quote_token(vocabulary[reply_id]), "rank": next_token.rank(reply_id)}
+            verdict = " ".join((verdict, _("It gives {token} place {rank:,}.", **ranking)))
+        return Grade(reply_id == truth, verdict, payload)
 
-    def counted(self, reply: str) -> str | None:
-        word = as_word(reply)
-        return word if word.strip() and len(reply) <= MOST_CHARACTERS and word.isprintable() else None
+    def tally_key(self, reply: str) -> str | None:
+        word = normalise_word(reply)
+        return word if word.strip() and len(reply) <= MAX_CHARS and word.isprintable() else None
 
 
-def as_word(text: str) -> str:
-    """What of a token a person would write."""
+def normalise_word(text: str) -> str:
+    """Return a token's text as a person would write it, or the text itself if it is only spaces."""
     return text.strip().casefold() or text
 
 
-def top_token(ask: Fields, check: Fields | None) -> TopToken:
-    """Of a lesson's blocks; LessonError where it is none."""
-    given = check["top_token"]
-    with at(check.lines["top_token"]):
-        if not isinstance(given, Fields):
-            raise ValueError(f"“top_token” is a mapping with “rank”, got {given!r:.60}")
-    taken(given, {"rank": int}, ("rank",))
-    with at(given.line):
-        if not 1 <= given["rank"] <= 20:
-            raise ValueError(f"“rank” is 1 to 20, got {given['rank']}")
+def parse_token_question(ask: Fields, check: Fields | None) -> TokenQuestion:
+    """Parse a token question from a lesson's blocks; LessonError where they are invalid."""
+    spec = check["top_token"]
+    with lesson_error_line(check.lines["top_token"]):
+        if not isinstance(spec, Fields):
+            raise ValueError(f"“top_token” is a mapping with “rank”, got {spec!r:.60}")
+    validate_fields(spec, {"rank": int}, ("rank",))
+    with lesson_error_line(spec.line):
+        if not 1 <= spec["rank"] <= 20:
+            raise ValueError(f"“rank” is 1 to 20, got {spec['rank']}")
     options = ask.get("options", Items())
-    with at(ask.line):
+    with lesson_error_line(ask.line):
         if not all(isinstance(option, str) for option in options):
             raise ValueError("the “options” of a token are texts")
-    return TopToken(given["rank"], tuple(options))
+    return TokenQuestion(spec["rank"], tuple(options))

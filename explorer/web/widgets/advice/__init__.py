@@ -1,4 +1,4 @@
-"""A line below the prompt: how to end it better."""
+"""Advice below the prompt on how to end it."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from explorer.web.widgets.widget import Widget
 
 
 class Advice(Widget):
-    """Shows a sentence and a better prompt; nothing where there is none.
+    """A line with a sentence and a better prompt; hidden if there is none.
 
-    Emits "apply" with the offered prompt as its value.
+    Emits "apply" with the better prompt as its value.
     """
 
     EMITS = ("apply",)
@@ -17,11 +17,11 @@ class Advice(Widget):
         super().__init__("", html='<div class="advice" role="note"></div>', **kwargs)
 
     @staticmethod
-    def pack(words: str = "", offer: str = "") -> dict[str, Any]:
-        """The widget's value.
+    def pack(text: str = "", offer: str = "") -> dict[str, Any]:
+        """Return the widget's value.
 
         Args:
-            words: the sentence; "" gives up the line.
+            text: the sentence; "" hides the line.
             offer: a better prompt.
         """
-        return {"words": words, "offer": offer}
+        return {"words": text, "offer": offer}

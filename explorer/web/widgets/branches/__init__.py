@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from explorer.explain.notation import number
-from explorer.language import N_, _, look_up
+from explorer.explain.notation import format_number
 from explorer.state.branches import Branches as Kept
-from explorer.state.branches import Path, Stretch
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.state.branches import Path, TreeSegment
+from explorer.translations import N_, _, translate
+from explorer.web.widgets.widget import Widget, fill_template
 
 
 def template() -> str:
-    return with_words(
+    return fill_template(
         """<h3>{heading}</h3>
 <p class="legend">{legend}</p>
 <ul class="tree" aria-label="{tree}"></ul>
@@ -46,9 +46,9 @@ ORIGINS = {"greedy": N_("greedy"), "beam": N_("beam"), "sampling": N_("sampling"
 
 
 class Branches(Widget):
-    """A row a stretch of tokens without a fork, and a table of those where a branch ends.
+    """The tree of continuations: a row per segment of tokens without a fork, and a table of the branches' ends.
 
-    A click on a row goes there; its × takes the stretch, and all that follows it, away.
+    A click on a row goes there; its × deletes the segment and all that follow it.
     """
 
     def __init__(self, **kwargs):
@@ -56,43 +56,43 @@ class Branches(Widget):
 
     @staticmethod
     def pack(
-        stretches: Sequence[Stretch], shown: Path, kept: Kept, text_of: Callable[[int], str]
+        segments: Sequence[TreeSegment], visible_path: Path, branches: Kept, token_text: Callable[[int], str]
     ) -> list[dict[str, Any]]:
-        """The widget's value.
+        """Return the widget's value.
 
         Args:
-            stretches: the tree, as `explorer.state.branches.tree` makes it.
-            shown: the continuation that the page shows.
-            kept: branches, for what is known of their origins.
-            text_of: a token id's text.
+            segments: the tree (`explorer.state.branches.build_tree`).
+            visible_path: the continuation that the page shows.
+            branches: with their origins.
+            token_text: returns a token id's text.
         """
         rows = []
-        for stretch in stretches:
-            own, length = stretch.path[stretch.start :], len(stretch.path)
-            origins = [branch.origin for branch in kept if branch.origin and branch.path == stretch.path]
+        for segment in segments:
+            token_ids, length = segment.path[segment.start :], len(segment.path)
+            origins = [branch.origin for branch in branches if branch.origin and branch.path == segment.path]
             rows.append(
                 {
-                    "ids": list(own),
-                    "tokens": [text_of(token_id) for token_id in own],
-                    "parent": stretch.parent,
-                    "depth": stretch.depth,
-                    "probability": 2**-stretch.first,
-                    "first": number(2**-stretch.first),
-                    "bits": number(-stretch.bits),
-                    "each": number(-stretch.bits / len(own)),
+                    "ids": list(token_ids),
+                    "tokens": [token_text(token_id) for token_id in token_ids],
+                    "parent": segment.parent,
+                    "depth": segment.depth,
+                    "probability": 2**-segment.first,
+                    "first": format_number(2**-segment.first),
+                    "bits": format_number(-segment.bits),
+                    "each": format_number(-segment.bits / len(token_ids)),
                     "length": length,
-                    "total": number(-stretch.total),
-                    "per_token": number(-stretch.total / length),
-                    "perplexity": perplexity(stretch.total / length),
-                    "shown": shown[:length] == stretch.path,
-                    "here": shown == stretch.path,
-                    "compared": stretch.is_leaf or bool(origins),
-                    "origins": ", ".join(look_up(ORIGINS[origin]) for origin in origins),
+                    "total": format_number(-segment.total),
+                    "per_token": format_number(-segment.total / length),
+                    "perplexity": format_perplexity(segment.total / length),
+                    "shown": visible_path[:length] == segment.path,
+                    "here": visible_path == segment.path,
+                    "compared": segment.is_leaf or bool(origins),
+                    "origins": ", ".join(translate(ORIGINS[origin]) for origin in origins),
                 }
             )
         return rows
 
 
-def perplexity(bits: float) -> str:
-    """2^bits, of which a float has room up to 2^1024."""
-    return number(2**bits) if bits < 1024 else _("over 1e308")
+def format_perplexity(bits: float) -> str:
+    """Format 2^bits; above 2^1024 a float overflows."""
+    return format_number(2**bits) if bits < 1024 else _("over 1e308")

@@ -1,34 +1,37 @@
-"""What was changed of the run, and of the second one."""
+"""List of the interventions of both runs."""
 
-from explorer.explain.place import as_text
-from explorer.language import _
-from explorer.state.interventions import FromOther, Intervention
+from explorer.explain.labels import token_formatter
+from explorer.state.interventions import CrossRunIntervention, Intervention
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 from explorer.web.widgets.widget import Widget
 
 
-class Changes(Widget):
-    """The edits of each in words, each with a button that takes it back; nothing where there are none."""
+class ActiveInterventions(Widget):
+    """The interventions of both runs, each with a button that removes it; empty if there are none."""
 
     def __init__(self, **kwargs):
         super().__init__(html='<div class="changes" role="status"></div>', **kwargs)
 
     @staticmethod
     def pack(trace: Trace, other: Trace | None = None) -> dict[str, list[list[str]]]:
-        """By the field of the state that has them an edit's text and words each.
+        """Return each run's interventions, as text and description, by the state's field that holds them.
 
         Args:
-            other: the second run's, if there is one.
+            other: the second run's trace; None without one.
         """
         runs = {"edits": trace} | ({"b.edits": other} if other else {})
         is_foreign = other is not None and trace.model != other.model
 
-        def words(run: Trace, edit: Intervention) -> str:
-            said = edit.words(run.config, as_text(run))
+        def describe(run: Trace, intervention: Intervention) -> str:
+            description = intervention.describe(run.config, token_formatter(run))
             return (
-                _("{change}: another model’s value", change=said)
-                if is_foreign and isinstance(edit, FromOther)
-                else said
+                _("{change}: another model’s value", change=description)
+                if is_foreign and isinstance(intervention, CrossRunIntervention)
+                else description
             )
 
-        return {name: [[str(edit), words(run, edit)] for edit in run.edits] for name, run in runs.items()}
+        return {
+            name: [[str(intervention), describe(run, intervention)] for intervention in run.edits]
+            for name, run in runs.items()
+        }

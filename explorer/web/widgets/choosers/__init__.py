@@ -1,35 +1,37 @@
-"""Choosing parts of the selection from lists."""
+"""Drop-down lists of fields of the selection."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.views.choices import Choice
+from explorer.views.select_fields import SelectField
 from explorer.web.widgets.widget import Widget
 
-LONGEST_LIST = 100
+MAX_OPTIONS = 100
 
 
-class Choosers(Widget):
-    """A drop-down list a field; it follows the selection, however that was changed."""
+class SelectFields(Widget):
+    """A drop-down list for each field; it follows the selection."""
 
     def __init__(self, **kwargs):
         super().__init__(html='<div class="choosers"></div>', **kwargs)
 
     @staticmethod
-    def pack(choices: Sequence[Choice], all_of_them: bool = True) -> dict[str, Any]:
-        """Lists as (value, text) pairs; numbers too many for a list are typed instead, from 0 to `most`.
+    def pack(fields: Sequence[SelectField], all_of_them: bool = True) -> dict[str, Any]:
+        """Return the fields with their options as (value, text) pairs.
+
+        Fields with too many numbers for a list are typed instead, from 0 to `most`.
 
         Args:
-            all_of_them: or else the lists of other fields stay as they are.
+            all_of_them: whether these are all fields; if not, the lists of the others stay as they are.
         """
         packed = [
-            {"field": choice.field, "title": choice.title}
-            | ({"most": len(choice.options) - 1} if is_typed(choice) else {"options": list(map(list, choice.options))})
-            | ({"free": True} if choice.is_free else {})
-            for choice in choices
+            {"field": field.field, "title": field.title}
+            | ({"most": len(field.options) - 1} if is_typed(field) else {"options": list(map(list, field.options))})
+            | ({"free": True} if field.is_free else {})
+            for field in fields
         ]
         return {"choices": packed, "all": all_of_them}
 
 
-def is_typed(choice: Choice) -> bool:
-    return len(choice.options) > LONGEST_LIST and all(text == str(i) for i, (_, text) in enumerate(choice.options))
+def is_typed(field: SelectField) -> bool:
+    return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_, text) in enumerate(field.options))

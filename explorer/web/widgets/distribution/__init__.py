@@ -1,24 +1,24 @@
-"""How the next token is drawn: the stages from logit to probability, and the random number among them."""
+"""Table of the next token's distribution by sampling stage, with the random number."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from explorer.analysis.next_token import NextToken
-from explorer.analysis.sampling_table import SamplingTable, Stretch, matching
-from explorer.explain.notation import number, quoted
-from explorer.language import _
-from explorer.state.settings import GenerationSettings
-from explorer.web.widgets.distribution.other import OtherNextToken, beside, other_words
+from explorer.analysis.sampling_table import ProbabilityInterval, SamplingTable, find_tokens
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import _
+from explorer.web.widgets.distribution.other_run import OtherNextToken, other_run_column, other_run_summary
 from explorer.web.widgets.distribution.table_columns import columns
-from explorer.web.widgets.distribution.words import luck_words
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.web.widgets.distribution.text import random_draw_text
+from explorer.web.widgets.widget import Widget, fill_template
 
-ROWS, FOUND = 10, 4  # tokens shown, and those shown besides when somebody looks for some
-NARROWEST = 0.003  # stretches of the random number's bar that can still be seen
+NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
+MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
 
 
 def template() -> str:
-    return with_words(
+    return fill_template(
         '<div class="distribution">'
         '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
         'maxlength="40" autocomplete="off" spellcheck="false">'
@@ -38,10 +38,10 @@ def template() -> str:
 
 
 class Distribution(Widget):
-    """A table of tokens by rank, a column a stage, and a bar of all probability with a mark at the random number.
+    """A table of tokens by rank with a column per stage, and a bar of all probability with the random number's mark.
 
-    Pointing at a number, or moving to it with the arrow keys, tells how it comes about. The search writes the state's
-    `find`; a row offers its token to the run.
+    Pointing at a number, or moving to it with the arrow keys, shows its calculation. The search box writes the
+    state's `find`; a row's button appends its token to the run.
     """
 
     def __init__(self, **kwargs):
@@ -55,22 +55,22 @@ class Distribution(Widget):
         find: str,
         other: OtherNextToken | None = None,
     ) -> dict[str, Any]:
-        """The widget's value.
+        """Return the widget's value.
 
         Args:
             prediction: one with a random number.
-            vocabulary: the text of every token id.
+            vocabulary: text of each token id.
             settings: those of the prediction.
-            find: text or id of tokens to show besides, see `matching`.
-            other: what the other run predicts there.
+            find: text or id of tokens to show in addition, see `find_tokens`.
+            other: prediction of the other run; None without one.
         """
         table = SamplingTable(prediction.stages)
-        drawn, actual = prediction.drawn, prediction.actual
-        always = {drawn} if actual is None else {drawn, actual}
-        found = matching(vocabulary, find, table.ranking, FOUND)
+        sampled_id, actual = prediction.sampled_token_id, prediction.actual
+        always = {sampled_id} if actual is None else {sampled_id, actual}
+        matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
         stages = columns(table, settings)
         if other:  # the sum so far has no room beside it, and the bar below says as much
-            stages = [*stages[:2], beside(other.plain), *stages[2:-1]]
+            stages = [*stages[:2], other_run_column(other.plain), *stages[2:-1]]
         rows = [
             {
                 "id": row.token_id,
@@ -78,7 +78,7 @@ class Distribution(Widget):
                 "rank": row.rank,
                 "about": _(
                     "{token}: token {id}, rank {rank:,} of {size:,}",
-                    token=quoted(vocabulary[row.token_id]),
+                    token=quote_token(vocabulary[row.token_id]),
                     id=row.token_id,
                     rank=row.rank,
                     size=len(vocabulary),
@@ -88,34 +88,36 @@ class Distribution(Widget):
                 "probability": row.probability,
                 "plain": row.plain,
                 "cut": row.cut_by is not None,
-                "found": row.token_id in found,
+                "found": row.token_id in matches,
             }
-            for row in table.rows(ROWS, always, found)
+            for row in table.rows(NUM_ROWS, always, matches)
         ]
         return {
-            "columns": [{"name": c.name, "title": c.title, "about": c.about} for c in stages],
+            "columns": [{"name": c.name, "title": c.title, "about": c.description} for c in stages],
             "rows": rows,
             "actual": actual,
-            "drawn": drawn,
+            "drawn": sampled_id,
             "find": find,
-            "found": len(found),
+            "found": len(matches),
             "u": prediction.u,
             "words": " ".join(
                 [
-                    luck_words(vocabulary, settings.seed, prediction.u, drawn, actual),
-                    *([other_words(prediction, other)] if other else []),
+                    random_draw_text(vocabulary, settings.seed, prediction.u, sampled_id, actual),
+                    *([other_run_summary(prediction, other)] if other else []),
                 ]
             ),
-            "stretches": [packed(stretch, vocabulary) for stretch in table.stretches(NARROWEST, always)],
+            "stretches": [
+                interval_payload(interval, vocabulary) for interval in table.intervals(MIN_INTERVAL_WIDTH, always)
+            ],
         }
 
 
-def packed(stretch: Stretch, vocabulary: Sequence[str]) -> dict[str, Any]:
-    token = vocabulary[stretch.token_id]
+def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -> dict[str, Any]:
+    token = vocabulary[interval.token_id]
     note = _(
         "{token} is drawn where the random number is from {start} to {end}",
-        token=quoted(token),
-        start=number(stretch.start),
-        end=number(stretch.end),
+        token=quote_token(token),
+        start=format_number(interval.start),
+        end=format_number(interval.end),
     )
-    return {"id": stretch.token_id, "token": token, "start": stretch.start, "end": stretch.end, "note": note}
+    return {"id": interval.token_id, "token": token, "start": interval.start, "end": interval.end, "note": note}

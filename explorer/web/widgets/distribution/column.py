@@ -1,35 +1,35 @@
-"""A stage from logit to probability as a column of a table."""
+"""Column of the table of sampling stages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.analysis.sampling_table import Row
+from explorer.analysis.sampling_table import SamplingRow
 
 
 @dataclass(frozen=True)
 class Column:
-    """A stage.
+    """Column of the table for one sampling stage.
 
     Attributes:
-        name: tells columns apart.
-        title: its heading, of one line or two.
-        about: what the stage does, in a sentence.
-        cell: a token's number or mark, "" where the token was cut before.
-        arithmetic: how that comes about.
+        name: unique name.
+        title: heading of one or two lines.
+        description: the stage's effect, in a sentence.
+        cell: returns a token's number or mark, "" if the token was cut before.
+        arithmetic: returns the calculation of that number.
     """
 
     name: str
     title: str
-    about: str
-    cell: Callable[[Row], str]
-    arithmetic: Callable[[Row], str]
+    description: str
+    cell: Callable[[SamplingRow], str]
+    arithmetic: Callable[[SamplingRow], str]
 
 
-def score(value: float) -> str:
-    """Two decimals, as logits stand below one another, with a true minus sign."""
+def format_score(value: float) -> str:
+    """Format a logit with two decimals and a true minus sign."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def bracketed(value: float) -> str:
-    """A score after a minus sign."""
-    return f"({score(value)})" if value < 0 else score(value)
+def format_subtracted(value: float) -> str:
+    """Format a logit after a minus sign, in parentheses if it is negative."""
+    return f"({format_score(value)})" if value < 0 else format_score(value)

@@ -1,11 +1,11 @@
-"""The columns of what cuts tokens: argmax, top-k, top-p and min-p."""
+"""Columns of the filters: argmax, top-k, top-p and min-p."""
 
 from collections.abc import Callable
 
-from explorer.analysis.sampling_table import Row
-from explorer.explain.notation import number
-from explorer.language import N_, _, look_up
-from explorer.web.widgets.distribution.column import Column, bracketed, score
+from explorer.analysis.sampling_table import SamplingRow
+from explorer.explain.notation import format_number
+from explorer.translations import N_, _, translate
+from explorer.web.widgets.distribution.column import Column, format_score, format_subtracted
 
 CUT, KEPT = N_("cut"), "✓"
 
@@ -14,7 +14,7 @@ LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
 
 
 def argmax() -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("rank {rank:,}: not the largest, cut", rank=row.rank)
         return _("rank {rank:,}: the largest, taken", rank=row.rank)
@@ -23,60 +23,62 @@ def argmax() -> Column:
         "argmax",
         _("largest"),
         _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
-        cell=lambda row: look_up(CUT) if row.cut_by else KEPT,
+        cell=lambda row: translate(CUT) if row.cut_by else KEPT,
         arithmetic=arithmetic,
     )
 
 
 def top_k(k: int) -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.cut_by == "top_k":
             return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
         return _("rank {rank:,} ≤ top-k {k:,}: kept", rank=row.rank, k=k)
 
-    about = _("Only the {k:,} likeliest tokens are kept.", k=k)
-    return limit("top_k", _("top-k\n{k:,}", k=k), about, (), arithmetic)
+    description = _("Only the {k:,} likeliest tokens are kept.", k=k)
+    return cutoff_column("top_k", _("top-k\n{k:,}", k=k), description, (), arithmetic)
 
 
 def top_p(p: float) -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
         if row.cut_by == "top_p":
-            return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=number(row.ahead), p=p)
-        return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=number(row.ahead), p=p)
+            return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=format_number(row.ahead), p=p)
+        return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=format_number(row.ahead), p=p)
 
-    about = _(
+    description = _(
         "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
     )
-    return limit("top_p", _("top-p\n{p:g}", p=p), about, ("top_k",), arithmetic)
+    return cutoff_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
 
 
 def min_p(p: float, largest: float) -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
-        told = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
+        template = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
         if row.cut_by == "min_p":
-            told = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
-        power = f"e^({score(row.scaled)} − {bracketed(largest)})"
-        return told.format(power=power, weight=number(row.weight), p=p)
+            template = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
+        power = f"e^({format_score(row.scaled)} − {format_subtracted(largest)})"
+        return template.format(power=power, weight=format_number(row.weight), p=p)
 
-    about = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
-    return limit("min_p", _("min-p\n{p:g}", p=p), about, ("top_k", "top_p"), arithmetic)
+    description = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
+    return cutoff_column("min_p", _("min-p\n{p:g}", p=p), description, ("top_k", "top_p"), arithmetic)
 
 
-def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic: Callable[[Row], str]) -> Column:
-    """A stage that cuts tokens, but for those that the limits `before` it have cut."""
+def cutoff_column(
+    name: str, title: str, description: str, before: tuple[str, ...], arithmetic: Callable[[SamplingRow], str]
+) -> Column:
+    """Return the column of a filter; tokens that the filters in `before` have cut stay empty."""
 
-    def cell(row: Row) -> str:
-        return "" if row.cut_by in before else look_up(CUT) if row.cut_by == name else KEPT
+    def cell(row: SamplingRow) -> str:
+        return "" if row.cut_by in before else translate(CUT) if row.cut_by == name else KEPT
 
-    def explained(row: Row) -> str:
+    def explain(row: SamplingRow) -> str:
         return (
-            _("{limit} has cut it already", limit=look_up(LIMITS[row.cut_by]))
+            _("{limit} has cut it already", limit=translate(LIMITS[row.cut_by]))
             if row.cut_by in before
             else arithmetic(row)
         )
 
-    return Column(name, title, about, cell, explained)
+    return Column(name, title, description, cell, explain)

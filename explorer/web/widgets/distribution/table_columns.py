@@ -1,29 +1,29 @@
-"""The stages from logit to probability as columns of a table: what a cell says, and how its number comes about."""
+"""Columns of the table of sampling stages, with the calculation of each number."""
 
-from explorer.analysis.sampling_table import Row, SamplingTable
-from explorer.explain.notation import number
-from explorer.language import _, look_up
-from explorer.state.settings import GenerationSettings
-from explorer.web.widgets.distribution.column import Column, bracketed, score
+from explorer.analysis.sampling_table import SamplingRow, SamplingTable
+from explorer.explain.notation import format_number
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import _, translate
+from explorer.web.widgets.distribution.column import Column, format_score, format_subtracted
 from explorer.web.widgets.distribution.filter_columns import LIMITS, argmax, min_p, top_k, top_p
 
 
 def columns(table: SamplingTable, settings: GenerationSettings) -> list[Column]:
-    """The stages that these settings have, in the order in which they act."""
-    shown = [logit(), model()]
+    """Return the columns of the stages that these settings have, in order of application."""
+    stages = [logit(), model()]
     if settings.repetition_penalty != 1:
-        shown.append(penalised(settings.repetition_penalty))
+        stages.append(penalty_column(settings.repetition_penalty))
     if settings.temperature == 0:
-        shown.append(argmax())
+        stages.append(argmax())
     else:
-        shown.append(scaled(settings.temperature))
+        stages.append(temperature_column(settings.temperature))
         if settings.top_k:
-            shown.append(top_k(settings.top_k))
+            stages.append(top_k(settings.top_k))
         if settings.top_p < 1:
-            shown.append(top_p(settings.top_p))
+            stages.append(top_p(settings.top_p))
         if settings.min_p:
-            shown.append(min_p(settings.min_p, table.largest))
-    return [*shown, probability(table, greedy=settings.temperature == 0), cumulative()]
+            stages.append(min_p(settings.min_p, table.largest))
+    return [*stages, probability(table, greedy=settings.temperature == 0), cumulative()]
 
 
 def logit() -> Column:
@@ -31,8 +31,8 @@ def logit() -> Column:
         "logit",
         _("logit"),
         _("The model's score for the token: the larger, the likelier."),
-        cell=lambda row: score(row.logit),
-        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=score(row.logit)),
+        cell=lambda row: format_score(row.logit),
+        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_score(row.logit)),
     )
 
 
@@ -41,23 +41,25 @@ def model() -> Column:
         "model",
         _("model"),
         _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."),
-        cell=lambda row: number(row.plain),
+        cell=lambda row: format_number(row.plain),
         arithmetic=lambda row: _(
-            "e^{logit} / Σ e^logits = {probability}", logit=bracketed(row.logit), probability=number(row.plain)
+            "e^{logit} / Σ e^logits = {probability}",
+            logit=format_subtracted(row.logit),
+            probability=format_number(row.plain),
         ),
     )
 
 
-def penalised(penalty: float) -> Column:
-    def arithmetic(row: Row) -> str:
+def penalty_column(penalty: float) -> Column:
+    def arithmetic(row: SamplingRow) -> str:
         if row.penalised == row.logit:
-            return _("{logit} stays: the token is not in the text so far", logit=score(row.logit))
+            return _("{logit} stays: the token is not in the text so far", logit=format_score(row.logit))
         return _(
             "{logit} {sign} {penalty:g} = {penalised}: the token is in the text already",
-            logit=score(row.logit),
+            logit=format_score(row.logit),
             sign="/" if row.logit > 0 else "×",
             penalty=penalty,
-            penalised=score(row.penalised),
+            penalised=format_score(row.penalised),
         )
 
     return Column(
@@ -68,12 +70,12 @@ def penalised(penalty: float) -> Column:
             "where they are negative.",
             penalty=penalty,
         ),
-        cell=lambda row: score(row.penalised),
+        cell=lambda row: format_score(row.penalised),
         arithmetic=arithmetic,
     )
 
 
-def scaled(temperature: float) -> Column:
+def temperature_column(temperature: float) -> Column:
     return Column(
         "scaled",
         f"÷ {temperature:g}",
@@ -81,20 +83,22 @@ def scaled(temperature: float) -> Column:
             "Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.",
             temperature=temperature,
         ),
-        cell=lambda row: score(row.scaled),
-        arithmetic=lambda row: f"{score(row.penalised)} / {temperature:g} = {score(row.scaled)}",
+        cell=lambda row: format_score(row.scaled),
+        arithmetic=lambda row: f"{format_score(row.penalised)} / {temperature:g} = {format_score(row.scaled)}",
     )
 
 
 def probability(table: SamplingTable, greedy: bool) -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             limit = LIMITS[row.cut_by]
-            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=look_up(limit))
+            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=translate(limit))
         if greedy:
             return _("the largest, so its probability is 1")
-        power = f"e^({score(row.scaled)} − {bracketed(table.largest)}) / Σ"
-        return f"{power} = {number(row.weight)} / {number(table.total)} = {number(row.probability)}"
+        power = f"e^({format_score(row.scaled)} − {format_subtracted(table.largest)}) / Σ"
+        return (
+            f"{power} = {format_number(row.weight)} / {format_number(table.total)} = {format_number(row.probability)}"
+        )
 
     return Column(
         "probability",
@@ -103,20 +107,20 @@ def probability(table: SamplingTable, greedy: bool) -> Column:
             "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
             "(softmax). The grey tick is the model’s own."
         ),
-        cell=lambda row: "0" if row.cut_by else number(row.probability),
+        cell=lambda row: "0" if row.cut_by else format_number(row.probability),
         arithmetic=arithmetic,
     )
 
 
 def cumulative() -> Column:
-    def arithmetic(row: Row) -> str:
+    def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("cut, so no random number falls on it")
         return _(
             "{before} + {probability} = {sum}: drawn where the random number is from {before} to {sum}",
-            before=number(max(0.0, row.cumulative - row.probability)),
-            probability=number(row.probability),
-            sum=number(row.cumulative),
+            before=format_number(max(0.0, row.cumulative - row.probability)),
+            probability=format_number(row.probability),
+            sum=format_number(row.cumulative),
         )
 
     return Column(
@@ -126,6 +130,6 @@ def cumulative() -> Column:
             "Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below "
             "ends."
         ),
-        cell=lambda row: "" if row.cut_by else number(row.cumulative),
+        cell=lambda row: "" if row.cut_by else format_number(row.cumulative),
         arithmetic=arithmetic,
     )

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from plotly.io.json import to_json_plotly
 
-from explorer.language import N_, look_up
+from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
 from explorer.web.assets import plotly_script
-from explorer.web.widgets.figure.cells import compact
-from explorer.web.widgets.widget import EVIDENCE, Widget, attribute, with_words
+from explorer.web.widgets.figure.heatmap_images import compact
+from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
 
 # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
 GROUP = 'role="group"'
@@ -17,12 +17,12 @@ KEYS = N_("Arrow keys move the selection, Enter tells how the selected number co
 
 
 class Figure(Widget):
-    """Draws a `go.Figure`; keeps its zoom when redrawn, takes the page's theme, and turns clicks into selections.
+    """A Plotly figure that keeps its zoom when redrawn, follows the page's theme, and turns clicks into selections.
 
     Args:
         selects: "x", "y" or "customdata" of a clicked point -> the field of the state it sets.
-        to_steps: whether "customdata" of its points names the step of training that a click goes to.
-        height, min_plot_width: pixels; in less width it scrolls sideways.
+        to_steps: whether "customdata" of its points names the training step that a click selects.
+        height, min_plot_width: pixels; a narrower page scrolls sideways.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class Figure(Widget):
         **kwargs,
     ):
         selects = dict(selects or {})
-        role = with_words(CHOOSING, keys=look_up(KEYS)) if selects.keys() & {"x", "y"} else GROUP
+        role = fill_template(CHOOSING, keys=translate(KEYS)) if selects.keys() & {"x", "y"} else GROUP
         html = (
-            f'<div class="plot" {role} data-selects="{attribute(selects)}" '
+            f'<div class="plot" {role} data-selects="{json_attribute(selects)}" '
             f"{'data-to-steps ' * to_steps}"
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
@@ -45,9 +45,9 @@ class Figure(Widget):
 
     @staticmethod
     def pack(figure: go.Figure) -> list[str]:
-        """The data and the layout as JSON, without its template: the page has the template of each theme.
+        """Return the data and the layout as JSON, without a template: the page has one for each theme.
 
-        Apart, so that the browser sees when data are as before and only what is marked has changed.
+        They are separate, so that the browser sees if the data are the same and only the markers have changed.
         """
         content = compact(figure).to_plotly_json()
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

@@ -1,17 +1,17 @@
-"""What a telephone shows of the page only when asked for."""
+"""Button that expands parts of the page on small screens."""
 
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.web.widgets.widget import Widget, fill_template
 
 
-class Fold(Widget):
-    """A button, on telephones alone, that opens parts of the page and folds them up again: which, page.css says.
+class Collapse(Widget):
+    """A button, on small screens only, that expands and collapses the parts of the page listed in page.css.
 
     Args:
-        words: on the button.
-        name: what a screen reader says in place of a sign.
+        text: of the button.
+        name: label for screen readers in place of a sign.
     """
 
-    def __init__(self, *, words: str = "", name: str = "", **kwargs):
+    def __init__(self, *, text: str = "", name: str = "", **kwargs):
         label = 'aria-label="{name}"' if name else ""
-        html = f'<button type="button" class="fold" aria-expanded="false" {label}>{{words}}</button>'
-        super().__init__(html=with_words(html, words=words, name=name), **kwargs)
+        html = f'<button type="button" class="fold" aria-expanded="false" {label}>{{text}}</button>'
+        super().__init__(html=fill_template(html, text=text, name=name), **kwargs)

@@ -1,18 +1,26 @@
-"""What the words mean, for those who ask for all of them; and the forms by which the page knows them."""
+"""Glossary of the page's terms, and the word forms by which the page recognises them."""
 
-from explorer.language import _, look_up
-from explorer.lessons.glossary import ENTRIES, forms
-from explorer.web.widgets.widget import Widget, as_text, attribute, with_words
+from explorer.lessons.glossary import ENTRIES, entry_names_by_form
+from explorer.translations import _, translate
+from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 
 class Glossary(Widget):
-    """A list that opens. Its script has each of the words explained wherever the page says it (static/terms.js)."""
+    """A list of terms that opens on request.
+
+    Its script explains each term wherever it is on the page (static/terms.js).
+    """
 
     def __init__(self, **kwargs):
-        written = {", ".join(dict.fromkeys(map(look_up, entry.forms))): look_up(entry.meaning) for entry in ENTRIES}
-        rows = "".join(f"<dt>{as_text(word)}</dt><dd>{as_text(meaning)}</dd>" for word, meaning in written.items())
-        meanings = {entry.name: look_up(entry.meaning) for entry in ENTRIES}
-        begins = with_words("<details><summary>{asked}</summary>", asked=_("What do the words mean?"))
+        meaning_by_forms = {
+            ", ".join(dict.fromkeys(map(translate, entry.forms))): translate(entry.meaning) for entry in ENTRIES
+        }
+        rows = "".join(
+            f"<dt>{escape_text(word)}</dt><dd>{escape_text(meaning)}</dd>" for word, meaning in meaning_by_forms.items()
+        )
+        meanings = {entry.name: translate(entry.meaning) for entry in ENTRIES}
+        begins = fill_template("<details><summary>{asked}</summary>", asked=_("What do the words mean?"))
         super().__init__(
-            html=f'{begins}<dl data-known="{attribute([forms(), meanings])}">{rows}</dl></details>', **kwargs
+            html=f'{begins}<dl data-known="{json_attribute([entry_names_by_form(), meanings])}">{rows}</dl></details>',
+            **kwargs,
         )

@@ -1,18 +1,18 @@
-"""Guessing the next word before the model's guesses are seen."""
+"""Guessing the next token before the model's prediction is shown."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.analysis.largest import largest_first
 from explorer.analysis.next_token import NextToken
-from explorer.explain.notation import quoted
-from explorer.language import _
-from explorer.state.settings import GenerationSettings
-from explorer.views.token_bars import percent
-from explorer.web.widgets.distribution.words import settings_words
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.analysis.top_k import top_indices
+from explorer.explain.notation import quote_token
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import _
+from explorer.views.token_bars import format_percent
+from explorer.web.widgets.distribution.text import format_settings
+from explorer.web.widgets.widget import Widget, fill_template
 
-SHOWN = 6  # of the model's guesses
+NUM_TOKENS = 6  # of the model's guesses
 HTML = """<div class="guess" hidden>
 <form>
   <label>{ask} <input maxlength="40" autocomplete="off" spellcheck="false" placeholder="{placeholder}"></label>
@@ -33,17 +33,16 @@ HTML = """<div class="guess" hidden>
 
 
 class Guess(Widget):
-    """Asks for a guess, then shows the chances that the next token is drawn with and that of the guess, and writes one
-    more token.
+    """Asks for a guess, then shows the probabilities of the likeliest tokens and of the guess.
 
-    On a first visit the chances are hidden until they are asked for; later they are seen at once, until somebody wants
-    to guess again. The visitor's guess is the state's `guess`. Emits "step" to write a token.
+    On a first visit the probabilities are hidden until requested; later they are visible until the user guesses
+    again. The user's guess is the state's `guess`. A button emits "step" to generate a token.
     """
 
     EMITS = ("step",)
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             ask=_("What comes next? Your guess:"),
             placeholder=_("a word, if you like"),
@@ -64,68 +63,73 @@ class Guess(Widget):
         """Return the widget's value.
 
         Args:
-            prediction: what the next token is drawn from.
-            vocabulary: the text of every token id.
+            prediction: the distribution that the next token is sampled from.
+            vocabulary: text of each token id.
             settings: those of the prediction.
-            after: the token that it follows.
-            guess: a word, in any letters; "" for none.
-            before: the prediction that the token `after` was drawn from, with its random number; None where it was not
-                generated.
+            after: text of the token before.
+            guess: a word in any case; "" for none.
+            before: the prediction that the token `after` was sampled from; None if it was not generated.
         """
         sampled = prediction.sampled
-        shown = [
+        tokens = [
             {
                 "token": vocabulary[token_id],
                 "share": float(sampled[token_id]),
-                "percent": percent(float(sampled[token_id])),
+                "percent": format_percent(float(sampled[token_id])),
             }
-            for token_id in largest_first(sampled, SHOWN)
+            for token_id in top_indices(sampled, NUM_TOKENS)
             if sampled[token_id] > 0
         ]
         return {
-            "tokens": shown,
-            "how": _("Drawn with {settings}.", settings=settings_words(settings)),
+            "tokens": tokens,
+            "how": _("Drawn with {settings}.", settings=format_settings(settings)),
             "told": judge_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": tell_draw(before, vocabulary, settings) if before else "",
-            "after": quoted(after),
+            "wrote": describe_draw(before, vocabulary, settings) if before else "",
+            "after": quote_token(after),
             "is_last": prediction.actual is None,
         }
 
 
-def tell_draw(before: NextToken, vocabulary: Sequence[str], settings: GenerationSettings) -> str:
-    """Say how the text's token was drawn; "" where these settings draw another one, as it was written otherwise."""
-    token_id = before.drawn
+def describe_draw(before: NextToken, vocabulary: Sequence[str], settings: GenerationSettings) -> str:
+    """Return a sentence on how a generated token was sampled; "" if these settings would sample another one."""
+    token_id = before.sampled_token_id
     if token_id != before.actual:
         return ""
-    token = quoted(vocabulary[token_id])
+    token = quote_token(vocabulary[token_id])
     if settings.temperature == 0:
         return _("{token} was the likeliest token, which temperature 0 always takes.", token=token)
-    chance = percent(float(before.sampled[token_id]))
+    chance = format_percent(float(before.sampled[token_id]))
     return _("A random number fell on {token}; its chance was {percent}.", token=token, percent=chance)
 
 
 def judge_guess(prediction: NextToken, vocabulary: Sequence[str], guess: str) -> str:
-    """Say how likely a guess is: of the tokens that are this word the likeliest one counts, or else of those that it
-    could begin with the longest."""
+    """Return a sentence on the probability of a guess.
+
+    Counts the likeliest token that equals the word, or else the longest one that the word begins with.
+    """
     word, sampled = guess.strip().casefold(), prediction.sampled
     texts = [text.strip().casefold() for text in vocabulary]
-    same = [token_id for token_id, text in enumerate(texts) if text == word]
-    begins = same or [token_id for token_id, text in enumerate(texts) if text and word.startswith(text)]
-    if not begins:
-        return _("The model has no token that your guess {guess} could begin with.", guess=quoted(guess.strip()))
-    best = max(begins, key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id]))
+    exact_ids = [token_id for token_id, text in enumerate(texts) if text == word]
+    candidate_ids = exact_ids or [token_id for token_id, text in enumerate(texts) if text and word.startswith(text)]
+    if not candidate_ids:
+        return _("The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip()))
+    best = max(
+        candidate_ids, key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id])
+    )
     values = {
-        "guess": quoted(guess.strip()),
-        "token": quoted(vocabulary[best]),
-        "percent": percent(float(sampled[best])),
+        "guess": quote_token(guess.strip()),
+        "token": quote_token(vocabulary[best]),
+        "percent": format_percent(float(sampled[best])),
         "rank": int((sampled > sampled[best]).sum()) + 1 if sampled[best] > 0 else prediction.rank(best),
         "size": len(vocabulary),
     }
     if sampled[best] == 0:
-        if same:
+        if exact_ids:
             return _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,}.", **values)
-        told = _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,}.")
-        return told.format(**values)
-    if same:
+        template = _(
+            "Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,}."
+        )
+        return template.format(**values)
+    if exact_ids:
         return _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,}.", **values)
     return _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,}.", **values)

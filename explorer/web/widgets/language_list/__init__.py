@@ -1,16 +1,15 @@
-"""Choosing the language."""
+"""List of the page's languages."""
 
-from explorer.language import LANGUAGES, _
-from explorer.web.widgets.widget import Widget, as_text, with_words
+from explorer.translations import LANGUAGES, _
+from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 
 class LanguageList(Widget):
-    """A list of languages, each in its own words; another one has the page come anew, as its address then says,
-    and is remembered."""
+    """A list of languages, each in its own name; choosing another one reloads the page in it and stores the choice."""
 
     def __init__(self, **kwargs):
         options = "".join(
-            f'<option value="{tag}" lang="{tag}">{as_text(name)}</option>' for tag, name in LANGUAGES.items()
+            f'<option value="{tag}" lang="{tag}">{escape_text(name)}</option>' for tag, name in LANGUAGES.items()
         )
-        begins = with_words('<select class="language" aria-label="{language}">', language=_("language"))
+        begins = fill_template('<select class="language" aria-label="{language}">', language=_("language"))
         super().__init__(html=f"{begins}{options}</select>", **kwargs)

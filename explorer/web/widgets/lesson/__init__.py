@@ -1,7 +1,7 @@
-"""The lesson beside the page."""
+"""Panel of a lesson's step."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
@@ -21,11 +21,13 @@ HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 
 
 class Lesson(Widget):
-    """A step of a lesson: words, a question, and once there is a reply how that and the truth compare. On a wide screen
-    it is a column at the left, on a narrow one a sheet that folds."""
+    """A step of a lesson: text, a question, and after a reply the feedback.
+
+    On a wide screen it is a column at the left, on a narrow one a sheet that folds.
+    """
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             lesson=_("lesson"),
             fold=_("fold the lesson"),

@@ -1,7 +1,7 @@
-"""Simple or full."""
+"""Switch between the simple and the full page."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<div class="mode" role="group" aria-label="{page}">
 <button type="button" data-mode="simple" title="{simple_is}">{simple}</button>
@@ -10,10 +10,10 @@ HTML = """<div class="mode" role="group" aria-label="{page}">
 
 
 class Mode(Widget):
-    """Two buttons: the simple page, one story in three steps, and the full one."""
+    """Two buttons: the simple page with three steps, and the full page."""
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             page=_("how much is shown"),
             simple=_("Simple"),

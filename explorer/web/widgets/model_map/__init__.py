@@ -1,9 +1,9 @@
-"""The map of a model."""
+"""Map of a model's architecture."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from explorer.views.overview.diagram import Diagram, Part
+from explorer.views.overview.map_data import Diagram, MapPart
 from explorer.web.widgets.widget import EVIDENCE, Widget
 
 
@@ -11,8 +11,8 @@ class ModelMap(Widget):
     """Draws a `Diagram` as SVG; every part of it is a button for the pointer and for the keyboard.
 
     Args:
-        height, min_width: of the wide arrangement in pixels where it has no more room than that; in more it grows, in
-            less it scrolls sideways. That of a narrow page takes the room there is.
+        height, min_width: of the wide arrangement in pixels, at its smallest: it grows with the page, and scrolls
+            sideways in a narrower one. The narrow page's arrangement takes the width there is.
     """
 
     def __init__(self, *, height: int, min_width: int, **kwargs):
@@ -22,35 +22,45 @@ class ModelMap(Widget):
 
     @staticmethod
     def pack(diagram: Diagram) -> dict[str, Any]:
-        """The diagram as JSON has it; parts, lines, words and the legend as lists in the order of their fields."""
+        """Return the diagram as JSON; parts, lines, labels and the legend are lists in the order of their fields."""
         return {
             "alt": diagram.alt,
             "largest": diagram.largest,
             "parts": [
-                [part.kind, [*map(placed, part.boxes)], part.told, part.selects, value_of(part), part.written]
+                [
+                    part.kind,
+                    [*map(round_coordinates, part.boxes)],
+                    part.hover_text,
+                    part.selects,
+                    part_value(part),
+                    part.label,
+                ]
                 for part in diagram.parts
             ],
             "sheets": [
                 {
-                    "size": placed(sheet.size),
+                    "size": round_coordinates(sheet.size),
                     "lines": [
-                        [line.kind, placed(line.corners), round(line.width, 2), line.arrow] for line in sheet.lines
+                        [line.kind, round_coordinates(line.corners), round(line.width, 2), line.arrow]
+                        for line in sheet.lines
                     ],
-                    "words": [[*placed((word.x, word.y)), word.text, word.kind, word.side] for word in sheet.words],
-                    "written": list(sheet.written),
-                    "legend": [[kind, placed(box)] for kind, box in sheet.legend],
-                    "scale": placed(sheet.scale),
+                    "words": [
+                        [*round_coordinates((word.x, word.y)), word.text, word.kind, word.side] for word in sheet.labels
+                    ],
+                    "written": list(sheet.labelled_kinds),
+                    "legend": [[kind, round_coordinates(box)] for kind, box in sheet.legend],
+                    "scale": round_coordinates(sheet.scale),
                 }
                 for sheet in diagram.sheets
             ],
         }
 
 
-def value_of(part: Part) -> float | None:
+def part_value(part: MapPart) -> float | None:
     return None if part.value is None else float(part.value)
 
 
-def placed(numbers: Iterable[float]) -> list[float]:
-    """Places in the plan, to a hundredth of its pixels; whole ones as they are written shortest."""
+def round_coordinates(numbers: Iterable[float]) -> list[float]:
+    """Round coordinates to a hundredth of a pixel; whole numbers become integers."""
     rounded = (round(number, 2) for number in numbers)
     return [int(number) if number == int(number) else number for number in rounded]

@@ -1,25 +1,25 @@
-"""Opening a model of the hub, and how one compares with another implementation."""
+"""Opening a model of the Hugging Face Hub, and its comparison with another implementation."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.explain.notation import number
-from explorer.language import _
+from explorer.explain.notation import format_number
 from explorer.tracing.jobs import Job
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 from model.pretrained.self_check import Agreement
 
 
 class OpenModel(Widget):
-    """A row that appears once somebody chooses to open a model (`Picker`), or looks at one from elsewhere.
+    """A row that appears when the user opens a model (`ModelPicker`), or views one from elsewhere.
 
-    Its value is the name of the model that was opened. Emits "input" when it may be chosen.
+    Its value is the name of the opened model. Emits "input" once it can be selected.
     """
 
     EMITS = ("input",)
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             '<div class="open-model" hidden><form hidden><label>{name} <input type="text" maxlength="200" '
             'placeholder="{such_as}" spellcheck="false" autocapitalize="off" list="hub-names">'
             '</label><datalist id="hub-names"></datalist><button type="submit">{look}</button>'
@@ -33,31 +33,33 @@ class OpenModel(Widget):
         super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(names: Sequence[str], agreement: Agreement | None, check: Job | None, elsewhere: bool) -> dict[str, Any]:
-        """The widget's value.
+    def pack(
+        names: Sequence[str], agreement: Agreement | None, check_job: Job | None, is_external: bool
+    ) -> dict[str, Any]:
+        """Return the widget's value.
 
         Args:
-            names: of the hub, of those that may be opened where not all may.
-            agreement: of the model shown.
-            check: that would find it, where it was not compared yet and can be.
-            elsewhere: whether the model was trained elsewhere.
+            names: names on the Hub that may be opened, if not all may.
+            agreement: of the visible model; None if it is unknown.
+            check_job: job that would compute it; None if there is none.
+            is_external: whether the model was trained elsewhere.
         """
-        words = in_words(agreement) if agreement else _("not checked against another implementation") * elsewhere
+        text = agreement_text(agreement) if agreement else _("not checked against another implementation") * is_external
         return {
             "names": list(names),
-            "words": words,
+            "words": text,
             "differs": bool(agreement and not agreement.holds),
-            "check": check.name if check else "",
+            "check": check_job.name if check_job else "",
         }
 
 
-def in_words(found: Agreement) -> str:
-    """What a comparison says."""
-    size = number(found.largest)
-    if found.holds:
-        if found.reference == "transformers":
+def agreement_text(agreement: Agreement) -> str:
+    """Format the result of a comparison with another implementation."""
+    size = format_number(agreement.max_difference)
+    if agreement.holds:
+        if agreement.reference == "transformers":
             return _("✓ agrees with transformers: logits differ by at most {size}", size=size)
         return _("✓ agrees with the logits that came with it: they differ by at most {size}", size=size)
-    if found.reference == "transformers":
+    if agreement.reference == "transformers":
         return _("⚠ differs from transformers: logits by up to {size}", size=size)
     return _("⚠ differs from the logits that came with it, by up to {size}", size=size)

@@ -1,38 +1,39 @@
-"""Choosing the model."""
+"""List of models."""
 
 from collections.abc import Sequence
 
-from explorer.language import _
-from explorer.state.series import model_of, series_of
-from explorer.web.widgets.widget import Widget, attribute, with_words
+from explorer.state.training_steps import checkpoints_of_training, model_name
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template, json_attribute
 
 
-class Picker(Widget):
-    """A list of models. One that was kept at several steps of its training is one of them: the slider of its steps is
-    another widget (`Series`).
+class ModelPicker(Widget):
+    """A list of models.
 
-    Its value is the name of a checkpoint; it follows the state's. Emits "input" when a person chose another.
+    One with several checkpoints of its training is one entry (`TrainingStepSlider` selects the step).
+
+    Its value is the name of a checkpoint; it follows the state's. Emits "input" when the user selects another.
 
     Args:
-        checkpoints: names of all that there are.
-        opens: whether another may be opened (`OpenModel`), for which the list has an entry, too.
+        checkpoints: names of all checkpoints.
+        allows_opening: whether the list has an entry for opening another model (`OpenModel`).
     """
 
     EMITS = ("input",)
 
-    def __init__(self, checkpoints: Sequence[str], opens: bool = False, **kwargs):
-        data = f'data-models="{attribute(self.pack(checkpoints))}" data-opens="{attribute(opens)}"'
+    def __init__(self, checkpoints: Sequence[str], allows_opening: bool = False, **kwargs):
+        data = f'data-models="{json_attribute(self.pack(checkpoints))}" data-opens="{json_attribute(allows_opening)}"'
         models = f'<div class="picker" {data}>'
-        models += with_words('<select aria-label="{model}"></select></div>', model=_("model"))
+        models += fill_template('<select aria-label="{model}"></select></div>', model=_("model"))
         super().__init__(html=models, **kwargs)
 
     @staticmethod
     def pack(checkpoints: Sequence[str]) -> list[list[str]]:
-        """The name of every model, and that of its checkpoint which is trained furthest."""
-        models = dict.fromkeys(map(model_of, sorted(checkpoints)))
-        return [[model, furthest(model, checkpoints)] for model in models]
+        """Return the name of every model with that of its last checkpoint."""
+        models = dict.fromkeys(map(model_name, sorted(checkpoints)))
+        return [[model, last_checkpoint(model, checkpoints)] for model in models]
 
 
-def furthest(model: str, checkpoints: Sequence[str]) -> str:
-    """Of a model's checkpoints the last of its training."""
-    return series_of(model, checkpoints)[-1]
+def last_checkpoint(model: str, checkpoints: Sequence[str]) -> str:
+    """Return the last checkpoint of a model's training."""
+    return checkpoints_of_training(model, checkpoints)[-1]

@@ -1,14 +1,14 @@
-"""Going through the continuation again, step by step."""
+"""Playback of the generation, token by token."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 
 def template() -> str:
-    return with_words(
+    return fill_template(
         """<div class="playback" role="group" aria-label="{playback}">
   <button type="button" class="back" title="{one_back}" aria-label="{back}">◀</button>
   <button type="button" class="play" title="{play_is}" aria-label="{play}">{play_shown}</button>
@@ -29,20 +29,20 @@ def template() -> str:
 
 
 class Playback(Widget):
-    """Selects the tokens that the generated ones were chosen after, one by one, and so moves all views along."""
+    """Selects the tokens before each generated one, one by one, so that all views replay the generation."""
 
     def __init__(self, **kwargs):
         super().__init__(html=template(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], num_prompt: int, num_generated: int) -> dict[str, Any]:
-        """The widget's value.
+        """Return the widget's value.
 
         Args:
-            tokens: texts of the tokens the model sees.
+            tokens: texts of the tokens that the model sees.
             num_prompt: how many of them belong to the prompt.
-            num_generated: tokens generated in all, with those it sees no more.
+            num_generated: number of generated tokens, including those that the model no longer sees.
         """
         first = max(0, num_prompt - 1)  # after it the first token was chosen whose choice can be seen
-        shown = list(tokens[first:])
-        return {"first": first, "tokens": shown, "unseen": num_generated - len(shown) + 1}
+        visible_tokens = list(tokens[first:])
+        return {"first": first, "tokens": visible_tokens, "unseen": num_generated - len(visible_tokens) + 1}

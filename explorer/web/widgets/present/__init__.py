@@ -1,7 +1,7 @@
-"""The way to presenting, and the places that are saved for it."""
+"""Button for presentation mode and its saved views."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
 <div class="list" role="dialog" aria-label="{present}" hidden>
@@ -17,11 +17,10 @@ HTML = """<button type="button" class="open" aria-expanded="false" title="{prese
 
 
 class Present(Widget):
-    """A button that opens what there is to present: saved places, which are put in order, named, removed and passed on
-    here."""
+    """A button that opens the list of saved views, which can be sorted, named, removed and shared there."""
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             present=_("Present"),
             present_is=_("one picture, or one step of a lesson, on the whole screen"),

@@ -1,25 +1,27 @@
-"""Settings in plain words."""
+"""Presets of the sampling settings."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, as_text, attribute, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 
 class Presets(Widget):
-    """A button a preset; the one whose settings the state has is pressed. Emits "choose" when a click changed them.
+    """A button for each preset; the one whose settings the state has is pressed.
+
+    Emits "choose" when a click changes the settings.
 
     Args:
-        presets: name -> the settings it makes.
+        presets: name -> its settings.
     """
 
     EMITS = ("choose",)
 
     def __init__(self, presets: Mapping[str, Mapping[str, Any]], **kwargs):
         buttons = (
-            f'<button type="button" data-settings="{attribute(dict(settings))}">{as_text(name)}</button>'
+            f'<button type="button" data-settings="{json_attribute(dict(settings))}">{escape_text(name)}</button>'
             for name, settings in presets.items()
         )
-        group = with_words('<div class="presets" role="group" aria-label="{presets}">', presets=_("presets"))
+        group = fill_template('<div class="presets" role="group" aria-label="{presets}">', presets=_("presets"))
         super().__init__(html=f"{group}{''.join(buttons)}</div>", **kwargs)

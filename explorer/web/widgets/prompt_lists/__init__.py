@@ -1,27 +1,27 @@
-"""Two lists of prompts to make a direction of."""
+"""Two lists of prompts that define a direction."""
 
 from typing import Any
 
-from explorer.analysis.steering import texts_of
-from explorer.language import _
-from explorer.state.interventions import Recipe
+from explorer.analysis.steering import direction_texts
+from explorer.state.interventions import DirectionSpec
 from explorer.tracing.trace import Trace
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 LINE_BREAK = "↵"  # within a prompt, as in the strip of tokens
 
 
 class PromptLists(Widget):
-    """Two boxes of text, a prompt a line, which begin with the lists of the direction that is looked at."""
+    """Two text boxes with a prompt a line, initialised with the lists of the current direction."""
 
     def __init__(self, **kwargs):
-        html = with_words(
-            '<details class="lists"><summary>{title}</summary><p>{words}</p><div class="two">'
+        html = fill_template(
+            '<details class="lists"><summary>{title}</summary><p>{text}</p><div class="two">'
             '<label><span>{towards}</span><textarea rows="5" spellcheck="false" maxlength="10000"></textarea></label>'
             '<label><span>{away}</span><textarea rows="5" spellcheck="false" maxlength="10000"></textarea></label>'
             '</div><button type="button"></button> <span class="error" role="status"></span></details>',
             title=_("A direction of your own: two lists of prompts"),
-            words=_(
+            text=_(
                 "Prompts that differ in one thing, one a line, with ↵ for a line break in it: the direction goes from "
                 "the mean of the stream over the second list to that over the first."
             ),
@@ -31,22 +31,22 @@ class PromptLists(Widget):
         super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(trace: Trace, recipe: Recipe, layer: int) -> dict[str, Any] | None:
-        """The widget's value; None where the tokenizer is unknown.
+    def pack(trace: Trace, recipe: DirectionSpec, layer: int) -> dict[str, Any] | None:
+        """Return the widget's value; None if the tokenizer is unknown.
 
         Args:
-            recipe: of the direction that is looked at.
-            layer: after which the mean is to be taken.
+            recipe: spec of the current direction.
+            layer: after which the means would be computed.
         """
         if not trace.token_bytes:
             return None
-        lists = texts_of(trace, recipe) or ([], [])
+        lists = direction_texts(trace, recipe) or ([], [])
         return {
-            "lists": ["\n".join(text.replace("\n", LINE_BREAK) for text in each) for each in lists],
+            "lists": ["\n".join(text.replace("\n", LINE_BREAK) for text in prompts) for prompts in lists],
             "make": _("Take their means after layer {layer}", layer=layer),
         }
 
 
-def prompts_in(text: str) -> list[str]:
-    """Of a box's text, but for empty lines."""
+def split_prompts(text: str) -> list[str]:
+    """Return the prompts of a text box, without empty lines."""
     return [line.replace(LINE_BREAK, "\n") for line in text.splitlines() if line.strip()]

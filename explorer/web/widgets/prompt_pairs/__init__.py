@@ -1,25 +1,25 @@
-"""Pairs of prompts to begin patching with."""
+"""Pairs of prompts for patching."""
 
 from collections.abc import Sequence
 
-from explorer.language import _, look_up
 from explorer.lessons.prompt_pairs import PromptPair
-from explorer.web.widgets.widget import Widget, as_text, with_words
+from explorer.translations import _, translate
+from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 
 class PromptPairs(Widget):
-    """A button a pair: its corrupted prompt becomes A, its clean one B."""
+    """A button for each pair of prompts; it loads the corrupted one as A and the clean one as B."""
 
     def __init__(self, pairs: Sequence[PromptPair], **kwargs):
         buttons = (
-            with_words(
+            fill_template(
                 '<button type="button" data-pair="{place}" title="{both}">{name}</button>',
-                place=str(place),
+                place=str(index),
                 both=_("B, clean: “{clean}” A, corrupted: “{corrupted}”", clean=pair.clean, corrupted=pair.corrupted),
-                name=look_up(pair.name),
+                name=translate(pair.name),
             )
-            for place, pair in enumerate(pairs)
+            for index, pair in enumerate(pairs)
         )
-        begin = as_text(_("begin with"))
-        group = with_words('<div class="pairs" role="group" aria-label="{pairs}">', pairs=_("pairs of prompts"))
+        begin = escape_text(_("begin with"))
+        group = fill_template('<div class="pairs" role="group" aria-label="{pairs}">', pairs=_("pairs of prompts"))
         super().__init__(html=f"{group}<span>{begin}</span>{''.join(buttons)}</div>", **kwargs)

@@ -1,7 +1,7 @@
-"""A class in one room: how it is opened, joined and led."""
+"""Panel of a class session: opening, joining and leading a room."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<button type="button" class="open" aria-expanded="false" aria-keyshortcuts="C"
 title="{class_is}">{class_}</button>
@@ -26,12 +26,14 @@ autocapitalize="characters" spellcheck="false"></label>
 </div>"""
 
 
-class Room(Widget):
-    """A button that opens what a class needs: for whoever leads one, its code, its link, who is there and what they
-    reply; for all others, how to open one or to join."""
+class RoomPanel(Widget):
+    """A button that opens the panel of a class session.
+
+    For a teacher it has the code, the link, who is present and the replies; for others, how to open or join a room.
+    """
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             class_=_("Class"),
             class_is=_("lead a class from this page, or join one"),

@@ -1,19 +1,19 @@
-"""One run or two, and which of them the pictures show."""
+"""Bar that compares two runs."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.explain.place import as_text
-from explorer.language import N_, _, look_up
+from explorer.explain.labels import token_formatter
 from explorer.state.page_state import PageState
-from explorer.state.series import model_of, series_of
+from explorer.state.training_steps import checkpoints_of_training, model_name
 from explorer.tracing.comparison import Comparison
-from explorer.web.widgets.picker import Picker
-from explorer.web.widgets.series import Series
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import N_, _, translate
+from explorer.web.widgets.picker import ModelPicker
+from explorer.web.widgets.series import TrainingStepSlider
+from explorer.web.widgets.widget import Widget, fill_template
 
 # kind of an alignment -> what is said of it
-ALIGNED = {
+ALIGNMENT_TEXTS = {
     "same": N_("the same tokens"),
     "length": N_("as many tokens: each stands beside the one at its position"),
     "edited": N_("tokens aligned by a shortest edit script"),
@@ -22,12 +22,11 @@ ALIGNED = {
 }
 
 
-class Runs(Widget):
-    """The ways to a second run while there is one alone; with two what they are, the switch between A, B and A − B, and
-    how their tokens stand beside each other."""
+class ComparisonBar(Widget):
+    """Ways to add a second run if there is one; with two runs a summary, the switch A, B, A − B, and the alignment."""
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             '<div class="runs" role="group" aria-label="{name}"><div class="ways"></div><div class="two" hidden></div>'
             '<div class="training-step" hidden></div></div>',
             name=_("A second run to compare with"),
@@ -36,48 +35,51 @@ class Runs(Widget):
 
     @staticmethod
     def pack(
-        asked: PageState, comparison: Comparison | None, checkpoints: Sequence[str], prompts: tuple[str, str]
+        page_state: PageState, comparison: Comparison | None, checkpoints: Sequence[str], prompts: tuple[str, str]
     ) -> dict[str, Any]:
-        """The widget's value.
+        """Return the widget's value.
 
         Args:
-            comparison: of the two runs, where there are two.
-            checkpoints: names of all that there are.
-            prompts: the texts of both runs' prompts.
+            comparison: of the two runs; None without a second one.
+            checkpoints: names of all checkpoints.
+            prompts: texts of both runs' prompts.
         """
-        own = model_of(asked.run.checkpoint)
-        models = [pair for pair in Picker.pack(checkpoints) if pair[0] != own]
-        step = beside(asked.run.checkpoint, checkpoints)
-        ways = {"models": models, "step": step, "changed": bool(asked.run.edits), "prompt": prompts[0]}
-        if not asked.seen_other or comparison is None:
-            return ways | {"two": None}
+        model = model_name(page_state.run.checkpoint)
+        models = [pair for pair in ModelPicker.pack(checkpoints) if pair[0] != model]
+        step = neighbour_checkpoint(page_state.run.checkpoint, checkpoints)
+        fields = {"models": models, "step": step, "changed": bool(page_state.run.edits), "prompt": prompts[0]}
+        if not page_state.visible_other or comparison is None:
+            return fields | {"two": None}
         alignment = comparison.alignment
         same_text = comparison.trace.tokens == comparison.other.tokens
         about = [
-            model_of(asked.other.checkpoint) if model_of(asked.other.checkpoint) != own else "",
+            model_name(page_state.other.checkpoint) if model_name(page_state.other.checkpoint) != model else "",
             _("the same text") if same_text else prompts[1],
-            "; ".join(edit.words(comparison.other.config, as_text(comparison.other)) for edit in comparison.other.edits)
+            "; ".join(
+                intervention.describe(comparison.other.config, token_formatter(comparison.other))
+                for intervention in comparison.other.edits
+            )
             or (_("without the changes") if comparison.is_unchanged else ""),
         ]
-        return ways | {
+        return fields | {
             "two": {
                 "prompt": prompts[1],
                 "about": " · ".join(filter(None, about)),
-                "aligned": look_up(ALIGNED[alignment.kind]),
-                "gaps": [alignment.partners.count(None), alignment.back.count(None)],
+                "aligned": translate(ALIGNMENT_TEXTS[alignment.kind]),
+                "gaps": [alignment.partners.count(None), alignment.inverse.count(None)],
                 "partners": list(alignment.partners),
-                "back": list(alignment.back),
-                "pins": len(asked.pins),
-                "comparable": comparison.comparable,
-                "moments": Series.pack(asked.other.checkpoint, checkpoints),
+                "back": list(alignment.inverse),
+                "pins": len(page_state.pins),
+                "comparable": comparison.is_comparable,
+                "moments": TrainingStepSlider.pack(page_state.other.checkpoint, checkpoints),
             }
         }
 
 
-def beside(checkpoint: str, checkpoints: Sequence[str]) -> str:
-    """Of the same training the step before, or of the first the one after; "" where there is no other."""
-    series = series_of(checkpoint, checkpoints)
+def neighbour_checkpoint(checkpoint: str, checkpoints: Sequence[str]) -> str:
+    """Return the checkpoint before this one, or after the first one, of the same training; "" if there is no other."""
+    series = checkpoints_of_training(checkpoint, checkpoints)
     if len(series) < 2 or checkpoint not in series:
         return ""
-    at = series.index(checkpoint)
-    return series[at - 1 if at else 1]
+    index = series.index(checkpoint)
+    return series[index - 1 if index else 1]

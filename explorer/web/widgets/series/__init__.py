@@ -1,18 +1,17 @@
-"""The step of its training that the model is looked at after."""
+"""Slider of training steps."""
 
 from collections.abc import Sequence
 
-from explorer.language import _
-from explorer.state.series import moment, series_of, step_of
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.state.training_steps import checkpoints_of_training, step_label, training_step
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 
-class Series(Widget):
-    """A slider over the steps that a model was kept at, with a button that goes through them; nothing of a model that
-    was kept once."""
+class TrainingStepSlider(Widget):
+    """A slider over a model's checkpoints, with a button that plays them; hidden for a model with one checkpoint."""
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             '<div class="series training-step" role="group" aria-label="{name}" hidden><button type="button" '
             'class="play" title="{play_is}"></button></div>',
             name=_("step of its training"),
@@ -22,12 +21,12 @@ class Series(Widget):
 
     @staticmethod
     def pack(checkpoint: str, checkpoints: Sequence[str]) -> list[list[str]]:
-        """Name, words and tick of every checkpoint of the same training; none of a model that was kept once."""
-        series = series_of(checkpoint, checkpoints)
-        return [[name, moment(name), tick(name)] for name in series] if len(series) > 1 else []
+        """Return name, label and tick of every checkpoint of the same training; empty if there is only one."""
+        series = checkpoints_of_training(checkpoint, checkpoints)
+        return [[name, step_label(name), tick_text(name)] for name in series] if len(series) > 1 else []
 
 
-def tick(checkpoint: str) -> str:
-    """What is written below its place on the slider."""
-    step = step_of(checkpoint)
+def tick_text(checkpoint: str) -> str:
+    """Return the label of a checkpoint's tick on the slider."""
+    step = training_step(checkpoint)
     return "" if step is None else f"{step:,}"

@@ -1,7 +1,7 @@
-"""One picture, or one step of a lesson, on the whole screen."""
+"""Full-screen presentation of a figure or of a lesson's step."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<section class="stage" aria-label="{presenting}" hidden>
 <header><h2 tabindex="-1"></h2><p class="text"></p></header>
@@ -18,12 +18,14 @@ HTML = """<section class="stage" aria-label="{presenting}" hidden>
 </section>"""
 
 
-class Stage(Widget):
-    """What is presented fills the screen: a lesson's steps page by page, saved places, or the pictures of the open tab.
-    Notes and what comes next are in a second window."""
+class Presentation(Widget):
+    """Full-screen presentation of a lesson's steps, saved views, or the open tab's figures.
+
+    Notes and a preview of the next item are in a second window.
+    """
 
     def __init__(self, **kwargs):
-        html = with_words(
+        html = fill_template(
             HTML,
             presenting=_("presenting"),
             back=_("Back"),

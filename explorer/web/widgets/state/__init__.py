@@ -6,14 +6,14 @@ from explorer.web.widgets.widget import Widget
 
 
 class State(Widget):
-    """What the person is looking at: the run, the selection and the settings, as one object.
+    """The page's state: the run, the selection and the settings, as one object.
 
-    The browser alone writes it, and asks Python about it. Emits "open" when it names another tab than is open,
-    "follow" when all of Gradio's own widgets are to show another state, "move" when it has a `move`: what another run
-    is to be made of this one, and "halt" when what is being written is to end.
+    Only the browser writes it, and sends it with its requests. Emits "open" when it names another tab than the open
+    one, "follow" when Gradio's own widgets must show another state, "move" when it has a command in `move`, and
+    "halt" to stop the generation.
 
     Args:
-        functions: what the browser asks.
+        functions: server functions for the browser.
     """
 
     EMITS = ("open", "follow", "move", "halt")

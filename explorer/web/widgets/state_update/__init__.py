@@ -1,4 +1,4 @@
-"""Python's way to change the page's state."""
+"""Updates of the page's state by Python."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,24 +8,24 @@ from explorer.web.widgets.widget import Widget
 
 
 class StateUpdate(Widget):
-    """Its value is merged into the state, without an event, so that a late answer never undoes a click."""
+    """A value that is merged into the page's state, without an event, so that a late response never undoes a click."""
 
     def __init__(self, **kwargs):
         super().__init__({}, html="<i hidden></i>", **kwargs)
 
     @staticmethod
-    def pack(asked: PageState, change: Mapping[str, Any] | None = None, ask: str = "show") -> dict[str, Any]:
-        """The change of the page's state to a run, and what the browser then asks for (see `Endpoints.answer`).
+    def pack(page_state: PageState, change: Mapping[str, Any] | None = None, ask: str = "show") -> dict[str, Any]:
+        """Return the change of the state to a run, and the scope to request next (see `Endpoints.answer`).
 
-        Of the selection only the tokens, and what is in `change`: the rest may have been changed since by clicks.
+        Only the tokens of the selection are included, and `change`: clicks may have changed the others since.
         """
-        tokens = {"query": asked.selection.query, "key": asked.selection.key}
+        tokens = {"query": page_state.selection.query, "key": page_state.selection.key}
         return {
-            "change": asked.run.as_dict()
-            | asked.other_as_dict()
-            | asked.tree_as_dict()
+            "change": page_state.run.as_dict()
+            | page_state.other_as_dict()
+            | page_state.tree_as_dict()
             | tokens
-            | {"turn": asked.turn}
+            | {"turn": page_state.turn}
             | (change or {}),
             "ask": ask,
         }

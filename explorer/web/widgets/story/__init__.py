@@ -1,10 +1,10 @@
-"""The text so far."""
+"""The generated text."""
 
 from explorer.web.widgets.widget import Widget
 
 
-class Story(Widget):
-    """The end of the prompt and all that was generated, as running text: {"prompt": str, "generated": str}."""
+class GeneratedText(Widget):
+    """The end of the prompt and the generated text: {"prompt": str, "generated": str}."""
 
     def __init__(self, **kwargs):
         html = '<div class="story" dir="auto"><span class="prompt"></span><span class="generated"></span></div>'

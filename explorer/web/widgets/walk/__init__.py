@@ -1,7 +1,7 @@
-"""A computation gone through bit by bit, on the whole screen."""
+"""Full-screen player of a walkthrough."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<section class="walk" role="dialog" aria-modal="true" aria-label="{walk}" hidden>
 <h2 tabindex="-1"></h2>
@@ -12,9 +12,12 @@ HTML = """<section class="walk" role="dialog" aria-modal="true" aria-label="{wal
 </section>"""
 
 
-class Walk(Widget):
-    """Short segments with a pause after each; where less motion is asked for, nothing moves."""
+class WalkthroughPlayer(Widget):
+    """Player of a walkthrough's short segments, with a pause after each.
+
+    There is no animation if the user prefers reduced motion.
+    """
 
     def __init__(self, **kwargs):
         words = {"walk": _("step by step"), "back": _("Back"), "next": _("Go on (space)"), "leave": _("Leave (Esc)")}
-        super().__init__(html=with_words(HTML, **words), **kwargs)
+        super().__init__(html=fill_template(HTML, **words), **kwargs)

@@ -1,18 +1,18 @@
-"""The way to a walk through a tab's computation."""
+"""Button that starts a walkthrough."""
 
-from explorer.language import _
-from explorer.web.widgets.widget import Widget, attribute, with_words
+from explorer.translations import _
+from explorer.web.widgets.widget import Widget, fill_template, json_attribute
 
 HTML = """<button type="button" class="walks" title="{walk_is}" data-walk="%s">{walk}</button>"""
 
 
-class WalkButton(Widget):
-    """A button that has a computation gone through bit by bit.
+class WalkthroughButton(Widget):
+    """A button that starts a tab's walkthrough.
 
     Args:
-        walk: which one (`explorer.explain.walks`).
+        walk: name of the walkthrough (`explorer.explain.walkthroughs`).
     """
 
     def __init__(self, walk: str, **kwargs):
         words = {"walk": _("▶ Step by step"), "walk_is": _("this very computation, bit by bit, with its numbers")}
-        super().__init__(html=with_words(HTML % attribute(walk), **words), **kwargs)
+        super().__init__(html=fill_template(HTML % json_attribute(walk), **words), **kwargs)

@@ -1,45 +1,44 @@
-"""Changing the run and seeing what follows."""
+"""Controls of interventions."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from explorer.state.interventions import Scale
-from explorer.views.what_if import WhatIf
+from explorer.views.intervention_control import InterventionControl
 from explorer.web.widgets.widget import Widget
 
 
-class WhatIfs(Widget):
-    """A slider a change, or where it has no amount a switch or a list of how much of the model it holds for; it writes
-    the state's edits and follows them."""
+class InterventionControls(Widget):
+    """A slider, switch or list of scopes for each intervention; it writes the state's and follows them."""
 
     def __init__(self, **kwargs):
         super().__init__(html='<div class="what-ifs"></div>', **kwargs)
 
     @staticmethod
-    def pack(offered: Sequence[tuple[WhatIf, float]]) -> list[dict[str, Any]]:
-        """The widget's value; texts of edits are with what those begin with whose place they take.
+    def pack(controls: Sequence[tuple[InterventionControl, float]]) -> list[dict[str, Any]]:
+        """Return the widget's value; texts of interventions are paired with prefixes of those they replace.
 
         Args:
-            offered: what can be changed, and by how much it is.
+            controls: the available controls with their current amounts.
         """
         return [
             {
-                "title": what_if.title,
-                "edit": what_if.texts()[0],
-                "everywhere": [*what_if.texts()],
-                "here": [*what_if.texts(here=True)] if what_if.here else None,
-                "switch": what_if.is_switch,
+                "title": control.title,
+                "edit": control.texts()[0],
+                "everywhere": [*control.texts()],
+                "here": [*control.texts(here=True)] if control.here else None,
+                "switch": control.is_switch,
                 "scopes": [
-                    [scope.title, text] for scope, text in zip(what_if.scopes, what_if.texts_of_scopes(), strict=True)
+                    [scope.title, text] for scope, text in zip(control.scopes, control.scope_texts(), strict=True)
                 ],
-                "log": what_if.log,
-                "minimum": what_if.place(what_if.minimum),
-                "maximum": what_if.place(what_if.maximum),
-                "step": what_if.step,
-                "silences": what_if.kind is Scale,
-                "default": what_if.default,
+                "log": control.log,
+                "minimum": control.slider_position(control.minimum),
+                "maximum": control.slider_position(control.maximum),
+                "step": control.step,
+                "silences": control.kind is Scale,
+                "default": control.default,
                 "amount": amount,
-                "amountHere": what_if.amount_here,
+                "amountHere": control.amount_here,
             }
-            for what_if, amount in offered
+            for control, amount in controls
         ]

@@ -1,16 +1,16 @@
-"""Lessons written in a line or two, and the bundled model that they are about."""
+"""Short lessons for tests, and the bundled model that they use."""
 
 import textwrap
 from collections.abc import Callable
 
 import pytest
 
+from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.lesson import Lesson
-from explorer.lessons.course.look import Look
-from explorer.lessons.course.reading import lesson_of
+from explorer.lessons.course.parser import parse_lesson
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.events.run_factory import RunFactory
 
 FRONT = """---
 title: A lesson
@@ -29,30 +29,30 @@ query: 8
 key: 7
 ```
 """
-STATE_LINE = len(FRONT.splitlines()) + 4  # of "text" in the file that `written` gives
+STATE_LINE = len(FRONT.splitlines()) + 4  # of "text" in the file of `lesson_text()`
 
 
-def written(blocks: str = "", state: str = STATE) -> str:
-    """A lesson's file with one step, which begins with its state."""
+def lesson_text(blocks: str = "", state: str = STATE) -> str:
+    """Return the text of a lesson with one step, which begins with the state."""
     return f"{FRONT}\n## A step\n{state}{textwrap.dedent(blocks)}"
 
 
 @pytest.fixture(scope="session")
-def runs() -> Runs:
-    return Runs(Library("cpu"))
+def runs() -> RunService:
+    return RunService(Library("cpu"))
 
 
 @pytest.fixture(scope="session")
-def look_at(runs) -> Callable[..., Look]:
-    """`look_at(lesson, step)` is what a step asks about."""
+def look_at(runs) -> Callable[..., EvaluationContext]:
+    """Function that returns the evaluation context of a lesson's step: `look_at(lesson, step)`."""
 
-    def look_at(lesson: Lesson, step: int = 1, **change) -> Look:
-        return Look(runs, Opening(runs).restored, {**lesson.state(step), **change})
+    def make_context(lesson: Lesson, step: int = 1, **change) -> EvaluationContext:
+        return EvaluationContext(runs, RunFactory(runs).state_from_query, {**lesson.state(step), **change})
 
-    return look_at
+    return make_context
 
 
 @pytest.fixture(scope="session")
-def plain(look_at) -> Look:
-    """The state of `written`."""
-    return look_at(lesson_of("a", written()))
+def plain(look_at) -> EvaluationContext:
+    """Evaluation context of a lesson without questions."""
+    return look_at(parse_lesson("a", lesson_text()))

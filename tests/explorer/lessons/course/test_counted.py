@@ -1,12 +1,12 @@
-"""As what replies are counted among those of a class, without a look at any run."""
+"""Keys under which a class's replies are counted, independent of any run."""
 
 import pytest
 
-from explorer.lessons.course.questions.judged import BINS, bin_of
-from explorer.lessons.course.reading import lesson_of
+from explorer.lessons.course.parser import parse_lesson
+from explorer.lessons.course.questions.question import NUM_BINS, bin_index
 
-from .conftest import written
-from .test_questions import ASKS, made
+from .conftest import lesson_text
+from .test_questions import ASKS, make_question
 
 HOSTILE = ("", " ", "x" * 41, "<b>", "1_2_3_4", "9" * 12, "nan", "inf", "\n", "a\x00b", "½", "1__2", "_", "-1", "٣")
 NARROW = """
@@ -35,27 +35,31 @@ argmax_cell: {of: {of: weight, layer: 1}, rows: {query: [5, 6]}, columns: head}
     ],
 )
 def test_replies_that_mean_the_same_are_counted_together(kind, replies):
-    assert {reply: made(kind).counted(reply) for reply in replies} == replies
+    assert {reply: make_question(kind).tally_key(reply) for reply in replies} == replies
 
 
 @pytest.mark.parametrize("kind", ASKS)
 def test_what_is_no_reply_is_not_counted(kind):
-    counted = {reply: made(kind).counted(reply) for reply in HOSTILE}
+    keys = {reply: make_question(kind).tally_key(reply) for reply in HOSTILE}
     numbers = {"9" * 12, "-1", "٣"}
-    are = {
+    accepted = {
         "number": numbers,
         "blanks": numbers | {"1_2_3_4"},
         "token": {"<b>", "1_2_3_4", "9" * 12, "nan", "inf", "½", "1__2", "_", "-1", "٣"},
     }
-    assert {reply for reply, given in counted.items() if given is not None} == are.get(kind, set())
-    assert all(given is None or given.isprintable() for given in counted.values())
+    assert {reply for reply, key in keys.items() if key is not None} == accepted.get(kind, set())
+    assert all(key is None or key.isprintable() for key in keys.values())
 
 
 def test_a_cell_that_the_question_has_not_is_none():
-    question = lesson_of("a", written(NARROW)).steps[0].question
-    assert question.counted("1_23") == "1_23" and question.counted("2_0") is None and question.counted("0_24") is None
+    question = parse_lesson("a", lesson_text(NARROW)).steps[0].question
+    assert (
+        question.tally_key("1_23") == "1_23"
+        and question.tally_key("2_0") is None
+        and question.tally_key("0_24") is None
+    )
 
 
 def test_numbers_are_counted_in_equal_parts():
-    assert [bin_of(value / 10 + 0.05, 0, 1) for value in range(10)] == list(range(BINS))
-    assert [bin_of(value, -1, 1) for value in (-9, -1, 0, 1, 9)] == [0, 0, 5, 9, 9]
+    assert [bin_index(value / 10 + 0.05, 0, 1) for value in range(10)] == list(range(NUM_BINS))
+    assert [bin_index(value, -1, 1) for value in (-9, -1, 0, 1, 9)] == [0, 0, 5, 9, 9]

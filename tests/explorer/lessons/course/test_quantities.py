@@ -1,18 +1,18 @@
-"""Each quantity is what the run has, worked out by hand."""
+"""Quantities of lessons, compared with values computed directly from the trace."""
 
 import math
 
 import numpy as np
 import pytest
 
-from explorer.lessons.course.blocks import fields
-from explorer.lessons.course.conditions import condition
+from explorer.lessons.course.conditions import parse_condition
 from explorer.lessons.course.measures import MEASURES
 from explorer.lessons.course.quantities import QUANTITIES, quantity
+from explorer.lessons.course.yaml_blocks import parse_fields
 
 
 def of(text: str):
-    return quantity(fields(text, 1), 1)
+    return quantity(parse_fields(text, 1), 1)
 
 
 def softmax(logits):
@@ -20,11 +20,11 @@ def softmax(logits):
     return powers / powers.sum()
 
 
-def by_hand(trace, name: str):
-    """What `name` is in the row of the last token, layer 0, head 0."""
+def expected_value(trace, name: str):
+    """Return the value of a quantity at the last token, layer 0, head 0."""
     logits, last = trace["logits"][8], 8
     p = softmax(logits)
-    the = trace.vocabulary.index(" the")
+    the_id = trace.vocabulary.index(" the")
     colder = np.sort(logits)[::-1][:40].astype(np.float64) / 0.8
     table = trace.weights["token_embedding.weight"].astype(np.float64)
     cat, dog = (table[trace.vocabulary.index(word)] for word in (" cat", " dog"))
@@ -34,11 +34,11 @@ def by_hand(trace, name: str):
     texts = [-math.log(softmax(trace["logits"][i])[token]) for i, token in enumerate(trace.token_ids[1:])]
     return {
         "number": 3,
-        "probability": p[the],
-        "chance": softmax(colder)[list(np.argsort(-logits)).index(the)],
-        "logit": logits[the],
-        "surprisal": -math.log2(p[the]),
-        "rank": (p > p[the]).sum() + 1,
+        "probability": p[the_id],
+        "chance": softmax(colder)[list(np.argsort(-logits)).index(the_id)],
+        "logit": logits[the_id],
+        "surprisal": -math.log2(p[the_id]),
+        "rank": (p > p[the_id]).sum() + 1,
         "entropy": -(p * np.log2(p)).sum(),
         "candidates": 40,
         "score": trace["blocks.0.attn.scores"][0, 8, 7],
@@ -75,41 +75,43 @@ ARGUMENTS = {
 @pytest.mark.parametrize("name", [name for name in MEASURES if not name.endswith("_adds")])
 def test_a_quantity_is_what_the_run_has(plain, name):
     arguments = ARGUMENTS.get(name, "")
-    found = of(f"{{of: {name}{', ' * bool(arguments)}{arguments}}}").at(plain)
-    assert found == pytest.approx(by_hand(plain.trace, name), rel=1e-5)
+    value = of(f"{{of: {name}{', ' * bool(arguments)}{arguments}}}").evaluate(plain)
+    assert value == pytest.approx(expected_value(plain.trace, name), rel=1e-5)
 
 
 def test_what_all_parts_add_is_the_logit(plain):
     config = plain.trace.config
-    heads = [of(f"{{of: head_adds, rank: 1, layer: {i}, head: {j}}}").at(plain) for i in range(6) for j in range(6)]
-    layers = [of(f"{{of: feed_forward_adds, rank: 1, layer: {i}}}").at(plain) for i in range(6)]
+    heads = [
+        of(f"{{of: head_adds, rank: 1, layer: {i}, head: {j}}}").evaluate(plain) for i in range(6) for j in range(6)
+    ]
+    layers = [of(f"{{of: feed_forward_adds, rank: 1, layer: {i}}}").evaluate(plain) for i in range(6)]
     assert len(heads) == config.num_layers * config.num_heads
-    whole = of("{of: logit, rank: 1}").at(plain)
+    whole = of("{of: logit, rank: 1}").evaluate(plain)
     assert abs(sum(heads) + sum(layers) - whole) < abs(whole)  # but for what the token itself adds
     assert max(map(abs, heads)) > 0.1
 
 
 @pytest.mark.parametrize(("text", "value"), [("sum", 12), ("difference", 6), ("product", 27), ("ratio", 3)])
 def test_arithmetic(plain, text, value):
-    assert of(f"{{of: {text}, a: {{of: tokens}}, b: 3}}").at(plain) == value
+    assert of(f"{{of: {text}, a: {{of: tokens}}, b: 3}}").evaluate(plain) == value
 
 
 def test_names_of_the_address_take_the_place_of_the_steps(plain):
     pattern = plain.trace["blocks.1.attn.pattern"]
-    assert of("{of: weight, layer: 1, head: 2, query: 5, key: 3}").at(plain) == pytest.approx(pattern[2, 5, 3])
-    cold, hot = (of(f"{{of: chance, rank: 1, temperature: {t}}}").at(plain) for t in (0.2, 2))
+    assert of("{of: weight, layer: 1, head: 2, query: 5, key: 3}").evaluate(plain) == pytest.approx(pattern[2, 5, 3])
+    cold, hot = (of(f"{{of: chance, rank: 1, temperature: {t}}}").evaluate(plain) for t in (0.2, 2))
     assert cold > hot
-    assert of('{of: tokens, text: "One two"}').at(plain) == 2
-    silenced = of("{of: probability, rank: 1, edits: blocks.0.attn.z*zero}").at(plain)
-    assert silenced != pytest.approx(of("{of: probability, rank: 1}").at(plain))
-    assert of("{of: weight}").at(plain) == pytest.approx(plain.trace["blocks.0.attn.pattern"][0, 8, 7])
+    assert of('{of: tokens, text: "One two"}').evaluate(plain) == 2
+    ablated = of("{of: probability, rank: 1, edits: blocks.0.attn.z*zero}").evaluate(plain)
+    assert ablated != pytest.approx(of("{of: probability, rank: 1}").evaluate(plain))
+    assert of("{of: weight}").evaluate(plain) == pytest.approx(plain.trace["blocks.0.attn.pattern"][0, 8, 7])
 
 
 def test_another_text_is_looked_at_from_its_end(plain):
     for text in ("Once upon a", "Once upon a time there was a fox who wanted the moon"):
-        found = of(f'{{of: probability, rank: 1, text: "{text}"}}').at(plain)
-        trace = plain.but({"text": text}).trace
-        assert found == pytest.approx(softmax(trace["logits"][-1]).max())
+        value = of(f'{{of: probability, rank: 1, text: "{text}"}}').evaluate(plain)
+        trace = plain.replace({"text": text}).trace
+        assert value == pytest.approx(softmax(trace["logits"][-1]).max())
 
 
 @pytest.mark.parametrize(
@@ -131,11 +133,11 @@ def test_another_text_is_looked_at_from_its_end(plain):
     ],
 )
 def test_conditions(plain, text, holds):
-    assert condition(fields(text, 1), 1).holds(plain) is holds
+    assert parse_condition(parse_fields(text, 1), 1).holds(plain) is holds
 
 
 def test_every_quantity_is_told_in_the_formats_page():
-    from explorer.lessons.course.shelf import BUNDLED
+    from explorer.lessons.course.library import BUNDLED
 
     page = (BUNDLED / "README.md").read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

@@ -1,13 +1,13 @@
-"""What is said of replies: right or not, beside the truth, and the same each time."""
+"""Grading of replies, and the truth given with it."""
 
 import json
 
 import numpy as np
 import pytest
 
-from explorer.lessons.course.reading import lesson_of
+from explorer.lessons.course.parser import parse_lesson
 
-from .conftest import written
+from .conftest import lesson_text
 
 ASKS = {  # kind -> blocks, and a right and a wrong reply
     "choice": (
@@ -56,19 +56,19 @@ ASKS = {  # kind -> blocks, and a right and a wrong reply
 }
 
 
-def made(kind: str):
-    return lesson_of("a", written(ASKS[kind][0])).steps[0].question
+def make_question(kind: str):
+    return parse_lesson("a", lesson_text(ASKS[kind][0])).steps[0].question
 
 
-def right_reply(kind: str, look) -> str:
-    """By hand, where it is not in the table."""
-    s = look.trace["blocks.1.attn.pattern"][0].astype(float)
+def right_reply(kind: str, context) -> str:
+    """Return a right reply, computed from the trace if `ASKS` has none."""
+    pattern = context.trace["blocks.1.attn.pattern"][0].astype(float)
     if kind == "cell":
-        return "_".join(map(str, np.unravel_index(np.tril(s).argmax(), s.shape)))
+        return "_".join(map(str, np.unravel_index(np.tril(pattern).argmax(), pattern.shape)))
     if kind == "curve":
-        return "_".join(f"{s[8, key]:.3f}" for key in (0, 7, 8))
+        return "_".join(f"{pattern[8, key]:.3f}" for key in (0, 7, 8))
     if kind == "blanks":
-        q, k = (look.trace[f"blocks.0.attn.{name}_rot"][0].astype(float) for name in "qk")
+        q, k = (context.trace[f"blocks.0.attn.{name}_rot"][0].astype(float) for name in "qk")
         dot = q[8] @ k[7]
         return "_".join(f"{value:.3g}" for value in (dot, np.sqrt(32), dot / np.sqrt(32)))
     return ASKS[kind][1]
@@ -76,20 +76,20 @@ def right_reply(kind: str, look) -> str:
 
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_right_reply_is_right(plain, kind):
-    judged = made(kind).judged(plain, right_reply(kind, plain))
+    judged = make_question(kind).grade(plain, right_reply(kind, plain))
     assert judged.is_right is True
 
 
 @pytest.mark.parametrize("kind", ASKS)
 def test_a_wrong_reply_is_not(plain, kind):
     reply = ASKS[kind][2] or ("0_0" if right_reply(kind, plain) != "0_0" else "1_0")
-    assert made(kind).judged(plain, reply).is_right is False
+    assert make_question(kind).grade(plain, reply).is_right is False
 
 
 @pytest.mark.parametrize("kind", ASKS)
 @pytest.mark.parametrize("reply", ["", "_", "x", "-1", "99", "1_1_1_1_1_1_1_1_1", "nan", "inf", "<b>", "٣", "9" * 200])
 def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain, kind, reply):
-    judged = made(kind).judged(plain, reply)
+    judged = make_question(kind).grade(plain, reply)
     if kind == "token" and reply.strip() and len(reply) < 40:
         assert not judged.is_right
     elif kind == "number" and reply in ("-1", "99", "٣"):
@@ -100,44 +100,44 @@ def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain
 
 @pytest.mark.parametrize("kind", ASKS)
 def test_the_truth_is_told_without_a_reply_where_somebody_wants_that(plain, kind):
-    judged = made(kind).judged(plain, None)
+    judged = make_question(kind).grade(plain, None)
     assert judged.is_right is None and judged.truth
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ASKS if kind != "blanks"])  # which give what is not asked for
+@pytest.mark.parametrize("kind", [kind for kind in ASKS if kind != "blanks"])  # whose given rows depend on the text
 def test_a_question_tells_nothing_of_the_truth(plain, kind):
-    """What is asked is the same of a text whose truth is another; a heatmap has its tokens."""
+    """A text with another truth gives the same question; a heatmap also has the text's tokens."""
     text = "The cat saw the dog. The cat saw" if kind == "cell" else "One two three four five six seven, and on and on"
-    other = plain.but({"text": text, "query": 8, "key": 7})
-    asked, there = (json.dumps(made(kind).asked(look)) for look in (plain, other))
-    assert asked.replace("dog (7)", "cat (7)") == there
+    other = plain.replace({"text": text, "query": 8, "key": 7})
+    payload, other_payload = (json.dumps(make_question(kind).prompt_payload(context)) for context in (plain, other))
+    assert payload.replace("dog (7)", "cat (7)") == other_payload
 
 
 @pytest.mark.parametrize("kind", ASKS)
 @pytest.mark.exhaustive
 def test_a_hundred_times_the_same(look_at, kind):
-    lesson = lesson_of("a", written(ASKS[kind][0]))
+    lesson = parse_lesson("a", lesson_text(ASKS[kind][0]))
     replies = (right_reply(kind, look_at(lesson)), None)
-    found = {
-        json.dumps([vars(lesson.steps[0].question.judged(look_at(lesson), r)) for r in replies]) for _ in range(100)
+    results = {
+        json.dumps([vars(lesson.steps[0].question.grade(look_at(lesson), r)) for r in replies]) for _ in range(100)
     }
-    assert len(found) == 1
+    assert len(results) == 1
 
 
 def test_the_largest_cell_is_none_that_is_masked(plain):
-    judged = made("cell").judged(plain, None)
+    judged = make_question("cell").grade(plain, None)
     assert all(value is None for i, row in enumerate(judged.truth["values"]) for value in row[i + 1 :])
-    assert made("cell").judged(plain, "0_5") is None
+    assert make_question("cell").grade(plain, "0_5") is None
 
 
 def test_rows_of_a_heatmap_may_be_chosen(plain):
     check = "argmax_cell: {of: {of: head_score, score: previous_token}, rows: layer, columns: head}"
-    question = lesson_of("a", written(f"\n```ask\ncell: W?\n```\n\n```check\n{check}\n```\n")).steps[0].question
+    question = parse_lesson("a", lesson_text(f"\n```ask\ncell: W?\n```\n\n```check\n{check}\n```\n")).steps[0].question
     pattern = plain.trace.stack("blocks.*.attn.pattern")
     scores = pattern[:, :, range(1, 9), range(8)].mean(-1)
-    judged = question.judged(plain, "_".join(map(str, np.unravel_index(scores.argmax(), scores.shape))))
+    judged = question.grade(plain, "_".join(map(str, np.unravel_index(scores.argmax(), scores.shape))))
     assert judged.is_right
-    assert len(question.asked(plain)["rows"]) == 6
+    assert len(question.prompt_payload(plain)["rows"]) == 6
 
 
 @pytest.mark.parametrize("blanks", ["none", "one", "all"])
@@ -154,8 +154,10 @@ def test_rows_of_a_heatmap_may_be_chosen(plain):
 )
 def test_workings_agree_with_the_run(plain, of, state, blanks):
     check = f"working: {{of: {of}, blanks: {blanks}{state}}}"
-    question = lesson_of("a", written(f"\n```ask\nblanks: B?\n```\n\n```check\n{check}\n```\n")).steps[0].question
-    rows, judged = question.asked(plain)["rows"], question.judged(plain, None)
+    question = (
+        parse_lesson("a", lesson_text(f"\n```ask\nblanks: B?\n```\n\n```check\n{check}\n```\n")).steps[0].question
+    )
+    rows, judged = question.prompt_payload(plain)["rows"], question.grade(plain, None)
     hidden = [row for row in rows if row["value"] is None]
     assert len(hidden) == len(judged.truth["truth"]) and bool(hidden) == (blanks != "none")
     if blanks == "one":
@@ -167,12 +169,12 @@ def test_workings_agree_with_the_run(plain, of, state, blanks):
         "rmsnorm": lambda: trace["blocks.0.attn_norm"][8, 3],
         "swiglu_neuron": lambda: trace["blocks.0.ffn.hidden"][8, 5],
         "rotation": lambda: trace["blocks.0.attn.q_rot"][0, 8, 3],
-        "temperature_top_k": lambda: softmax_of(np.sort(trace["logits"][8])[-3:] / 0.5)[0],
+        "temperature_top_k": lambda: softmax(np.sort(trace["logits"][8])[-3:] / 0.5)[0],
     }
     assert float(last.replace("−", "-")) == pytest.approx(run[of](), rel=6e-3, abs=6e-4)
 
 
-def softmax_of(x):
+def softmax(x):
     powers = np.exp(x - x.max())
     return powers / powers.sum()
 
@@ -181,34 +183,34 @@ TASK = "\n```check\n%s\n```\n"
 
 
 def test_a_head_is_found(plain):
-    task = lesson_of("a", written(TASK % "find_head: {score: previous_token, at_least: 0.5}")).steps[0].task
+    task = parse_lesson("a", lesson_text(TASK % "find_head: {score: previous_token, at_least: 0.5}")).steps[0].task
     scores = plain.trace.stack("blocks.*.attn.pattern")[:, :, range(1, 9), range(8)].mean(-1)
     for pick, is_done in ((scores.argmax(), True), (scores.argmin(), False)):
         layer, head = np.unravel_index(pick, scores.shape)
-        done = task.done(plain, plain.but({"layer": int(layer), "head": int(head)}))
-        assert done.is_done is is_done and f"layer {layer} head {head}" in done.words
+        done = task.check(plain, plain.replace({"layer": int(layer), "head": int(head)}))
+        assert done.is_done is is_done and f"layer {layer} head {head}" in done.text
 
 
 def test_a_prompt_is_found(plain):
-    task = lesson_of("a", written(TASK % "find_prompt: {less: [{of: tokens}, 4]}")).steps[0].task
-    assert not task.done(plain, plain).is_done
-    assert task.done(plain, plain.but({"text": "One two"})).is_done
-    assert not task.done(plain, plain.but({"text": "One two three four five"})).is_done
+    task = parse_lesson("a", lesson_text(TASK % "find_prompt: {less: [{of: tokens}, 4]}")).steps[0].task
+    assert not task.check(plain, plain).is_done
+    assert task.check(plain, plain.replace({"text": "One two"})).is_done
+    assert not task.check(plain, plain.replace({"text": "One two three four five"})).is_done
 
 
 def test_the_lessons_own_text_is_no_find(plain):
-    task = lesson_of("a", written(TASK % "find_prompt: {more: [{of: tokens}, 4]}")).steps[0].task
-    assert not task.done(plain, plain).is_done
+    task = parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: tokens}, 4]}")).steps[0].task
+    assert not task.check(plain, plain).is_done
 
 
 def test_heads_are_silenced_until_another_token_wins(plain):
-    task = lesson_of("a", written(TASK % "silence_heads: {most: 12}")).steps[0].task
-    silenced = "~".join(f"blocks.{layer}.attn.z.{head}*zero" for layer in (0, 1) for head in range(6))
-    top = {edits: plain.but({"edits": edits}).trace["logits"][8].argmax() for edits in ("", silenced)}
-    assert top[""] != top[silenced]
-    assert task.done(plain, plain.but({"edits": silenced})).is_done
-    assert not task.done(plain, plain).is_done
-    assert not task.done(plain, plain.but({"edits": "blocks.0.attn.z.0*zero"})).is_done
-    assert not task.done(plain, plain.but({"edits": silenced + "~blocks.2.ffn.hidden*zero"})).is_done
-    fewer = lesson_of("a", written(TASK % "silence_heads: {most: 11}")).steps[0].task
-    assert not fewer.done(plain, plain.but({"edits": silenced})).is_done
+    task = parse_lesson("a", lesson_text(TASK % "silence_heads: {most: 12}")).steps[0].task
+    ablations = "~".join(f"blocks.{layer}.attn.z.{head}*zero" for layer in (0, 1) for head in range(6))
+    top = {edits: plain.replace({"edits": edits}).trace["logits"][8].argmax() for edits in ("", ablations)}
+    assert top[""] != top[ablations]
+    assert task.check(plain, plain.replace({"edits": ablations})).is_done
+    assert not task.check(plain, plain).is_done
+    assert not task.check(plain, plain.replace({"edits": "blocks.0.attn.z.0*zero"})).is_done
+    assert not task.check(plain, plain.replace({"edits": ablations + "~blocks.2.ffn.hidden*zero"})).is_done
+    fewer = parse_lesson("a", lesson_text(TASK % "silence_heads: {most: 11}")).steps[0].task
+    assert not fewer.check(plain, plain.replace({"edits": ablations})).is_done

@@ -1,14 +1,14 @@
-"""A lesson's file is read as its page says, and what is wrong with one is told with its line."""
+"""Parsing of lesson files, and error messages with the line of the mistake."""
 
 import re
 
 import pytest
 
-from explorer.lessons.course.blocks import LessonError
-from explorer.lessons.course.reading import MOST_STEPS, lesson_of, read_lesson
-from explorer.lessons.course.shelf import BUNDLED
+from explorer.lessons.course.library import BUNDLED
+from explorer.lessons.course.parser import MAX_STEPS, load_lesson, parse_lesson
+from explorer.lessons.course.yaml_blocks import LessonError
 
-from .conftest import FRONT, STATE, STATE_LINE, written
+from .conftest import FRONT, STATE, STATE_LINE, lesson_text
 
 CHOICE = """
 ```ask
@@ -27,106 +27,122 @@ NUMBER = "\n```ask\nnumber: How much?\nfrom: 0\nto: 1\n```\n"
 
 
 def test_a_lesson_is_its_front_matter_and_its_steps():
-    text = written(f"Before, *so*.\n{CHOICE}\nAfter.\n") + f"\n## Another\n{STATE}"
-    lesson = lesson_of("a-name", text)
+    text = lesson_text(f"Before, *so*.\n{CHOICE}\nAfter.\n") + f"\n## Another\n{STATE}"
+    lesson = parse_lesson("a-name", text)
     assert (lesson.name, lesson.title, lesson.audience, lesson.minutes) == ("a-name", "A lesson", "testers", 1)
-    assert (lesson.model, lesson.against, lesson.needs) == ("llama-fables", "nothing", ())
+    assert (lesson.model, lesson.misconception, lesson.prerequisites) == ("llama-fables", "nothing", ())
     first, second = lesson.steps
-    assert (first.title, first.asks, first.hides) == ("A step", "Which?", ("attention-pattern",))
+    assert (first.title, first.question_text, first.hidden_figures) == ("A step", "Which?", ("attention-pattern",))
     assert first.before == [{"kind": "paragraph", "parts": ["Before, ", {"kind": "emphasis", "parts": ["so"]}, "."]}]
     assert first.after == [{"kind": "paragraph", "parts": ["After."]}]
-    assert [option.says for option in first.question.options] == ["more", "less"]
+    assert [option.text for option in first.question.options] == ["more", "less"]
     assert (second.title, second.question, second.task, second.after) == ("Another", None, None, [])
     assert lesson.state(2) == {"checkpoint": "llama-fables", **second.state}
     assert second.state["layer"] == 0 and second.state["view"] == "attention"
 
 
 def test_steps_are_counted_from_1_and_there_is_always_a_nearest():
-    lesson = lesson_of("a", written() + f"\n## Another\n{STATE}")
+    lesson = parse_lesson("a", lesson_text() + f"\n## Another\n{STATE}")
     assert [lesson.step(number).title for number in (0, 1, 2, 3)] == ["A step", "A step", "Another", "Another"]
 
 
-WRONG = {  # what is wrong -> a file, the line that is told, and part of the sentence
+WRONG = {  # mistake -> (file, reported line, part of the message)
     "no front matter": ("## A step\n", 1, "front matter"),
     "an unknown name in it": (FRONT.replace("for:", "four:"), 3, "“four” is unknown"),
     "a missing name": (FRONT.replace("minutes: 1\n", "") + "## A\n" + STATE, 2, "“minutes” is missing"),
     "minutes in words": (FRONT.replace("minutes: 1", "minutes: one"), 4, "“minutes” must be integer"),
     "no step": (FRONT, 7, "1 to 12 steps"),
-    "too many": (FRONT + f"\n## A\n{STATE}" * (MOST_STEPS + 1), 7, "1 to 12 steps"),
+    "too many": (FRONT + f"\n## A\n{STATE}" * (MAX_STEPS + 1), 7, "1 to 12 steps"),
     "a step without a state": (f"{FRONT}\n## A step\n", 9, "“A step” has no “state”"),
-    "two states": (written(STATE), STATE_LINE + 7, "one “state” block"),
-    "a block that is none": (written("\n```python\n1\n```\n"), STATE_LINE + 8, "'python'"),
-    "a block without an end": (written("\n```ask\nchoice: x\n"), STATE_LINE + 8, "has no end"),
+    "two states": (lesson_text(STATE), STATE_LINE + 7, "one “state” block"),
+    "a block that is none": (lesson_text("\n```python\n1\n```\n"), STATE_LINE + 8, "'python'"),
+    "a block without an end": (lesson_text("\n```ask\nchoice: x\n"), STATE_LINE + 8, "has no end"),
     "a number that is not worked out": (
-        written(CHECK % "values:\n  some: {of: tokens}" + "\nThere are {some}.\nThere are {more} of them.\n"),
+        lesson_text(CHECK % "values:\n  some: {of: tokens}" + "\nThere are {some}.\nThere are {more} of them.\n"),
         STATE_LINE + 14,
         "“{more}” is told, and is none of the “values” of a check before it: some",
     ),
-    "no YAML": (written(CHECK % "a: [1"), STATE_LINE + 9, "this is no YAML"),
-    "a list for a mapping": (written(CHECK % "- 1"), STATE_LINE + 9, "a block is a mapping"),
-    "a name twice": (written(state=STATE.replace("head: 0", "layer: 1")), STATE_LINE + 3, "“layer” is there twice"),
-    "an unknown name in a state": (written(state=STATE.replace("head", "had")), STATE_LINE + 3, "“had” is unknown"),
-    "no such view": (written(state=STATE.replace("attention", "heads")), STATE_LINE + 1, "there is no view “heads”"),
-    "no text": (written(state=STATE.replace("text", "find")), STATE_LINE, "“text” is missing"),
-    "no such change": (written(state=STATE.replace("key: 7", "edits: x*zero")), STATE_LINE + 5, ""),
-    "no such picture": (written(CHOICE.replace("attention-pattern", "a-map")), STATE_LINE + 15, "“a-map”"),
-    "a question of no kind": (written("\n```ask\nguess: x\n```\n"), STATE_LINE + 9, "of one kind"),
-    "one option": (written("\n```ask\nchoice: x\noptions: []\n```\n"), STATE_LINE + 9, "2 to 6"),
-    "an option that says not when": (written(CHOICE.replace("when: {more", "then: {more")), STATE_LINE + 12, "then"),
-    "no such condition": (written(CHOICE.replace("{more", "{most")), STATE_LINE + 12, "“most” is no condition"),
-    "no such quantity": (written(CHOICE.replace("of: tokens", "of: words", 1)), STATE_LINE + 12, "“words” is no quan"),
+    "no YAML": (lesson_text(CHECK % "a: [1"), STATE_LINE + 9, "this is no YAML"),
+    "a list for a mapping": (lesson_text(CHECK % "- 1"), STATE_LINE + 9, "a block is a mapping"),
+    "a name twice": (lesson_text(state=STATE.replace("head: 0", "layer: 1")), STATE_LINE + 3, "“layer” is there twice"),
+    "an unknown name in a state": (lesson_text(state=STATE.replace("head", "had")), STATE_LINE + 3, "“had” is unknown"),
+    "no such view": (
+        lesson_text(state=STATE.replace("attention", "heads")),
+        STATE_LINE + 1,
+        "there is no view “heads”",
+    ),
+    "no text": (lesson_text(state=STATE.replace("text", "find")), STATE_LINE, "“text” is missing"),
+    "no such change": (lesson_text(state=STATE.replace("key: 7", "edits: x*zero")), STATE_LINE + 5, ""),
+    "no such picture": (lesson_text(CHOICE.replace("attention-pattern", "a-map")), STATE_LINE + 15, "“a-map”"),
+    "a question of no kind": (lesson_text("\n```ask\nguess: x\n```\n"), STATE_LINE + 9, "of one kind"),
+    "one option": (lesson_text("\n```ask\nchoice: x\noptions: []\n```\n"), STATE_LINE + 9, "2 to 6"),
+    "an option that says not when": (
+        lesson_text(CHOICE.replace("when: {more", "then: {more")),
+        STATE_LINE + 12,
+        "then",
+    ),
+    "no such condition": (lesson_text(CHOICE.replace("{more", "{most")), STATE_LINE + 12, "“most” is no condition"),
+    "no such quantity": (
+        lesson_text(CHOICE.replace("of: tokens", "of: words", 1)),
+        STATE_LINE + 12,
+        "“words” is no quan",
+    ),
     "no such argument": (
-        written(CHOICE.replace("of: tokens", "of: tokens, of_what: 1", 1)),
+        lesson_text(CHOICE.replace("of: tokens", "of: tokens, of_what: 1", 1)),
         STATE_LINE + 12,
         "of_what",
     ),
-    "three to compare": (written(CHOICE.replace(", 3]", ", 3, 4]", 1)), STATE_LINE + 12, "2 quantities"),
-    "a check that has no place": (written(CHOICE + CHECK % "top_token: {rank: 1}"), STATE_LINE + 19, "has no place"),
+    "three to compare": (lesson_text(CHOICE.replace(", 3]", ", 3, 4]", 1)), STATE_LINE + 12, "2 quantities"),
+    "a check that has no place": (
+        lesson_text(CHOICE + CHECK % "top_token: {rank: 1}"),
+        STATE_LINE + 19,
+        "has no place",
+    ),
     "another’s check": (
-        written(TOP + CHECK % "number: {of: {of: tokens}, within: 1}"),
+        lesson_text(TOP + CHECK % "number: {of: {of: tokens}, within: 1}"),
         STATE_LINE + 13,
         "top_",
     ),
-    "a question without its check": (written(TOP), STATE_LINE + 9, "“top_token”, got none"),
-    "rank 0": (written(TOP + CHECK % "top_token: {rank: 0}"), STATE_LINE + 13, "1 to 20"),
+    "a question without its check": (lesson_text(TOP), STATE_LINE + 9, "“top_token”, got none"),
+    "rank 0": (lesson_text(TOP + CHECK % "top_token: {rank: 0}"), STATE_LINE + 13, "1 to 20"),
     "a slider without ends": (
-        written(NUMBER.replace("from: 0\n", "") + CHECK % "number: {of: {of: tokens}, within: 1}"),
+        lesson_text(NUMBER.replace("from: 0\n", "") + CHECK % "number: {of: {of: tokens}, within: 1}"),
         STATE_LINE + 9,
         "“from” is missing",
     ),
     "ends the wrong way": (
-        written(NUMBER.replace("to: 1", "to: -1") + CHECK % "number: {of: {of: tokens}, within: 1}"),
+        lesson_text(NUMBER.replace("to: 1", "to: -1") + CHECK % "number: {of: {of: tokens}, within: 1}"),
         STATE_LINE + 11,
         "below",
     ),
     "no such score": (
-        written(NUMBER + CHECK % "number: {of: {of: head_score, score: copying}, within: 1}"),
+        lesson_text(NUMBER + CHECK % "number: {of: {of: head_score, score: copying}, within: 1}"),
         STATE_LINE + 15,
         "“score” of “head_score” is one of",
     ),
     "a token and a rank": (
-        written(NUMBER + CHECK % "number: {of: {of: probability, token: a, rank: 1}, within: 1}"),
+        lesson_text(NUMBER + CHECK % "number: {of: {of: probability, token: a, rank: 1}, within: 1}"),
         STATE_LINE + 15,
         "either “token” or “rank”",
     ),
-    "no such task": (written(CHECK % "find_neuron: {at_least: 1}"), STATE_LINE + 9, "find_head"),
+    "no such task": (lesson_text(CHECK % "find_neuron: {at_least: 1}"), STATE_LINE + 9, "find_head"),
     "a task without arguments": (
-        written(CHECK % "find_head: {score: induction}"),
+        lesson_text(CHECK % "find_head: {score: induction}"),
         STATE_LINE + 9,
         "at_least",
     ),
     "no such working": (
-        written("\n```ask\nblanks: x\n```\n" + CHECK % "working: {of: layernorm, blanks: one}"),
+        lesson_text("\n```ask\nblanks: x\n```\n" + CHECK % "working: {of: layernorm, blanks: one}"),
         STATE_LINE + 13,
         "“layernorm” is no working",
     ),
     "blanks of no kind": (
-        written("\n```ask\nblanks: x\n```\n" + CHECK % "working: {of: score, blanks: two}"),
+        lesson_text("\n```ask\nblanks: x\n```\n" + CHECK % "working: {of: score, blanks: two}"),
         STATE_LINE + 13,
         "one of none, one, all",
     ),
-    "a number that nobody works out": (written(CHOICE + "It is {share}.\n"), STATE_LINE + 17, "“{share}”"),
-    "a number told before the question": (written("It is {share}.\n"), STATE_LINE + 7, "“{share}”"),
+    "a number that nobody works out": (lesson_text(CHOICE + "It is {share}.\n"), STATE_LINE + 17, "“{share}”"),
+    "a number told before the question": (lesson_text("It is {share}.\n"), STATE_LINE + 7, "“{share}”"),
 }
 
 
@@ -134,28 +150,28 @@ WRONG = {  # what is wrong -> a file, the line that is told, and part of the sen
 def test_what_is_wrong_is_told_with_its_line(tmp_path, text, line, sentence):
     file = tmp_path / "a-lesson.md"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(LessonError) as told:
-        read_lesson(file, pictures={"attention-pattern"})
-    assert str(told.value).startswith(f"a-lesson.md:{line}: "), told.value
-    assert sentence in str(told.value)
+    with pytest.raises(LessonError) as error:
+        load_lesson(file, figure_ids={"attention-pattern"})
+    assert str(error.value).startswith(f"a-lesson.md:{line}: "), error.value
+    assert sentence in str(error.value)
 
 
 def test_a_name_is_small_letters_digits_and_hyphens(tmp_path):
     file = tmp_path / "A lesson.md"
-    file.write_text(written(), encoding="utf-8")
+    file.write_text(lesson_text(), encoding="utf-8")
     with pytest.raises(LessonError, match="small letters"):
-        read_lesson(file)
+        load_lesson(file)
 
 
 def test_a_value_that_holds_itself_ends():
     with pytest.raises(LessonError, match="holds itself"):
-        lesson_of("a", written(CHECK % "values: &a\n  x: *a"))
+        parse_lesson("a", lesson_text(CHECK % "values: &a\n  x: *a"))
 
 
 def test_the_whole_lesson_of_the_formats_page_is_one():
     page = (BUNDLED / "README.md").read_text(encoding="utf-8")
     (whole,) = re.findall(r"````markdown\n(.*?)````", page, re.DOTALL)
-    assert [step.title for step in lesson_of("whole", whole).steps] == [
+    assert [step.title for step in parse_lesson("whole", whole).steps] == [
         "A head with a habit",
         "Where does it look?",
         "Find another",

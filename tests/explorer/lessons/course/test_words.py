@@ -1,8 +1,8 @@
-"""Markdown as a tree of plain data."""
+"""Parsing of Markdown into plain data."""
 
 import pytest
 
-from explorer.lessons.course.words import parts, tree, values_in, with_values
+from explorer.lessons.course.markdown import fill_values, parse_inline, parse_markdown, value_names
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from explorer.lessons.course.words import parts, tree, values_in, with_values
     ],
 )
 def test_what_stands_out_in_a_line(text, found):
-    assert parts(text) == found
+    assert parse_inline(text) == found
 
 
 def test_blocks():
-    assert tree(
+    assert parse_markdown(
         "one\ntwo\n\n- a\n  b\n- c\n\n1. d\n2. e\n\n| x | y |\n| --- | --- |\n| 1 | **2** |\n\n```\n<i>\n```"
     ) == [
         {"kind": "paragraph", "parts": ["one two"]},
@@ -36,8 +36,8 @@ def test_blocks():
 
 
 def test_numbers_are_put_in_as_text():
-    found = tree("- is **{a}**\n\n{b}")
-    assert list(values_in(found)) == ["a", "b"]
-    told = with_values(found, {"a": "1", "b": "<2>"}.__getitem__)
-    assert list(values_in(told)) == []
-    assert told[1] == {"kind": "paragraph", "parts": [{"kind": "number", "text": "<2>"}]}
+    tree = parse_markdown("- is **{a}**\n\n{b}")
+    assert list(value_names(tree)) == ["a", "b"]
+    filled = fill_values(tree, {"a": "1", "b": "<2>"}.__getitem__)
+    assert list(value_names(filled)) == []
+    assert filled[1] == {"kind": "paragraph", "parts": [{"kind": "number", "text": "<2>"}]}

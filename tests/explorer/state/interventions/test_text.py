@@ -1,4 +1,4 @@
-"""An edit is read back as it was written, within its limits."""
+"""Parsing and formatting of interventions, and their limits."""
 
 import math
 from dataclasses import replace
@@ -6,16 +6,16 @@ from urllib.parse import quote
 
 import pytest
 
-from explorer.state.interventions import KINDS, Edit, parse_edit
+from explorer.state.interventions import KINDS, make_intervention, parse_intervention
 
-from .written import WRITTEN
+from .written import INTERVENTIONS_BY_TEXT
 
 
-@pytest.mark.parametrize(("text", "edit"), WRITTEN.items(), ids=WRITTEN)
+@pytest.mark.parametrize(("text", "edit"), INTERVENTIONS_BY_TEXT.items(), ids=INTERVENTIONS_BY_TEXT)
 def test_an_edit_is_read_back_as_it_was_written(text, edit):
     assert str(edit) == text
-    assert parse_edit(text) == edit
-    assert len({parse_edit(text), edit}) == 1
+    assert parse_intervention(text) == edit
+    assert len({parse_intervention(text), edit}) == 1
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("embed@-3*zero", "positions are written like"),
         ("embed@3.*zero", "positions are written like"),
         ("embed@" + "1." * 64 + "1*zero", "positions are written like"),
-        ("rope.angles@3*shift*5", "'shift' holds at all positions, leave out @3"),
+        ("rope.angles@3*shift*5", "'shift' always acts at all positions: remove @3"),
         (
             "blocks.0.attn.pattern*mean",
             "'mean' changes embed, final_norm and what a layer computes but for attn.scores",
@@ -50,7 +50,7 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("blocks.*.*zero", "a value with a name such as"),
         (
             "blocks.0.attn.pattern*mask*0",
-            "query 0 would have no key left to look at: name other queries .* such as @1-",
+            "query 0 would have no key left to attend to: name other queries .* such as @1-",
         ),
         ("blocks.0.attn.pattern@0-2*mask*0", "query 0 would have no key left"),
         ("blocks.0.attn.pattern@4*drop*6", "position 4 does not see position 6, which comes later"),
@@ -84,30 +84,30 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
 )
 def test_what_is_no_edit_is_refused_in_a_sentence(text, message):
     with pytest.raises(ValueError, match=message):
-        parse_edit(text)
+        parse_intervention(text)
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "embed*" + "x" * 10**6, "embed*scale*" + "x" * 10**6])
 def test_a_long_text_has_a_short_answer(text):
     with pytest.raises(ValueError) as error:
-        parse_edit(text)
+        parse_intervention(text)
     assert len(str(error.value)) < 200
 
 
 @pytest.mark.parametrize("operation", KINDS)
 def test_every_operation_can_be_written_at_its_limits(operation):
     rule = KINDS[operation]
-    tap = next(edit.tap for edit in WRITTEN.values() if edit.operation == operation)
-    for amount in (rule.least, rule.most):
+    tap = next(edit.tap for edit in INTERVENTIONS_BY_TEXT.values() if edit.operation == operation)
+    for amount in (rule.min_amount, rule.max_amount):
         positions = f"{int(amount) or 1}-" if operation == "mask" else None
-        edit = Edit(tap, operation, amount, positions=positions, by=rule.names)
-        assert parse_edit(str(edit)) == edit
-    for amount in (rule.least - 1, rule.most + 1, math.nan):
+        edit = make_intervention(tap, operation, amount, positions=positions, by=rule.argument_example)
+        assert parse_intervention(str(edit)) == edit
+    for amount in (rule.min_amount - 1, rule.max_amount + 1, math.nan):
         with pytest.raises(ValueError, match="the amount of"):
             replace(edit, amount=amount)
 
 
 def test_texts_stay_readable_in_an_address():
-    """But for the @, which browsers write otherwise, as they do the ~ between edits."""
-    for text in WRITTEN:
+    """The texts need no percent encoding except of "@", which browsers encode, as they do the "~" between texts."""
+    for text in INTERVENTIONS_BY_TEXT:
         assert quote(text, safe="*.-_@") == text

@@ -1,8 +1,8 @@
-"""An edit says in words what is changed."""
+"""Descriptions of interventions."""
 
 import pytest
 
-from explorer.state.interventions import parse_edit
+from explorer.state.interventions import parse_intervention
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ from explorer.state.interventions import parse_edit
     ],
 )
 def test_an_edit_in_plain_words(text, words, tiny_config):
-    assert parse_edit(text).words(tiny_config) == words
+    assert parse_intervention(text).describe(tiny_config) == words

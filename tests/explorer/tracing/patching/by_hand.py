@@ -1,4 +1,4 @@
-"""Patching by hand: a run at a time, with PyTorch's own hooks and nothing of the explorer's."""
+"""Patching by hand: one run at a time, with PyTorch's hooks only."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -12,18 +12,20 @@ CONTRAST = {"clean_ids": CLEAN, "corrupted_ids": CORRUPTED, "answer": ANSWER, "w
 
 
 def values(lm, token_ids, *names: str) -> dict[str, Tensor]:
-    """(1, …) of each tap of a run."""
-    found = {}
+    """Return the outputs (1, …) of the named modules in one run."""
+    outputs = {}
     with ExitStack() as stack, torch.no_grad():
         for name in names:
-            hook = lm.get_submodule(name).register_forward_hook(lambda m, i, o, name=name: found.update({name: o}))
+            hook = lm.get_submodule(name).register_forward_hook(lambda m, i, o, name=name: outputs.update({name: o}))
             stack.callback(hook.remove)
         lm(torch.tensor([token_ids]))
-    return found
+    return outputs
 
 
-def measured(lm, token_ids, changes: Mapping[str, Callable[[Tensor], Tensor]] = {}, metric="logit_difference") -> float:
-    """The metric at the last position of a run in which values at taps are changed."""
+def measure_metric(
+    lm, token_ids, changes: Mapping[str, Callable[[Tensor], Tensor]] = {}, metric="logit_difference"
+) -> float:
+    """Return the metric at the last position of a run with values changed at some taps."""
     with ExitStack() as stack, torch.no_grad():
         for name, change in changes.items():
             hook = lm.get_submodule(name).register_forward_hook(lambda m, i, o, change=change: change(o))
@@ -36,12 +38,12 @@ def measured(lm, token_ids, changes: Mapping[str, Callable[[Tensor], Tensor]] = 
     }[metric]
 
 
-def put(donated: Tensor, place: int) -> Callable[[Tensor], Tensor]:
-    """The change that puts one place of the second axis from a donor."""
+def patch_hook(source_value: Tensor, index: int) -> Callable[[Tensor], Tensor]:
+    """Return a hook that patches one index of the second axis from the source's value."""
 
     def change(value: Tensor) -> Tensor:
         value = value.clone()
-        value[0, place] = donated[0, place]
+        value[0, index] = source_value[0, index]
         return value
 
     return change

@@ -1,60 +1,60 @@
-"""Every effect is that of a run patched by hand."""
+"""Effects of activation patching equal those of runs patched by hand."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, path_patching
-from explorer.tracing import work
-from explorer.tracing.patching.parts import PARTS
+from explorer.tracing import request_budget
+from explorer.tracing.patching.components import COMPONENTS
 from tests.exhaustive import in_turn
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
+from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 IDS = {"denoise": (CORRUPTED, CLEAN), "noise": (CLEAN, CORRUPTED)}
 
 
-def places(config, part: str) -> int:
-    if part in ("resid_pre", "attn.out", "ffn.out"):
+def axis_length(config, tap_name: str) -> int:
+    if tap_name in ("resid_pre", "attn.out", "ffn.out"):
         return len(CLEAN)
-    return config.kv_heads if part in ("attn.k", "attn.v") else config.num_heads
+    return config.kv_heads if tap_name in ("attn.k", "attn.v") else config.num_heads
 
 
-@pytest.mark.parametrize(("part", "direction"), in_turn(list(PARTS), list(IDS)))
+@pytest.mark.parametrize(("part", "direction"), in_turn(list(COMPONENTS), list(IDS)))
 def test_each_node_alone_is_put_into_its_run(lms, style, part, direction):
     lm, (recipient, donor) = lms[style], IDS[direction]
-    clean, corrupted = measured(lm, CLEAN), measured(lm, CORRUPTED)
-    expected = np.empty((lm.config.num_layers, places(lm.config, part)))
-    for layer, place in np.ndindex(expected.shape):
+    clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
+    expected = np.empty((lm.config.num_layers, axis_length(lm.config, part)))
+    for layer, index in np.ndindex(expected.shape):
         tap = f"blocks.{layer}.{part}"
-        after = measured(lm, recipient, {tap: put(values(lm, donor, tap)[tap], place)})
-        expected[layer, place] = (after - (corrupted if direction == "denoise" else clean)) / (clean - corrupted)
-    found = activation_patching(lm, **CONTRAST, part=part, direction=direction)
-    assert found.shape == expected.shape
-    assert_allclose(found, expected, atol=2e-4)
-    assert np.ptp(found) > 1e-3
+        after = measure_metric(lm, recipient, {tap: patch_hook(values(lm, donor, tap)[tap], index)})
+        expected[layer, index] = (after - (corrupted if direction == "denoise" else clean)) / (clean - corrupted)
+    effects = activation_patching(lm, **CONTRAST, part=part, direction=direction)
+    assert effects.shape == expected.shape
+    assert_allclose(effects, expected, atol=2e-4)
+    assert np.ptp(effects) > 1e-3
 
 
 @pytest.mark.parametrize("metric", ["log_probability", "probability"])
 def test_other_metrics(lms, style, metric):
     lm = lms[style]
-    clean, corrupted = (measured(lm, ids, metric=metric) for ids in (CLEAN, CORRUPTED))
+    clean, corrupted = (measure_metric(lm, ids, metric=metric) for ids in (CLEAN, CORRUPTED))
     tap = "blocks.1.attn.z"
-    after = measured(lm, CORRUPTED, {tap: put(values(lm, CLEAN, tap)[tap], 2)}, metric)
-    found = activation_patching(lm, **CONTRAST, part="attn.z", metric=metric)
-    assert found[1, 2] == pytest.approx((after - corrupted) / (clean - corrupted), abs=2e-4)
+    after = measure_metric(lm, CORRUPTED, {tap: patch_hook(values(lm, CLEAN, tap)[tap], 2)}, metric)
+    effects = activation_patching(lm, **CONTRAST, part="attn.z", metric=metric)
+    assert effects[1, 2] == pytest.approx((after - corrupted) / (clean - corrupted), abs=2e-4)
 
 
 @pytest.mark.parametrize("direction", IDS)
 def test_the_stream_where_the_prompts_part_carries_what_the_run_needs(lms, style, direction):
-    """At the very beginning the two runs differ at two positions alone, and after all else at the last alone."""
-    found = activation_patching(lms[style], **CONTRAST, part="resid_pre", direction=direction)
-    parts = [i for i, pair in enumerate(zip(CLEAN, CORRUPTED, strict=True)) if pair[0] != pair[1]]
-    assert_allclose(np.delete(found[0], parts), 0, atol=1e-4)
+    """Before layer 0 the runs differ only where the prompts do; after all layers only the last counts."""
+    effects = activation_patching(lms[style], **CONTRAST, part="resid_pre", direction=direction)
+    differing = [i for i, pair in enumerate(zip(CLEAN, CORRUPTED, strict=True)) if pair[0] != pair[1]]
+    assert_allclose(np.delete(effects[0], differing), 0, atol=1e-4)
 
 
 def test_one_token_gives_all_of_it(lms, style):
-    """Of prompts that differ in one token its stream at the beginning is the whole difference."""
+    """For prompts that differ in one token, patching its first residual stream restores the whole difference."""
     corrupted = (*CLEAN[:3], 77, *CLEAN[4:])
     contrast = CONTRAST | {"corrupted_ids": corrupted}
     assert activation_patching(lms[style], **contrast, part="resid_pre")[0, 3] == pytest.approx(1, abs=1e-4)
@@ -65,6 +65,6 @@ def test_one_token_gives_all_of_it(lms, style):
 def test_batches_are_told_apart(lms, monkeypatch):
     whole = activation_patching(lms["rope"], **CONTRAST, part="resid_pre")
     paths = path_patching(lms["rope"], **CONTRAST, receiver="logits")
-    monkeypatch.setattr(work, "MOST_TOKENS_AT_ONCE", 15)  # two runs at a time, and one of two passes
+    monkeypatch.setattr(request_budget, "MAX_CHUNK_TOKENS", 15)  # two runs at a time, and one of two passes
     assert_allclose(activation_patching(lms["rope"], **CONTRAST, part="resid_pre"), whole, atol=1e-5)
     assert_allclose(path_patching(lms["rope"], **CONTRAST, receiver="logits"), paths, atol=1e-5)

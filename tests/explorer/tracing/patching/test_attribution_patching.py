@@ -1,4 +1,4 @@
-"""Estimates are slopes: what activation patching comes to at a small step."""
+"""Estimates of attribution patching are the slopes of activation patching at a small step."""
 
 from copy import deepcopy
 
@@ -8,18 +8,18 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
-from explorer.tracing.patching.parts import PARTS
+from explorer.tracing.patching.components import COMPONENTS
 from tests.exhaustive import in_turn
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
+from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 STEP = 1e-6
-LINEAR = [part for part in PARTS if part not in ("attn.q", "attn.k")]
+LINEAR = [part for part in COMPONENTS if part not in ("attn.q", "attn.k")]
 
 
 @pytest.fixture
 def exactly(monkeypatch):
-    """Makes of a model one that computes in float64, its norms too: in less, small steps drown."""
+    """Return a function that copies a model to float64, norms included: small steps drown in rounding otherwise."""
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
     return lambda lm: deepcopy(lm).double()
 
@@ -28,24 +28,27 @@ def exactly(monkeypatch):
 def test_an_estimate_is_the_slope_of_a_small_step(lms, exactly, style, part, direction):
     lm = exactly(lms[style])
     recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
-    scale = measured(lm, CLEAN) - measured(lm, CORRUPTED)
-    found = attribution_patching(lm, **CONTRAST, part=part, direction=direction)
+    scale = measure_metric(lm, CLEAN) - measure_metric(lm, CORRUPTED)
+    estimates = attribution_patching(lm, **CONTRAST, part=part, direction=direction)
     owns, donors = (values(lm, ids, *_taps(lm, part)) for ids in (recipient, donor))
-    expected = np.empty(found.shape)
-    for layer, place in np.ndindex(found.shape):
+    expected = np.empty(estimates.shape)
+    for layer, index in np.ndindex(estimates.shape):
         tap = f"blocks.{layer}.{part}"
-        own, donated = owns[tap], donors[tap]
-        ends = [measured(lm, recipient, {tap: put(own + step * (donated - own), place)}) for step in (STEP, -STEP)]
-        expected[layer, place] = (ends[0] - ends[1]) / (2 * STEP) / scale
-    assert_allclose(found, expected, atol=1e-6, rtol=1e-5)
-    assert np.ptp(found) > 1e-3
+        start, donated = owns[tap], donors[tap]
+        metrics = [
+            measure_metric(lm, recipient, {tap: patch_hook(start + step * (donated - start), index)})
+            for step in (STEP, -STEP)
+        ]
+        expected[layer, index] = (metrics[0] - metrics[1]) / (2 * STEP) / scale
+    assert_allclose(estimates, expected, atol=1e-6, rtol=1e-5)
+    assert np.ptp(estimates) > 1e-3
 
 
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
 def test_of_queries_and_keys_the_softmax_is_computed_again(lms, exactly, style, part, direction):
-    """The pattern that the donor's queries or keys give, put a small step of the way."""
-    _check_of_patterns(exactly(lms[style]), CLEAN, CORRUPTED, part, direction)
+    """The expected value patches a small step towards the pattern that the source's queries or keys give."""
+    _check_pattern_estimates(exactly(lms[style]), CLEAN, CORRUPTED, part, direction)
 
 
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
@@ -53,31 +56,34 @@ def test_so_it_is_in_a_layer_that_sees_but_a_window(lms, exactly, part):
     further = tuple(range(50, 56))
     lm = exactly(lms["local"])
     assert min(filter(None, map(lm.config.window, range(lm.config.num_layers)))) < len(CLEAN) + len(further)
-    _check_of_patterns(lm, (*CLEAN, *further), (*CORRUPTED[:-1], *further, CLEAN[-1]), part, "denoise")
+    _check_pattern_estimates(lm, (*CLEAN, *further), (*CORRUPTED[:-1], *further, CLEAN[-1]), part, "denoise")
 
 
-def _check_of_patterns(lm, clean, corrupted, part, direction):
+def _check_pattern_estimates(lm, clean, corrupted, tap_name, direction):
     recipient, donor = (corrupted, clean) if direction == "denoise" else (clean, corrupted)
-    scale = measured(lm, clean) - measured(lm, corrupted)
+    scale = measure_metric(lm, clean) - measure_metric(lm, corrupted)
     contrast = CONTRAST | {"clean_ids": clean, "corrupted_ids": corrupted}
-    found = attribution_patching(lm, **contrast, part=part, direction=direction)
-    owns, donors = (values(lm, ids, *_taps(lm, "attn.pattern", part)) for ids in (recipient, donor))
-    expected = np.empty(found.shape)
-    for layer, place in np.ndindex(found.shape):
-        tap, pattern = f"blocks.{layer}.{part}", f"blocks.{layer}.attn.pattern"
-        own = owns[pattern]
-        patched = _patterns(lm, recipient, tap, put(donors[tap], place), pattern)
-        ends = [measured(lm, recipient, {pattern: _moved(own, patched, step)}) for step in (STEP, -STEP)]
-        expected[layer, place] = (ends[0] - ends[1]) / (2 * STEP) / scale
-    assert_allclose(found, expected, atol=1e-6, rtol=1e-5)
+    estimates = attribution_patching(lm, **contrast, part=tap_name, direction=direction)
+    owns, donors = (values(lm, ids, *_taps(lm, "attn.pattern", tap_name)) for ids in (recipient, donor))
+    expected = np.empty(estimates.shape)
+    for layer, index in np.ndindex(estimates.shape):
+        tap, pattern = f"blocks.{layer}.{tap_name}", f"blocks.{layer}.attn.pattern"
+        start = owns[pattern]
+        patched = _patterns(lm, recipient, tap, patch_hook(donors[tap], index), pattern)
+        metrics = [
+            measure_metric(lm, recipient, {pattern: _interpolation_hook(start, patched, step)})
+            for step in (STEP, -STEP)
+        ]
+        expected[layer, index] = (metrics[0] - metrics[1]) / (2 * STEP) / scale
+    assert_allclose(estimates, expected, atol=1e-6, rtol=1e-5)
 
 
-def _taps(lm, *parts: str) -> list[str]:
-    return [f"blocks.{layer}.{part}" for layer in range(lm.config.num_layers) for part in parts]
+def _taps(lm, *tap_names: str) -> list[str]:
+    return [f"blocks.{layer}.{part}" for layer in range(lm.config.num_layers) for part in tap_names]
 
 
-def _moved(own, other, step):
-    return lambda _value: own + step * (other - own)
+def _interpolation_hook(start, end, step):
+    return lambda _value: start + step * (end - start)
 
 
 def _patterns(lm, token_ids, tap, change, pattern):
@@ -89,7 +95,7 @@ def _patterns(lm, token_ids, tap, change, pattern):
 
 
 def test_the_last_layers_values_are_estimated_well(lms):
-    """After the last attention only a norm is not linear: small differences are estimated to a few percent."""
+    """After the last attention only a norm is not linear: small differences are estimated within a few percent."""
     near = CONTRAST | {"corrupted_ids": (*CLEAN[:-2], 90, CLEAN[-1])}
     exact = activation_patching(lms["rope"], **near, part="attn.v")
     estimated = attribution_patching(lms["rope"], **near, part="attn.v")

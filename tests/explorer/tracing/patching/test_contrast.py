@@ -1,13 +1,13 @@
-"""What is measured of two prompts, and what is refused."""
+"""Metrics of two prompts, and errors for prompts that cannot be patched."""
 
 import numpy as np
 import pytest
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.state.errors import UserError
-from explorer.tracing.patching.contrast import Contrast
+from explorer.tracing.patching.setup import PatchingSetup
 
-from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG, measured
+from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG, measure_metric
 
 EVERY = [
     lambda *args, **kwargs: activation_patching(*args, part="attn.z", **kwargs),
@@ -18,15 +18,15 @@ EVERY = [
 
 @pytest.mark.parametrize("metric", ["logit_difference", "log_probability", "probability"])
 def test_the_metric_is_that_of_plain_runs(lms, style, metric):
-    contrast = Contrast(lms[style], CLEAN, CORRUPTED, ANSWER, WRONG, metric=metric)
-    expected = [measured(lms[style], ids, metric=metric) for ids in (CLEAN, CORRUPTED)]
-    assert contrast.unpatched == pytest.approx(expected, abs=1e-6)
+    contrast = PatchingSetup(lms[style], CLEAN, CORRUPTED, ANSWER, WRONG, metric=metric)
+    expected = [measure_metric(lms[style], ids, metric=metric) for ids in (CLEAN, CORRUPTED)]
+    assert contrast.unpatched_metrics == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("direction", "ends"), [("denoise", (1, 0)), ("noise", (0, -1))])
 def test_effects_run_between_the_two_runs(lms, direction, ends):
-    contrast = Contrast(lms["rope"], CLEAN, CORRUPTED, ANSWER, WRONG, direction)
-    assert contrast.effects(np.array(contrast.unpatched)).tolist() == list(ends)
+    contrast = PatchingSetup(lms["rope"], CLEAN, CORRUPTED, ANSWER, WRONG, direction)
+    assert contrast.normalised_effects(np.array(contrast.unpatched_metrics)).tolist() == list(ends)
 
 
 @pytest.mark.parametrize("patch", EVERY)

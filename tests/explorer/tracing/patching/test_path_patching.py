@@ -1,4 +1,4 @@
-"""The direct path by brute force: a sender at a time, heads frozen by their z, two passes with PyTorch's own hooks."""
+"""Direct paths by brute force: one sender at a time, with z of the other heads frozen, in two hooked passes."""
 
 from copy import deepcopy
 
@@ -10,28 +10,30 @@ from explorer import path_patching
 from explorer.state.errors import UserError
 from tests.exhaustive import in_turn
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
+from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 
 def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
     recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
     layers = range(lm.config.num_layers)
     heads, ffns = ([f"blocks.{layer}.{name}" for layer in layers] for name in ("attn.z", "ffn.out"))
-    own = values(lm, recipient, *heads, *ffns)
-    freeze = {name: lambda _value, name=name: own[name] for name in (heads if through_ffn else [*heads, *ffns])}
+    target_values = values(lm, recipient, *heads, *ffns)
+    freeze = {
+        name: lambda _value, name=name: target_values[name] for name in (heads if through_ffn else [*heads, *ffns])
+    }
     z = heads[sender[0]]
-    sent = own[z].clone()
+    sent = target_values[z].clone()
     sent[0, sender[1]] = values(lm, donor, z)[z][0, sender[1]]
     freeze[z] = lambda _value: sent
-    clean, corrupted = measured(lm, CLEAN), measured(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
     if receiver == "logits":
-        after = measured(lm, recipient, freeze)
+        after = measure_metric(lm, recipient, freeze)
     else:
         layer, head, name = receiver
         tap = f"blocks.{layer}.attn.{name}"
-        read = []
-        measured(lm, recipient, freeze | {tap: lambda value: read.append(value) or value})
-        after = measured(lm, recipient, {tap: put(read[0], head)})
+        captured = []
+        measure_metric(lm, recipient, freeze | {tap: lambda value: captured.append(value) or value})
+        after = measure_metric(lm, recipient, {tap: patch_hook(captured[0], head)})
     return (after - (corrupted if direction == "denoise" else clean)) / (clean - corrupted)
 
 
@@ -42,19 +44,19 @@ RECEIVERS = ["logits", (1, 1, "q"), (1, 2, "k"), (1, 0, "v"), (0, 1, "q")]
 def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, how):
     lm, (direction, through_ffn) = deepcopy(lms[style]).double(), how
     how = {"receiver": receiver, "direction": direction, "through_ffn": through_ffn}
-    found = path_patching(lm, **CONTRAST, **how)
+    effects = path_patching(lm, **CONTRAST, **how)
     expected = np.empty((lm.config.num_layers, lm.config.num_heads))
     for sender in np.ndindex(expected.shape):
         expected[sender] = brute_force(lm, sender, receiver, direction, through_ffn)
-    one = path_patching(lm, **CONTRAST, **how, sender=(0, 2))
-    assert_allclose(found, expected, atol=1e-5)
-    assert isinstance(one, float) and one == pytest.approx(expected[0, 2], abs=1e-5)
-    assert np.ptp(found) > (0 if receiver == (0, 1, "q") else 1e-4) or not found.any()
+    effect = path_patching(lm, **CONTRAST, **how, sender=(0, 2))
+    assert_allclose(effects, expected, atol=1e-5)
+    assert isinstance(effect, float) and effect == pytest.approx(expected[0, 2], abs=1e-5)
+    assert np.ptp(effects) > (0 if receiver == (0, 1, "q") else 1e-4) or not effects.any()
 
 
 def test_what_comes_after_the_receiver_does_not_reach_it(lms, style):
-    found = path_patching(lms[style], **CONTRAST, receiver=(1, 0, "q"))
-    assert found[0].any() and not found[1].any()
+    effects = path_patching(lms[style], **CONTRAST, receiver=(1, 0, "q"))
+    assert effects[0].any() and not effects[1].any()
     assert path_patching(lms[style], **CONTRAST, receiver=(0, 0, "q"), sender=(1, 1)) == 0
 
 

@@ -1,12 +1,12 @@
-"""The map of a run, and what it is drawn from."""
+"""Fixtures for the map of a run."""
 
 import pytest
 
+from explorer.analysis.model_overview import overview
 from explorer.analysis.next_token import ranking
-from explorer.analysis.overview import overview
-from explorer.views.overview import map_of
-from explorer.views.overview.diagram import Diagram, Part
-from explorer.views.overview.wide import Wide
+from explorer.views.overview import draw_model_map
+from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_data import Diagram, MapPart
 
 from .shown import SELECTION
 
@@ -23,17 +23,17 @@ def found(trace, token_id):
 
 @pytest.fixture
 def diagram(trace) -> Diagram:
-    return map_of(trace, SELECTION)
+    return draw_model_map(trace, SELECTION)
 
 
 @pytest.fixture
-def parts(diagram) -> list[Part]:
+def parts(diagram) -> list[MapPart]:
     return list(diagram.parts)
 
 
 @pytest.fixture
-def plan(trace) -> Wide:
-    return Wide(trace.config, 5)
+def plan(trace) -> LandscapeLayout:
+    return LandscapeLayout(trace.config, 5)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The parts of the map: which there are, where they stand, and what a click on each selects."""
+"""Elements of the map: which exist, their boxes, and their clicks."""
 
 from collections import Counter
 from dataclasses import fields, replace
@@ -7,17 +7,17 @@ from itertools import pairwise
 import pytest
 from numpy.testing import assert_allclose
 
+from explorer.analysis.model_overview import overview
 from explorer.analysis.next_token import next_token, ranking
-from explorer.analysis.overview import overview
-from explorer.explain.notation import full
+from explorer.explain.notation import format_full
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
-from explorer.views.overview import wide as at
-from explorer.views.overview.diagram import Part
-from explorer.views.overview.parts import Parts
-from explorer.views.overview.plan import Box
-from explorer.views.overview.tall import Tall
-from explorer.views.overview.wide import Wide
+from explorer.views.overview import landscape_layout as at
+from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_data import MapPart
+from explorer.views.overview.map_layout import Box
+from explorer.views.overview.parts import MapParts
+from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 
 from .shown import SELECTION, centre
@@ -29,9 +29,9 @@ def test_every_part_of_every_block_is_drawn(trace, parts):
     assert Counter(part.kind for part in parts) == Counter(
         token=1,
         position=added,
-        addition=len(layouts.sums(config)) + added,
-        norm=len(layouts.norms(config)) + (config.norm_placement != "post"),
-        rotation=sum(config.rotates(layer) for layer in range(layers)),
+        addition=len(layouts.residual_sums(config)) + added,
+        norm=len(layouts.block_norms(config)) + (config.norm_placement != "post"),
+        rotation=sum(config.has_rope(layer) for layer in range(layers)),
         head=layers * config.num_heads,
         o_proj=layers,
         feed_forward=layers,
@@ -40,10 +40,10 @@ def test_every_part_of_every_block_is_drawn(trace, parts):
     )
 
 
-@pytest.mark.parametrize("kind", [Wide, Tall])
+@pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
 def test_every_part_stands_where_it_belongs(trace, diagram, parts, kind):
-    """Each kind in its row across the data's way, and those of a layer between the edges of its block along it."""
-    sheet, plan = [Wide, Tall].index(kind), kind(trace.config, 5)
+    """Each kind is in its row across the data's direction; elements of a layer are within the edges of its block."""
+    sheet, plan = [LandscapeLayout, PortraitLayout].index(kind), kind(trace.config, 5)
     rows = {name: getattr(plan, name) for name in ("heads", "o_proj", "feed_forward", "position", "lm_head")}
     rows |= {"head": rows["heads"], "token": plan.beside_stream, "rotation": (plan.rotary - 11, plan.rotary + 11)}
     for part in parts:
@@ -56,21 +56,21 @@ def test_every_part_stands_where_it_belongs(trace, diagram, parts, kind):
         if part.kind == "addition":
             assert (near + far) / 2 == pytest.approx(plan.stream)
         layer = part.selects.get("layer")
-        if layer is not None and plan.start <= (first + last) / 2 <= plan.end:
-            assert plan.at(layer, 0) - 1e-9 <= first and last <= plan.at(layer, 1) + 1e-9
+        if layer is not None and plan.start <= (first + last) / 2 <= plan.blocks_end:
+            assert plan.layer_offset(layer, 0) - 1e-9 <= first and last <= plan.layer_offset(layer, 1) + 1e-9
     for part in parts:
         if part.kind == "head":
             assert part.boxes[sheet] == plan.head(part.selects["layer"], part.selects["head"])
-            assert part.written == str(part.selects["head"])
-    for way in (("token", "o_proj", "lm_head"), ("token", "addition", "lm_head")):
-        ends = [along_and_across(part.boxes[sheet], kind)[::2] for part in parts if part.kind in way]
+            assert part.label == str(part.selects["head"])
+    for kinds in (("token", "o_proj", "lm_head"), ("token", "addition", "lm_head")):
+        ends = [along_and_across(part.boxes[sheet], kind)[::2] for part in parts if part.kind in kinds]
         assert all(a[1] < b[0] for a, b in pairwise(ends))
 
 
 def along_and_across(box: Box, kind: type) -> Box:
-    """From and to where along the data's way, and across it: to the right on a wide page, down on a narrow one."""
+    """Return (start, near, end, far) along and across the data flow: right on a wide page, down on a narrow one."""
     left, upper, right, lower = box
-    return box if kind is Wide else (upper, left, lower, right)
+    return box if kind is LandscapeLayout else (upper, left, lower, right)
 
 
 def test_a_click_selects_what_there_is(trace, parts):
@@ -78,7 +78,7 @@ def test_a_click_selects_what_there_is(trace, parts):
     numbers = {field.name for field in fields(Selection) if field.type is int}
     for part in parts:
         clicked = replace(SELECTION, **part.selects)
-        assert clicked == clicked.within(trace) and clicked.view in names
+        assert clicked == clicked.clamp_to_trace(trace) and clicked.view in names
         assert set(part.selects) - {"view"} <= numbers
 
 
@@ -101,12 +101,12 @@ def test_a_click_leads_to_the_parts_own_tab(trace, parts):
     assert chosen["head"] == [{"layer": layer, "head": head} for layer in layers for head in per_layer]
     for kind in ("o_proj", "feed_forward"):
         assert chosen[kind] == [{"layer": layer} for layer in layers]
-    assert chosen["rotation"] == [{"layer": layer} for layer in layers if trace.config.rotates(layer)]
+    assert chosen["rotation"] == [{"layer": layer} for layer in layers if trace.config.has_rope(layer)]
     assert [*chosen["token"], *chosen["lm_head"]] == [{}, {}]
     assert chosen["next_token"] == [{"target": rank} for rank in range(1, 6)]
 
 
-def without_view(part: Part) -> dict[str, int]:
+def without_view(part: MapPart) -> dict[str, int]:
     return {field: value for field, value in part.selects.items() if field != "view"}
 
 
@@ -121,7 +121,7 @@ BLOCKS = {  # where norms stand -> the parts of a block in their order
 
 
 def test_the_norm_sits_where_it_sits(plan, parts, post):
-    """Between an addition and the next block's read if post-norm, else on the way into its sublayer or out of it."""
+    """Between an addition and the next block's input if post-norm, else before its sublayer or after it."""
     norms = [part for part in parts if part.kind == "norm"]
     ends = [part for part in norms if centre(part)[1] == at.STREAM]
     assert len(ends) == (len(norms) if post else 1)
@@ -135,27 +135,27 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
         for name in layouts.NORMS[plan.config.norm_placement]:
             x, y = plan.norm(layer, name)
             sublayer = name.split("_")[0]
-            read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
+            read, added = (plan.offset(layer, f"{kind}_{sublayer}") for kind in ("read", "add"))
             assert read < added
-            shared = plan.config.norm_placement == "shared"  # where it reads, and then where both branch off
+            shared = plan.config.norm_placement == "shared"  # at the input, before both sublayers branch off
             assert (y == at.STREAM) is post
             if layouts.output_norm(plan.config, sublayer) == name:
                 assert x == added and (plan.o_proj[1] < y < at.STREAM or at.STREAM < y < plan.feed_forward[0])
                 continue
             assert added < x if post else x < read if shared else x == read
-    assert plan.changes() == sorted(plan.changes())
+    assert plan.change_offsets() == sorted(plan.change_offsets())
 
 
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     selection = replace(SELECTION, target=8, rival=20)
-    listed = [part for part in Parts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
+    listed = [part for part in MapParts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
     ranks = [1, 2, 3, 4, 5, 8, 20]
     assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]
     order, plain, logits = ranking(trace, 9), next_token(trace, 9).plain, trace["logits"][9]
     assert_allclose([part.value for part in listed], [plain[order[rank - 1]] for rank in ranks])
     for rank, part in zip(ranks, listed, strict=True):
-        chance, logit = full(plain[order[rank - 1]]), full(logits[order[rank - 1]])
-        assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.told
+        chance, logit = format_full(plain[order[rank - 1]]), format_full(logits[order[rank - 1]])
+        assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.hover_text
     for sheet in (0, 1):
         rows = [part.boxes[sheet][1] for part in listed]
         assert rows == sorted(rows)

@@ -1,4 +1,4 @@
-"""Both ground plans of the map: what has its place on them, and that nothing lies on anything else."""
+"""Both layouts of the map: every element has its box, and nothing overlaps."""
 
 from dataclasses import replace
 from functools import cache
@@ -8,21 +8,21 @@ import pytest
 
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.overview import map_of
-from explorer.views.overview.diagram import Diagram, Word
-from explorer.views.overview.plan import Box
-from explorer.views.overview.tall import WIDTH, Tall
-from explorer.views.overview.wide import LEFT, RIGHT, Wide
+from explorer.views.overview import draw_model_map
+from explorer.views.overview.landscape_layout import LEFT, RIGHT, LandscapeLayout
+from explorer.views.overview.map_data import Diagram, MapLabel
+from explorer.views.overview.map_layout import Box
+from explorer.views.overview.portrait_layout import WIDTH, PortraitLayout
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
-from tests.specimens import STYLES, config, trace_of
+from tests.specimens import STYLES, capture_style, config
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
-PLANS = [Wide, Tall]
-FINGER = 24  # pixels of a screen that a finger needs at least
-TELEPHONE = 358 / WIDTH  # how much the map is enlarged on a telephone 390 pixels wide
-SIZE = {"title": 13, "sum": 12}  # of fonts, else 11
+PLANS = [LandscapeLayout, PortraitLayout]
+FINGER = 24  # minimum touch target in pixels
+TELEPHONE = 358 / WIDTH  # zoom of the map on a telephone 390 pixels wide
+SIZE = {"title": 13, "sum": 12}  # font sizes; 11 for other kinds
 PLACEMENTS = CHOICES["norm_placement"]
 both = pytest.mark.parametrize("kind", PLANS)
 
@@ -32,18 +32,18 @@ both = pytest.mark.parametrize("kind", PLANS)
     + [pytest.param(case.values, marks=case.marks) for case in in_turn(PLACEMENTS, SIZES)]
 )
 def diagram(request) -> Diagram:
-    """Of every kind of model, and of models of many layers."""
+    """Return the map of every kind of model, and of models with many layers."""
     style, size = request.param
     if size:
         return map_of_size(style, *size)
-    return map_of(trace_of(style), Selection(layer=1, head=2, query=9, target=8, rival=20))
+    return draw_model_map(capture_style(style), Selection(layer=1, head=2, query=9, target=8, rival=20))
 
 
 @cache
 def map_of_size(placement: str, layers: int, heads: int) -> Diagram:
     sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 2, "d_ff": 4}
     lm = TransformerLM(replace(config(), norm_placement=placement, **sizes)).eval()
-    return map_of(capture(lm, [1, 2, 3]), Selection(rival=8))
+    return draw_model_map(capture(lm, [1, 2, 3]), Selection(rival=8))
 
 
 @both
@@ -57,10 +57,10 @@ def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
     assert sum((c - a) * (d - b) for a, b, c, d in cells) == pytest.approx(
         sum(last - first for first, last in spans) * (plan.heads[1] - plan.heads[0])
     )
-    assert all(plan.start <= first and last <= plan.end for first, last in spans)
-    assert plan.changes() == sorted(set(plan.changes()))
+    assert all(plan.start <= first and last <= plan.blocks_end for first, last in spans)
+    assert plan.change_offsets() == sorted(set(plan.change_offsets()))
     columns = plan.head_columns
-    for head in range(heads):  # like lines of text
+    for head in range(heads):
         left, upper, _, _ = plan.head(0, head)
         row, column = divmod(head, columns)
         assert (left, upper) == (plan.head(0, column)[0], plan.head(0, row * columns)[1])
@@ -68,21 +68,21 @@ def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
 
 def test_the_blocks_of_a_wide_page_are_between_its_edges():
     for layers, _heads in SIZES:
-        plan = Wide(replace(config(), num_layers=layers))
-        assert (plan.start, plan.end) == (LEFT, pytest.approx(RIGHT))
+        plan = LandscapeLayout(replace(config(), num_layers=layers))
+        assert (plan.start, plan.blocks_end) == (LEFT, pytest.approx(RIGHT))
 
 
 def test_each_layer_of_a_narrow_page_is_below_the_one_before_and_as_high():
     for layers, _heads in SIZES:
-        plan = Tall(replace(config(), num_layers=layers), 5)
+        plan = PortraitLayout(replace(config(), num_layers=layers), 5)
         tops = [plan.head(layer, 0)[1] for layer in range(layers)]
-        np.testing.assert_allclose(np.diff(tops), plan.block)
-        assert plan.size[0] == WIDTH and plan.size[1] > layers * plan.block
+        np.testing.assert_allclose(np.diff(tops), plan.block_length)
+        assert plan.size[0] == WIDTH and plan.size[1] > layers * plan.block_length
 
 
 @pytest.mark.exhaustive
 def test_a_finger_finds_every_part_of_a_narrow_page(diagram):
-    """Rotations, norms and additions are smaller than the others, with nothing beside them."""
+    """Rotations, norms and additions are smaller than the others, with nothing next to them."""
     for part in diagram.parts:
         left, upper, right, lower = part.boxes[1]
         least = 22 if part.kind in ("norm", "addition", "rotation") else FINGER
@@ -97,13 +97,13 @@ def test_no_part_lies_on_another(diagram, kind):
     assert overlaps(boxes, boxes).max() < 0.01  # of a pixel
 
 
-def overlaps(some: list[Box], others: list[Box]) -> np.ndarray:
-    """By how much each lies on each, in the direction in which it is less; 0 for one and itself."""
-    (a, b, c, d), (e, f, g, h) = np.array(some, float).T, np.array(others, float).T
+def overlaps(boxes: list[Box], other_boxes: list[Box]) -> np.ndarray:
+    """Return how far each box overlaps each other box, in the direction of smaller overlap; 0 for a box and itself."""
+    (a, b, c, d), (e, f, g, h) = np.array(boxes, float).T, np.array(other_boxes, float).T
     across = np.minimum(c[:, None], g) - np.maximum(a[:, None], e)
     down = np.minimum(d[:, None], h) - np.maximum(b[:, None], f)
     overlap = np.minimum(across, down)
-    if some is others:
+    if boxes is other_boxes:
         np.fill_diagonal(overlap, 0)
     return overlap
 
@@ -121,7 +121,7 @@ def test_all_is_on_the_sheet(diagram, kind):
 
 @both
 def test_lines_end_at_parts(diagram, kind):
-    """But for the one to the list of next tokens, which ends right before it."""
+    """One line ends right before its element: the one to the list of next tokens."""
     i = PLANS.index(kind)
     boxes = [part.boxes[i] for part in diagram.parts]
     ends = [line.corners[-2:] for line in diagram.sheets[i].lines]
@@ -132,27 +132,27 @@ def test_lines_end_at_parts(diagram, kind):
 
 
 def test_no_word_of_a_narrow_page_lies_on_another_or_on_a_part(diagram):
-    """By the widths that letters have at most, of most fonts."""
+    """Word widths are upper bounds for most fonts."""
     sheet, tokens = diagram.sheets[1], [part for part in diagram.parts if part.kind == "next_token"]
-    words = [around(word) for word in sheet.words]
-    assert overlaps(words, words).max() < 1.5
-    free = [around(word) for word in sheet.words if word.kind != "token" and not within(tokens, word)]
-    parts = [part.boxes[1] for part in diagram.parts]
+    word_boxes = [around(word) for word in sheet.labels]
+    assert overlaps(word_boxes, word_boxes).max() < 1.5
+    free = [around(word) for word in sheet.labels if word.kind != "token" and not within(tokens, word)]
+    element_boxes = [part.boxes[1] for part in diagram.parts]
     discs = [box for _, box in sheet.legend]
-    assert overlaps(free, parts + discs).max() < 1
-    for left, upper, right, lower in words:
+    assert overlaps(free, element_boxes + discs).max() < 1
+    for left, upper, right, lower in word_boxes:
         assert left >= 0 and upper >= 0 and right <= sheet.size[0] and lower <= sheet.size[1]
 
 
-def within(parts, word: Word) -> bool:
+def within(parts, word: MapLabel) -> bool:
     return any(
         left < word.x < right and upper < word.y < lower
         for left, upper, right, lower in (part.boxes[1] for part in parts)
     )
 
 
-def around(word: Word) -> Box:
-    """About what it covers."""
+def around(word: MapLabel) -> Box:
+    """Return the approximate box of a label."""
     size = SIZE.get(word.kind, 11)
     width = 0.57 * size * len(word.text.strip("\u2068\u2069"))
     left = word.x - {"start": 0, "middle": 0.5, "end": 1}[word.side] * width
@@ -160,13 +160,13 @@ def around(word: Word) -> Box:
 
 
 def test_the_narrow_page_grows_by_the_next_tokens_that_are_listed():
-    five, seven = (Tall(config(), count) for count in (5, 7))
+    five, seven = (PortraitLayout(config(), count) for count in (5, 7))
     assert seven.size[1] - five.size[1] == 2 * (five.next_token(1)[1] - five.next_token(0)[1])
 
 
 def test_numbers_are_left_out_where_there_is_no_room():
     for layers, has_numbers in ((12, True), (24, False)):
-        wide, tall = ([word.text for word in sheet.words] for sheet in map_of_size("pre", layers, 2).sheets)
+        wide, tall = ([word.text for word in sheet.labels] for sheet in map_of_size("pre", layers, 2).sheets)
         assert ("length it writes" in wide) is has_numbers
         assert "layer" in wide and [str(layer) for layer in range(layers)] == wide[wide.index("layer") + 1 :][:layers]
         assert [text for text in tall if text.startswith("layer ")] == [f"layer {layer}" for layer in range(layers)]
@@ -180,4 +180,4 @@ def test_words_stand_on_parts_where_they_have_room():
     }.items():
         sheets = map_of_size("pre", layers, heads).sheets
         named = {"token", "position", "lm_head"}
-        assert [set(sheet.written) - named for sheet in sheets] == [wide, {"head", "o_proj", "feed_forward"}]
+        assert [set(sheet.labelled_kinds) - named for sheet in sheets] == [wide, {"head", "o_proj", "feed_forward"}]

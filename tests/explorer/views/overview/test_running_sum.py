@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.views.overview import VIEW, sum_of
-from explorer.views.overview import wide as at
-from explorer.views.overview.wide import Wide
+from explorer.views.overview import VIEW, draw_running_sum
+from explorer.views.overview import landscape_layout as at
+from explorer.views.overview.landscape_layout import LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 from .shown import SELECTION, centre
 
 
 def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
-    bars = sum_of(trace, SELECTION).data[0]
+    bars = draw_running_sum(trace, SELECTION).data[0]
     starts, values = np.array(bars.base), np.array(bars.y)
     assert starts[0] == 0
     assert_allclose(starts[1:-1], (starts + values)[:-2], atol=1e-9)
@@ -23,17 +23,17 @@ def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
     added, shifted = trace.config.position in ("sinusoidal", "learned"), trace.config.norm == "layernorm"
     sublayers = [ATTENTION, FEED_FORWARD] * trace.config.num_layers
     assert list(bars.marker.color) == [EMBEDDING] * (1 + added) + sublayers + [NORM] * shifted + [RESIDUAL]
-    assert_allclose(values[1 + added : 1 + added + len(sublayers)], found.adds.ravel())
+    assert_allclose(values[1 + added : 1 + added + len(sublayers)], found.logit_effects.ravel())
     assert list(bars.x) == sorted(bars.x)
 
 
 def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
-    """In pixels, too: both pictures are as wide as their panel and nothing else."""
-    fig, panels = sum_of(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
+    """Aligned in pixels too: both figures fill their panel's width."""
+    fig, panels = draw_running_sum(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
     token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
     end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
     if trace.config.norm_placement == "post":
-        end = [Wide(trace.config).after("final_norm")] * (trace.config.norm == "layernorm")
+        end = [LandscapeLayout(trace.config).offset_after_blocks("final_norm")] * (trace.config.norm == "layernorm")
     (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
     if trace.config.norm_placement in ("parallel", "shared"):  # two bars on either side of where both are added
         first = 1 + (trace.config.position == "learned")

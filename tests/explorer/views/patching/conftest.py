@@ -1,4 +1,4 @@
-"""Two prompts of as many tokens, read by a small model of every kind."""
+"""Two prompts of equal length, in a small model of every kind."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from explorer import capture
 from explorer.tracing.comparison import Comparison
 from tests.specimens import tokenizer
 
-from .pictures import Two
+from .pictures import PatchingCase
 
 
 @pytest.fixture
-def two(lms, style, trace_of) -> Two:
+def two(lms, style, trace_of) -> PatchingCase:
     trace = trace_of(style)
     ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
-    return Two(Comparison.of(trace, capture(lms[style], ids, tokenizer=tokenizer())), lms[style])
+    return PatchingCase(Comparison.from_traces(trace, capture(lms[style], ids, tokenizer=tokenizer())), lms[style])

@@ -1,4 +1,4 @@
-"""Estimates by gradients as the browser shows them, beside the exact effects."""
+"""Estimates of attribution patching as the browser receives them, next to the exact effects."""
 
 import html
 
@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
-from explorer.explain.notation import added
+from explorer.explain.notation import format_contribution
 from explorer.explain.point import Point
-from explorer.state.errors import NoSuchPoint
+from explorer.state.errors import PointNotFoundError
 from explorer.views.style import positions
-from tests.drawn import picture_of, tells
+from tests.drawn import contains_number, render_panel
 
-from .pictures import INTO, PANEL, near, point_of, shown
+from .pictures import INTO, PANEL, cell_values, clicked_point, near
 
 
 @pytest.mark.parametrize("direction", INTO)
@@ -25,7 +25,7 @@ from .pictures import INTO, PANEL, near, point_of, shown
 def test_an_estimate_is_that_of_the_chosen_direction_and_metric(two, name, field, part, direction, metric):
     chosen = {field: part, "patch_direction": direction, "metric": metric}
     expected = two.expected(attribution_patching, part=part, direction=direction, metric=metric)
-    assert_allclose(shown(two.picture(name, **chosen)), expected, rtol=1e-4, atol=1e-5)
+    assert_allclose(cell_values(two.picture(name, **chosen)), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "part"), [("agreement", "attn.z"), ("agreement_positions", "resid_pre")])
@@ -44,15 +44,15 @@ def test_a_dot_is_a_node_with_what_it_is_and_what_is_estimated(two, name, part, 
         layer, column = divmod(p.item, exact.shape[1])
         assert (p.x, p.y) == (near(exact[layer, column]), near(estimate[layer, column]))
         node = f"layer {layer}, {places[column]}" if part == "resid_pre" else f"layer {layer} head {column}"
-        assert html.unescape(p.told).startswith(node + "\n")
-        first, second = p.told.split("exact ")[1].split(", estimated ")
-        assert tells(first, p.x) and tells(second, p.y)
-    (words,) = [note["text"] for note in picture.layout["annotations"]]
+        assert html.unescape(p.hover_text).startswith(node + "\n")
+        first, second = p.hover_text.split("exact ")[1].split(", estimated ")
+        assert contains_number(first, p.x) and contains_number(second, p.y)
+    (text,) = [note["text"] for note in picture.layout["annotations"]]
     correlation = np.corrcoef(exact.ravel(), estimate.ravel())[0, 1]
-    assert tells(words.split("<br>")[0], correlation)
+    assert contains_number(text.split("<br>")[0], correlation)
     layer, column = np.unravel_index(np.abs(estimate - exact).argmax(), exact.shape)
     worst = f"layer {layer}, {places[column]}" if part == "resid_pre" else f"layer {layer} head {column}"
-    assert words.split("<br>")[2] == f"{worst} ({added((estimate - exact)[layer, column])})"
+    assert text.split("<br>")[2] == f"{worst} ({format_contribution((estimate - exact)[layer, column])})"
 
 
 @pytest.mark.parametrize("direction", INTO)
@@ -69,19 +69,19 @@ def test_a_dot_is_a_node_with_what_it_is_and_what_is_estimated(two, name, part, 
 )
 def test_a_clicked_estimate_or_path_is_worked_out_again(two, name, chosen, direction):
     selection = two.selection(patch_direction=direction, **chosen)
-    picture = picture_of(PANEL[name], PANEL[name].draw(two.runs, selection))
+    picture = render_panel(PANEL[name], PANEL[name].draw(two.runs, selection))
     points = picture.points()
     for p in (points[0], points[-1]):
-        derivation = PANEL[name].inspect(two.runs, selection, point_of(p))
-        assert derivation.value == pytest.approx(p.value, abs=1e-9) and derivation.recomputed == near(p.value)
-        assert tells("\n".join(derivation.lines()), p.value)
-    with pytest.raises(NoSuchPoint):
+        derivation = PANEL[name].inspect(two.runs, selection, clicked_point(p))
+        assert derivation.value == pytest.approx(p.value, abs=1e-9) and derivation.recomputed_value == near(p.value)
+        assert contains_number("\n".join(derivation.lines()), p.value)
+    with pytest.raises(PointNotFoundError):
         PANEL[name].inspect(two.runs, selection, Point(x=99, y=0))
 
 
 @pytest.mark.parametrize("name", ["agreement", "agreement_positions"])
 def test_a_clicked_dot_tells_both_of_its_numbers(two, name):
     for p in two.picture(name).points()[1::9]:
-        exact, estimate = PANEL[name].inspect(two.runs, two.selection(), point_of(p))
+        exact, estimate = PANEL[name].inspect(two.runs, two.selection(), clicked_point(p))
         assert (exact.value, estimate.value) == (pytest.approx(p.x), pytest.approx(p.y))
-        assert (exact.recomputed, estimate.recomputed) == (near(p.x), near(p.y))
+        assert (exact.recomputed_value, estimate.recomputed_value) == (near(p.x), near(p.y))

@@ -1,4 +1,4 @@
-"""Maps of effects as the browser shows them: what each cell is, says and does."""
+"""Maps of patching effects as the browser receives them: values, texts and clicks."""
 
 from itertools import combinations
 
@@ -7,15 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, path_patching
-from explorer.explain.notation import added, number
+from explorer.explain.notation import format_contribution, format_number
 from explorer.explain.point import Point
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
 from explorer.views.style import positions
-from tests.drawn import tells
+from tests.drawn import contains_number
 from tests.specimens import tokenizer
 
-from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, Two, near, point_of, shown
+from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point, near
 
 
 @pytest.mark.parametrize("clean_run", "ab")
@@ -23,13 +23,13 @@ from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, Two, near, point_of, sh
 def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_run):
     picture = two.picture(name, clean_run=clean_run)
     tokens = (two.runs.trace if clean_run == "a" else two.runs.other).tokens
-    values = shown(picture)
+    values = cell_values(picture)
     assert values.shape == (2, 12) and picture.layout["meta"]["of"] == clean_run
     assert "token of the clean prompt" in picture.title("x") and picture.title("y") == "layer"
     for p in picture.points():
-        layer, place = int(p.y), int(p.x)
-        assert f"layer {layer}, position {positions(tokens)[place]}\n" in p.told
-        assert tells(p.told, values[layer, place]) and p.change == {"key": place, "layer": layer}
+        layer, position = int(p.y), int(p.x)
+        assert f"layer {layer}, position {positions(tokens)[position]}\n" in p.hover_text
+        assert contains_number(p.hover_text, values[layer, position]) and p.change == {"key": position, "layer": layer}
     (frame,) = picture.layout["shapes"]
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
 
@@ -37,20 +37,20 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
 @pytest.mark.parametrize("name", BY_HEAD)
 def test_a_cell_of_a_head_says_which_it_is_and_selects_it(two, name):
     picture = two.picture(name)
-    values = shown(picture)
+    values = cell_values(picture)
     assert picture.title("x") == "head" and picture.title("y") == "layer" and "of" not in picture.layout["meta"]
-    seen = picture.points()
-    assert len(seen) == np.isfinite(values).sum()
-    for p in seen:
+    elements = picture.points()
+    assert len(elements) == np.isfinite(values).sum()
+    for p in elements:
         layer, head = int(p.y), int(p.x)
-        assert f"layer {layer} head {head}\n" in p.told and tells(p.told, values[layer, head])
+        assert f"layer {layer} head {head}\n" in p.hover_text and contains_number(p.hover_text, values[layer, head])
         assert p.change == {"head": head, "layer": layer}
     frames = [shape for shape in picture.layout.get("shapes", ()) if shape["type"] == "rect"]
     assert [[frame[side] for side in ("x0", "x1", "y0", "y1")] for frame in frames] == (
         [] if name == "paths" else [[1.5, 2.5, 0.5, 1.5]]
     )
-    written = picture.parts[0]["text"]
-    assert written == [[added(value) if np.isfinite(value) else "" for value in row] for row in values]
+    texts = picture.parts[0]["text"]
+    assert texts == [[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values]
 
 
 @pytest.mark.parametrize("name", (*BY_POSITION, *BY_HEAD))
@@ -65,14 +65,14 @@ def test_no_effect_has_no_colour_and_the_scale_is_as_far_both_ways(two, name):
 def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
     config = two.runs.trace.config
     shared = 2 * config.kv_heads // config.num_heads
-    asked = receiver if receiver == "logits" else (1, 2 if receiver == "q" else shared, receiver)
-    expected = two.expected(path_patching, receiver=asked, direction=direction)
+    receiver_node = receiver if receiver == "logits" else (1, 2 if receiver == "q" else shared, receiver)
+    expected = two.expected(path_patching, receiver=receiver_node, direction=direction)
     picture = two.picture("paths", receiver=receiver, patch_direction=direction)
     last = 2 if receiver == "logits" else 1
-    assert_allclose(shown(picture)[:last], expected[:last], atol=1e-4)
-    assert np.isnan(shown(picture)[last:]).all()
+    assert_allclose(cell_values(picture)[:last], expected[:last], atol=1e-4)
+    assert np.isnan(cell_values(picture)[last:]).all()
     alt = picture.layout["meta"]["alt"]
-    name = "the logits" if receiver == "logits" else f"{receiver} of head {asked[1]} of layer 1"
+    name = "the logits" if receiver == "logits" else f"{receiver} of head {receiver_node[1]} of layer 1"
     assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in formula(
         two.runs, two.selection(receiver=receiver)
     )
@@ -80,34 +80,36 @@ def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
 
 @pytest.mark.parametrize("receiver", "kv")
 def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, trace_of, receiver):
-    """Of six heads two share each of three keys and values."""
+    """With six heads and three key-value heads, pairs of heads share keys and values."""
     trace = trace_of("grouped")
     ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
-    two = Two(Comparison.of(trace, capture(lms["grouped"], ids, tokenizer=tokenizer())), lms["grouped"])
-    expected = [two.expected(path_patching, receiver=(1, shared, receiver))[0] for shared in range(3)]
+    case = PatchingCase(
+        Comparison.from_traces(trace, capture(lms["grouped"], ids, tokenizer=tokenizer())), lms["grouped"]
+    )
+    expected = [case.expected(path_patching, receiver=(1, shared, receiver))[0] for shared in range(3)]
     assert min(np.abs(one - other).max() for one, other in combinations(expected, 2)) > 1e-3
     for head in range(6):
         chosen = {"receiver": receiver, "head": head}
-        assert_allclose(shown(two.picture("paths", **chosen))[0], expected[head // 2], atol=1e-4)
-        told = PANEL["paths"].inspect(two.runs, two.selection(**chosen), Point(x=4, y=0))
-        assert told.recomputed == near(expected[head // 2][4])
-        words = f"direct paths to {receiver} of head {head // 2} of layer 1"
-        assert words in formula(two.runs, two.selection(**chosen))
+        assert_allclose(cell_values(case.picture("paths", **chosen))[0], expected[head // 2], atol=1e-4)
+        derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), Point(x=4, y=0))
+        assert derivation.recomputed_value == near(expected[head // 2][4])
+        description = f"direct paths to {receiver} of head {head // 2} of layer 1"
+        assert description in formula(case.runs, case.selection(**chosen))
 
 
 @pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])
 @pytest.mark.parametrize("direction", INTO)
 def test_the_alternative_names_the_largest_effect_and_the_way(two, name, direction):
     picture = two.picture(name, patch_direction=direction, receiver="logits")
-    alt, values = picture.layout["meta"]["alt"], np.nan_to_num(shown(picture))
+    alt, values = picture.layout["meta"]["alt"], np.nan_to_num(cell_values(picture))
     layer, column = np.unravel_index(np.abs(values).argmax(), values.shape)
-    assert f"the largest effect is {number(values[layer, column])}, of layer {layer}, column {column}." in alt
-    own = name.partition("_")[2] if name.partition("_")[2] in INTO else direction
-    assert INTO[own] in alt
+    assert f"the largest effect is {format_number(values[layer, column])}, of layer {layer}, column {column}." in alt
+    shown_direction = name.partition("_")[2] if name.partition("_")[2] in INTO else direction
+    assert INTO[shown_direction] in alt
 
 
 def test_another_layer_and_another_receiver_are_asked_anew(two):
-    """What is kept is of one question: not drawn under another choice."""
+    """Cached effects are not drawn for another layer, receiver, metric or direction."""
     for name, one, other in (
         ("neurons", {"layer": 0}, {"layer": 1}),
         ("paths", {"receiver": "q"}, {"receiver": "logits"}),
@@ -122,24 +124,24 @@ def test_another_layer_and_another_receiver_are_asked_anew(two):
 
 @pytest.mark.parametrize("name", ["heads_denoise", "positions_noise"])
 def test_a_clicked_cell_is_the_one_that_is_told(two, name):
-    picture, way = two.picture(name), name.partition("_")[2]
+    picture, direction = two.picture(name), name.partition("_")[2]
     for p in picture.points():
         if (p.x, p.y) not in ((0, 1), (2, 0), (2, 1)):
             continue
-        derivation = PANEL[name].inspect(two.runs, two.selection(), point_of(p))
+        derivation = PANEL[name].inspect(two.runs, two.selection(), clicked_point(p))
         assert derivation.value == pytest.approx(p.value, abs=1e-9)
         part = "attn.z" if "heads" in name else "resid_pre"
-        expected = two.expected(activation_patching, part=part, direction=way)[int(p.y), int(p.x)]
-        assert derivation.recomputed == near(expected)
+        expected = two.expected(activation_patching, part=part, direction=direction)[int(p.y), int(p.x)]
+        assert derivation.recomputed_value == near(expected)
 
 
 @pytest.mark.parametrize("clean_run", "ab")
 def test_the_words_say_which_run_is_which_and_what_they_measure(two, clean_run):
-    said = formula(two.runs, two.selection(clean_run=clean_run)).split("\n")
-    assert said[0].startswith("clean: B, corrupted: A" if clean_run == "b" else "clean: A, corrupted: B")
+    lines = formula(two.runs, two.selection(clean_run=clean_run)).split("\n")
+    assert lines[0].startswith("clean: B, corrupted: A" if clean_run == "b" else "clean: A, corrupted: B")
     clean, corrupted = (two.runs.other, two.runs.trace) if clean_run == "b" else (two.runs.trace, two.runs.other)
     answer = int(clean["logits"][-1].argmax())
     wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
     for name, run in (("clean", clean), ("corrupted", corrupted)):
         measured = float(run["logits"][-1][answer] - run["logits"][-1][wrong])
-        assert tells(said[1].split(f"m({name}) = ")[1].split(",")[0], measured)
+        assert contains_number(lines[1].split(f"m({name}) = ")[1].split(",")[0], measured)

@@ -1,26 +1,28 @@
-"""Effects of neurons as the browser shows them."""
+"""Patching effects of neurons as the browser receives them."""
 
 import pytest
 
-from tests.drawn import tells
+from tests.drawn import contains_number
 
-from .pictures import INTO, PANEL, near, point_of
+from .pictures import INTO, PANEL, clicked_point, near
 
 
 @pytest.mark.exhaustive
 def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
     picture = two.picture("neurons")
     patches, order = picture.layout["meta"]["changes"], picture.parts[0]["customdata"]
-    assert [part["name"] for part in picture.parts] == list(INTO.values())
+    assert [plot_trace["name"] for plot_trace in picture.parts] == list(INTO.values())
     assert patches["of"] == "edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
-    seen = picture.points()
-    for part in picture.parts:
-        assert part["customdata"] == order == [int(name) for name in part["x"]]
-    for p in seen:
+    elements = picture.points()
+    for plot_trace in picture.parts:
+        assert plot_trace["customdata"] == order == [int(name) for name in plot_trace["x"]]
+    for p in elements:
         assert (
-            p.change == {"neuron": order[p.item]} and f"neuron {order[p.item]}\n" in p.told and tells(p.told, p.value)
+            p.change == {"neuron": order[p.item]}
+            and f"neuron {order[p.item]}\n" in p.hover_text
+            and contains_number(p.hover_text, p.value)
         )
-        derivation = PANEL["neurons"].inspect(two.runs, two.selection(), point_of(p))
+        derivation = PANEL["neurons"].inspect(two.runs, two.selection(), clicked_point(p))
         assert p.value == pytest.approx(derivation.value, abs=1e-9)
-        assert derivation.recomputed == near(p.value)
-        assert (INTO["denoise"] if p.part == 0 else INTO["noise"]) == picture.parts[p.part]["name"]
+        assert derivation.recomputed_value == near(p.value)
+        assert (INTO["denoise"] if p.group == 0 else INTO["noise"]) == picture.parts[p.group]["name"]

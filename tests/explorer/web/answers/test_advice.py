@@ -1,18 +1,18 @@
-"""Advice on a prompt, and the better prompt that it offers."""
+"""Advice on a prompt, and the improved prompt that it offers."""
 
 from dataclasses import replace
 
 import pytest
 
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.answers.around_tabs import AroundTabs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.answers.page_contents import PageContents
+from explorer.web.events.run_factory import RunFactory
 
 
 @pytest.fixture(scope="module")
-def opening() -> Opening:
-    return Opening(Runs(Library("cpu")))
+def opening() -> RunFactory:
+    return RunFactory(RunService(Library("cpu")))
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ def opening() -> Opening:
     ],
 )
 def test_a_prompt_is_advised(opening, prompt, words, offer):
-    run = opening.run_of("llama-fables", prompt)
-    content = AroundTabs(opening.runs).advice(run)["advice"]
+    run = opening.create_run("llama-fables", prompt)
+    content = PageContents(opening.runs).advice(run)["advice"]
     assert words in content["words"] and bool(words) == bool(content["words"]) and content["offer"] == offer
-    written = replace(run, generated=(300,))
-    assert AroundTabs(opening.runs).advice(written) == {"advice": {"words": "", "offer": ""}}
+    continued_run = replace(run, generated=(300,))
+    assert PageContents(opening.runs).advice(continued_run) == {"advice": {"words": "", "offer": ""}}
 
 
 def test_a_prompt_of_which_the_beginning_is_unseen_gets_no_offer(opening):
-    run = opening.run_of("llama-fables", "Once upon a time " * 100)
-    assert run.dropped and AroundTabs(opening.runs).advice(run)["advice"]["offer"] == ""
+    run = opening.create_run("llama-fables", "Once upon a time " * 100)
+    assert run.dropped and PageContents(opening.runs).advice(run)["advice"]["offer"] == ""

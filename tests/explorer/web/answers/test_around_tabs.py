@@ -1,8 +1,8 @@
 import pytest
 
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.run import Run
-from explorer.state.settings import GenerationSettings
-from explorer.web.answers.around_tabs import AroundTabs, prediction_after, token_strip
+from explorer.web.answers.page_contents import PageContents, next_token_in_run, token_strip
 from explorer.web.protocol import NEXT_TOKEN_WORDS
 
 
@@ -26,13 +26,15 @@ def test_the_strip_counts_what_the_model_no_longer_sees(opening, num_prompt):
     assert opening.runs.trace(run).token_ids == ids[8:]
 
 
-def test_the_prediction_is_that_after_the_selected_token(opening, asked):
-    around, trace = AroundTabs(opening.runs), opening.runs.trace(asked.run)
-    prediction = prediction_after(asked.run, 2, GenerationSettings(temperature=0), trace)
-    assert prediction.actual == asked.run.prompt[3]
+def test_the_prediction_is_that_after_the_selected_token(opening, page_state):
+    around, trace = PageContents(opening.runs), opening.runs.trace(page_state.run)
+    prediction = next_token_in_run(page_state.run, 2, GenerationSettings(temperature=0), trace)
+    assert prediction.actual == page_state.run.prompt[3]
     assert len(prediction.sampled) == 300
-    words = around.prediction(asked, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
+    words = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
     assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits after temperature and filters;" in words
-    words = around.prediction(opening.at_end(asked), GenerationSettings(top_k=7), trace)[NEXT_TOKEN_WORDS]
+    words = around.prediction(opening.select_last_token(page_state), GenerationSettings(top_k=7), trace)[
+        NEXT_TOKEN_WORDS
+    ]
     assert "7 of 300 tokens" in words
     assert "goes on" not in words

@@ -1,17 +1,17 @@
-"""What stands around the tabs when there are two runs."""
+"""Page contents around the tabs when there are two runs."""
 
 import numpy as np
 import pytest
 
 from explorer.analysis.divergence import kl_divergence
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.opening import Opening
-from model.generation.sampling import draw, luck, sampling_stages
+from explorer.web.events.run_factory import RunFactory
+from model.generation.sampling import draw, sampling_stages, uniform_draw
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 SETTINGS = {"temperature": 0.9, "top_k": 30, "seed": 3}
@@ -19,14 +19,14 @@ SETTINGS = {"temperature": 0.9, "top_k": 30, "seed": 3}
 
 @pytest.fixture(scope="module")
 def endpoints(library) -> Endpoints:
-    return Endpoints(Runs(library))
+    return Endpoints(RunService(library))
 
 
 @pytest.fixture(scope="module")
 def state(endpoints) -> dict:
-    first, second = (Opening(endpoints.runs).run_of("rope", text) for text in TEXTS)
-    asked = PageState(first, Selection(view="attention", query=4, key=1), other=second)
-    return asked.as_dict() | SETTINGS
+    first, second = (RunFactory(endpoints.runs).create_run("rope", text) for text in TEXTS)
+    page_state = PageState(first, Selection(view="attention", query=4, key=1), other=second)
+    return page_state.as_dict() | SETTINGS
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def contents(endpoints, state) -> dict:
 
 @pytest.fixture(scope="module")
 def traces(endpoints, state):
-    asked = PageState.parse(state)
-    return endpoints.runs.trace(asked.run), endpoints.runs.trace(asked.other)
+    page_state = PageState.parse(state)
+    return endpoints.runs.trace(page_state.run), endpoints.runs.trace(page_state.other)
 
 
 def bits(trace) -> list[float]:
@@ -48,10 +48,10 @@ def bits(trace) -> list[float]:
 
 def test_both_strips_are_shaded_by_what_the_one_is_surprised_by_more(endpoints, state, contents, traces):
     partners = endpoints.runs.comparison(PageState.parse(state)).alignment.partners
-    mine, theirs = map(bits, traces)
+    bits_a, bits_b = map(bits, traces)
     first, second = (contents[strip]["shades"]["change"] for strip in ("strip", "strip-b"))
     assert [tuple(contents[strip]["tokens"]) for strip in ("strip", "strip-b")] == [run.tokens for run in traces]
-    changes = {i: mine[i] - theirs[p] for i, p in enumerate(partners) if i and p}
+    changes = {i: bits_a[i] - bits_b[p] for i, p in enumerate(partners) if i and p}
     largest = max(1.0, *map(abs, changes.values()))
     for i, partner in enumerate(partners):
         expected = changes.get(i, 0.0) / largest
@@ -59,28 +59,28 @@ def test_both_strips_are_shaded_by_what_the_one_is_surprised_by_more(endpoints, 
         if partner is not None:
             assert second["shares"][partner] == pytest.approx(expected, abs=2e-3)
             assert first["words"][i] == second["words"][partner]
-    lone = [i for i in range(len(theirs)) if i not in partners]
-    assert lone and all(second["shares"][i] == 0 and "no partner" in second["words"][i] for i in lone)
+    unaligned = [i for i in range(len(bits_b)) if i not in partners]
+    assert unaligned and all(second["shares"][i] == 0 and "no partner" in second["words"][i] for i in unaligned)
 
 
 def test_both_distributions_are_told_with_the_same_random_number(endpoints, state, contents, traces):
     table, partners = contents["next-token"], endpoints.runs.comparison(PageState.parse(state)).alignment.partners
-    there = partners[4]
-    p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, there), strict=True))
+    partner = partners[4]
+    p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, partner), strict=True))
     p, q = p / p.sum(), q / q.sum()
     assert [column["name"] for column in table["columns"]][:3] == ["logit", "model", "other"]
     for row in table["rows"]:
-        assert row["cells"][2] == number(q[row["id"]])
+        assert row["cells"][2] == format_number(q[row["id"]])
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(
-        traces[1]["logits"][there], settings.temperature, settings.top_k, previous=traces[1].token_ids[: there + 1]
+        traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]
     )
-    u = luck(settings.seed, 5)  # of A's next place, whatever B's is
-    assert table["u"] == u and there != 4
-    drawn = traces[1].vocabulary[draw(stages.probabilities, u)]
-    assert f"the same random number falls on {quoted(drawn)}" in table["words"]
-    assert f"KL(A‖B) = {number(kl_divergence(p, q))} bits" in table["words"]
-    assert f"KL(B‖A) = {number(kl_divergence(q, p))} bits" in table["words"]
+    u = uniform_draw(settings.seed, 5)  # of A's next place, whatever B's is
+    assert table["u"] == u and partner != 4
+    drawn_token = traces[1].vocabulary[draw(stages.probabilities, u)]
+    assert f"the same random number falls on {quote_token(drawn_token)}" in table["words"]
+    assert f"KL(A‖B) = {format_number(kl_divergence(p, q))} bits" in table["words"]
+    assert f"KL(B‖A) = {format_number(kl_divergence(q, p))} bits" in table["words"]
 
 
 def test_while_a_text_is_written_both_strips_follow(endpoints, state):
@@ -90,36 +90,36 @@ def test_while_a_text_is_written_both_strips_follow(endpoints, state):
 
 
 def test_without_a_second_run_all_shades_are_there(endpoints, state):
-    alone = {name: value for name, value in state.items() if not name.startswith("b.")}
-    contents = endpoints.answer("show", alone)["contents"]
+    single_run_state = {name: value for name, value in state.items() if not name.startswith("b.")}
+    contents = endpoints.answer("show", single_run_state)["contents"]
     assert contents["strip-b"] is None and contents["runs"]["two"] is None
     assert set(contents["strip"]["shades"]) == {"surprisal", "entropy", "rank"}
 
 
 def test_what_is_shown_of_b_is_explained_of_b(endpoints, state):
-    """A click on a picture of B, or of the difference, tells of both runs what the picture is made of."""
+    """A click on a figure of B, or of the difference, explains the values of the runs that the figure shows."""
     comparison = endpoints.runs.comparison(PageState.parse(state))
-    there = comparison.alignment.partners[4]
-    for shown, (x, y), weights in (
+    partner = comparison.alignment.partners[4]
+    for visible_run, (x, y), weights in (
         ("a", (1, 4), [comparison.trace["blocks.0.attn.pattern"][0, 4, 1]]),
-        ("b", (1, there), [comparison.other["blocks.0.attn.pattern"][0, there, 1]]),
+        ("b", (1, partner), [comparison.other["blocks.0.attn.pattern"][0, partner, 1]]),
         (
             "difference",
             (1, 4),
             [
                 comparison.trace["blocks.0.attn.pattern"][0, 4, 1],
-                comparison.other["blocks.0.attn.pattern"][0, there, comparison.alignment.partners[1]],
+                comparison.other["blocks.0.attn.pattern"][0, partner, comparison.alignment.partners[1]],
             ],
         ),
     ):
-        told = endpoints.inspect(state | {"shown": shown}, "attention-pattern", {"x": x, "y": y})
-        assert all(f"= {number(weight)}" in told for weight in weights), shown
-        assert told.startswith("A: ") is (shown == "difference")
+        explanation = endpoints.inspect(state | {"shown": visible_run}, "attention-pattern", {"x": x, "y": y})
+        assert all(f"= {format_number(weight)}" in explanation for weight in weights), visible_run
+        assert explanation.startswith("A: ") is (visible_run == "difference")
 
 
 def test_marks_of_a_difference_are_those_of_both_runs(endpoints, state):
     marks = [
-        endpoints.answer("show", state | {"shown": shown}, 2)["contents"]["attention-pattern-mark"]["words"]
-        for shown in ("a", "b", "difference")
+        endpoints.answer("show", state | {"shown": visible_run}, 2)["contents"]["attention-pattern-mark"]["words"]
+        for visible_run in ("a", "b", "difference")
     ]
     assert marks[2] in (f"A: {marks[0]}; B: {marks[1]}", marks[0])

@@ -1,4 +1,4 @@
-"""What the browser gets when it asks."""
+"""Answers of the endpoints that the browser calls."""
 
 import json
 
@@ -6,11 +6,11 @@ import pytest
 
 from explorer.state.errors import UserError
 from explorer.state.run import Run
-from explorer.state.selection import MOST_FOUND_BY, Selection
-from explorer.tracing.runs import Runs
-from explorer.views import SIMPLE, VIEW_NAMED, VIEWS
-from explorer.web.answers.endpoints import RENEWED, Endpoints, waits
-from explorer.web.events.opening import Opening
+from explorer.state.selection import MAX_SEARCH_CHARS, Selection
+from explorer.tracing.runs import RunService
+from explorer.views import SIMPLE, VIEW_BY_NAME, VIEWS
+from explorer.web.answers.endpoints import FILES_CHANGED, Endpoints, request_priority
+from explorer.web.events.run_factory import RunFactory
 from model import CheckpointError
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -18,42 +18,42 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 
 @pytest.fixture(scope="module")
 def endpoints(library) -> Endpoints:
-    return Endpoints(Runs(library))
+    return Endpoints(RunService(library))
 
 
 @pytest.fixture
 def state(endpoints) -> dict:
-    run = Opening(endpoints.runs).run_of("rope", "the fox asked the owl")
+    run = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl")
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
 
 
 @pytest.fixture
-def asked(endpoints):
-    """All parts of an answer, as the browser puts them together."""
+def all_contents(endpoints):
+    """Function that returns the contents of all parts of an answer, merged as the browser merges them."""
 
-    def asked(about: str, state: dict) -> dict:
-        contents, part, more = {}, 0, True
+    def collect_contents(about: str, state: dict) -> dict:
+        contents, stage, more = {}, 0, True
         while more:
-            answer = endpoints.answer(about, state, part)
+            answer = endpoints.answer(about, state, stage)
             assert json.loads(json.dumps(answer, allow_nan=False)) == answer
             assert not contents.keys() & answer["contents"].keys()
-            contents, part, more = contents | answer["contents"], part + 1, answer["more"]
+            contents, stage, more = contents | answer["contents"], stage + 1, answer["more"]
         return contents
 
-    return asked
+    return collect_contents
 
 
 def test_what_is_seen_first_waits_least_and_marks_most():
-    at_once, below, besides = (waits("view", {}, part) for part in (0, 1, 2))
-    assert at_once == waits("view", {}) == 0 < below < besides
-    assert [waits("view", {}, part) for part in (3, -1, None, [0])] == [0] * 4
+    at_once, below, besides = (request_priority("view", {}, part) for part in (0, 1, 2))
+    assert at_once == request_priority("view", {}) == 0 < below < besides
+    assert [request_priority("view", {}, part) for part in (3, -1, None, [0])] == [0] * 4
 
 
 @every_view
 @pytest.mark.parametrize("about", ["show", "view", "pick"])
-def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, view, about):
-    """On a pick, all but the pictures that are the same whatever is selected; on "show" alone what is around tabs."""
-    contents = asked(about, state | {"view": view.name})
+def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, state, view, about):
+    """On "pick", all figures but those that no selection changes; on "show" also the contents around the tabs."""
+    contents = all_contents(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
@@ -62,11 +62,15 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
         if about == "show"
         else set()
     )
-    drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about != "pick" or not panel.once}
-    assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}
+    panels_by_id = {
+        f"{view.name}-{panel.name}": panel
+        for panel in view.panels
+        if about != "pick" or not panel.is_selection_independent
+    }
+    assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id}
     trace = endpoints.runs.trace(Run.parse(state))
-    for name, panel in drawn.items():  # of one run alone nothing is compared
-        assert (contents[name] is not None) is (panel.applies_to(trace) and not panel.compares)
+    for name, panel in panels_by_id.items():  # of one run alone nothing is compared
+        assert (contents[name] is not None) is (panel.is_applicable(trace) and not panel.compared_run)
     assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
 
 
@@ -74,11 +78,11 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
 def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, view):
     first = endpoints.answer("show", state | {"view": view.name})
     contents = {panel.name: first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels}
-    drawn = [name for name, content in contents.items() if content is not None]  # what has no place takes none
-    widths = [panel.width for panel in view.panels if panel.name in drawn]
+    drawn_names = [name for name, content in contents.items() if content is not None]  # None: the panel does not apply
+    widths = [panel.width for panel in view.panels if panel.name in drawn_names]
     at_once = 1 + widths[:2].count("half") // 2
-    assert "later" not in [contents[name] for name in drawn[:at_once]]
-    assert {contents[name] for name in drawn[at_once:]} <= {"later"}
+    assert "later" not in [contents[name] for name in drawn_names[:at_once]]
+    assert {contents[name] for name in drawn_names[at_once:]} <= {"later"}
     assert first["more"]
 
 
@@ -87,19 +91,19 @@ def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, vi
 )
 def test_what_is_seen_at_once(endpoints, state, view, at_once):
     contents = endpoints.answer("show", state | {"view": view})["contents"]
-    panels = {panel.name: contents.get(f"{view}-{panel.name}") for panel in VIEW_NAMED[view].panels}
+    panels = {panel.name: contents.get(f"{view}-{panel.name}") for panel in VIEW_BY_NAME[view].panels}
     assert {name for name, content in panels.items() if content} == at_once
 
 
-def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, asked, state, library):
-    contents = asked("show", state | {"checkpoint": "none", "view": "positions"})
+def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, all_contents, state, library):
+    contents = all_contents("show", state | {"checkpoint": "none", "view": "positions"})
     positions = next(view for view in VIEWS if view.name == "positions")
-    assert contents["positions-words"] == positions.otherwise(library.model("none")[0].config)
+    assert contents["positions-words"] == positions.unavailable_message(library.model("none")[0].config)
     assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
 
 
-def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
-    cold, hot = (asked("tune", state | {"temperature": temperature}) for temperature in (0, 2))
+def test_a_slider_changes_the_prediction_and_nothing_else(all_contents, state):
+    cold, hot = (all_contents("tune", state | {"temperature": temperature}) for temperature in (0, 2))
     assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
@@ -108,18 +112,18 @@ def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
     assert cold["next-token"]["u"] == hot["next-token"]["u"]
 
 
-def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(asked, state):
-    plain, found = asked("tune", state), asked("tune", state | {"find": "the"})
-    assert found["next-token"]["found"] > 0 == plain["next-token"]["found"]
+def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(all_contents, state):
+    plain, with_search = all_contents("tune", state), all_contents("tune", state | {"find": "the"})
+    assert with_search["next-token"]["found"] > 0 == plain["next-token"]["found"]
     for nonsense in (None, 7, ["the"], {}):
-        assert asked("tune", state | {"find": nonsense}) == plain
-    assert len(asked("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MOST_FOUND_BY
+        assert all_contents("tune", state | {"find": nonsense}) == plain
+    assert len(all_contents("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MAX_SEARCH_CHARS
 
 
-def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
+def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, state):
     state = state | {"generated": [5, 6]}
-    contents = asked("token", state)
-    whole = asked("show", state)
+    contents = all_contents("token", state)
+    whole = all_contents("show", state)
     assert all(contents[part] == whole[part] for part in ("story", "playback"))
     assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
     lists = f"{state['view']}-choosers"
@@ -175,8 +179,8 @@ def test_a_picture_that_there_is_not_has_nothing_to_tell(endpoints, state):
     assert endpoints.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
 
 
-def test_changes_of_the_run_are_told_and_followed(asked, state):
-    plain, changed = asked("show", state), asked("show", state | {"edits": "rope.angles*zero"})
+def test_changes_of_the_run_are_told_and_followed(all_contents, state):
+    plain, changed = all_contents("show", state), all_contents("show", state | {"edits": "rope.angles*zero"})
     assert (plain["changes"]["edits"], changed["changes"]["edits"]) == ([], [["rope.angles*zero", "rotation off"]])
     for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
         assert plain[part] != changed[part]
@@ -190,7 +194,7 @@ def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoi
         assert endpoints.answer(about, state | now)["contents"]
         assert endpoints.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
     again = endpoints.answer("show", state | before)
-    assert again["contents"]["problem"] == RENEWED and again["version"] == first["version"]
+    assert again["contents"]["problem"] == FILES_CHANGED and again["version"] == first["version"]
     assert again["contents"].keys() == first["contents"].keys()
     assert (
         endpoints.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""

@@ -1,4 +1,4 @@
-"""A picture that waits for a long computation: what the browser is told, and what it can ask."""
+"""Endpoints for a figure that waits for a long computation."""
 
 import threading
 import time
@@ -11,24 +11,24 @@ from explorer.explain.point import Point
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing import job_queue, jobs
-from explorer.tracing.jobs import Job, num_bytes, worked_out
-from explorer.tracing.runs import Runs
-from explorer.tracing.work import Work
-from explorer.views import VIEW_NAMED
+from explorer.tracing.jobs import Job, get_or_run, num_bytes
+from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.runs import RunService
+from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go
-from explorer.views.checks import Mark
 from explorer.views.style import figure
+from explorer.views.verification import Verification
 from explorer.views.view import Panel
 from explorer.web.answers import open_view
-from explorer.web.answers.inspecting import inspect
+from explorer.web.answers.inspection import inspect
 from explorer.web.answers.job_endpoints import JobEndpoints
-from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import view_contents
 
 
 @pytest.fixture
 def gate(monkeypatch) -> threading.Event:
-    """Of the tab Experiments the first picture waits for a job, and that for the gate."""
+    """Event that the job of the first figure of the Experiments tab waits for."""
     results, gate = jobs.LRU(1 << 20, num_bytes), threading.Event()
     monkeypatch.setattr(jobs, "RESULTS", results)
     monkeypatch.setattr(job_queue, "RESULTS", results)
@@ -44,51 +44,51 @@ def gate(monkeypatch) -> threading.Event:
     slow = Panel(
         name="slow",
         title="Slow",
-        draw=lambda trace, s: figure(go.Bar(y=worked_out(job(trace))), alt="Two bars."),
-        mark=lambda trace, s: Mark("recomputed", f"{worked_out(job(trace))[0]:g}"),
-        inspect=lambda trace, s, point: worked_out(job(trace)) and None,
+        draw=lambda trace, s: figure(go.Bar(y=get_or_run(job(trace))), alt="Two bars."),
+        verify=lambda trace, s: Verification("recomputed", f"{get_or_run(job(trace))[0]:g}"),
+        inspect=lambda trace, s, point: get_or_run(job(trace)) and None,
     )
-    view = VIEW_NAMED["experiments"]
+    view = VIEW_BY_NAME["experiments"]
     changed = replace(view, panels=(slow, *view.panels))
-    monkeypatch.setattr(open_view, "VIEW_NAMED", VIEW_NAMED | {"experiments": changed})
+    monkeypatch.setattr(open_view, "VIEW_BY_NAME", VIEW_BY_NAME | {"experiments": changed})
     return gate
 
 
 @pytest.fixture
-def asked(asked) -> PageState:
-    return replace(asked, selection=replace(asked.selection, view="experiments"))
+def page_state(page_state) -> PageState:
+    return replace(page_state, selection=replace(page_state.selection, view="experiments"))
 
 
 @pytest.fixture
-def shown(library, asked):
-    """`shown(part)` is what an answer has of the picture, as an answer is made."""
-    runs = Runs(library)
+def slow_content(library, page_state):
+    """Function that returns an answer's content for the slow figure: `shown(stage)`."""
+    runs = RunService(library)
 
-    def shown(part: int = 0):
-        with Work(10**6, 10.0).counted():
-            contents = view_contents(open_view_of(runs, asked), True, part)
-        return contents["experiments-slow" + "-mark" * (part == 2)]
+    def slow_panel_content(stage: int = 0):
+        with RequestBudget(10**6, 10.0).activate():
+            contents = view_contents(make_open_view(runs, page_state), True, stage)
+        return contents["experiments-slow" + "-mark" * (stage == 2)]
 
-    return shown
+    return slow_panel_content
 
 
 @pytest.fixture
 def ask(library):
-    """`ask("begin_job", …)` as the browser does."""
-    endpoints = JobEndpoints(Runs(library))
+    """Function that calls an endpoint by name, as the browser does: `ask("begin_job", …)`."""
+    endpoints = JobEndpoints(RunService(library))
 
-    def ask(name: str, *given):
-        with Work(10**6, 10.0).counted():
-            return getattr(endpoints, name)(*given)
+    def call_endpoint(name: str, *args):
+        with RequestBudget(10**6, 10.0).activate():
+            return getattr(endpoints, name)(*args)
 
-    return ask
+    return call_endpoint
 
 
-def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, shown, ask, asked):
-    waits = shown()
+def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, slow_content, ask, page_state):
+    waits = slow_content()
     assert waits["instead"] == "This takes longer than a click." and waits["job"]["seconds"] > 0
-    assert shown(2) is None
-    name, state = waits["job"]["name"], asked.run.as_dict() | asked.selection.as_dict()
+    assert slow_content(2) is None
+    name, state = waits["job"]["name"], page_state.run.as_dict() | page_state.selection.as_dict()
     begun = ask("begin_job", state, "experiments-slow", "ann")
     assert begun["state"] in ("waiting", "working") and begun["of"] == 2 and begun["error"] == ""
     gate.set()
@@ -96,32 +96,32 @@ def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, shown, ask, 
     while (progress := ask("job_progress", "ann", name))["state"] != "done":
         assert time.monotonic() < end and progress["state"] in ("waiting", "working")
         time.sleep(0.005)
-    assert isinstance(shown(), list) and shown(2)["words"] == str(len(asked.run.prompt))
+    assert isinstance(slow_content(), list) and slow_content(2)["words"] == str(len(page_state.run.prompt))
     assert ask("begin_job", state, "experiments-slow", "bob")["state"] == "done"
 
 
-def test_a_click_where_nothing_is_yet_has_no_number(gate, library, asked):
-    with Work(10**6, 10.0).counted():
-        assert inspect(open_view_of(Runs(library), asked), "slow", Point(x=0, y=0)) == ""
+def test_a_click_where_nothing_is_yet_has_no_number(gate, library, page_state):
+    with RequestBudget(10**6, 10.0).activate():
+        assert inspect(make_open_view(RunService(library), page_state), "slow", Point(x=0, y=0)) == ""
 
 
-def test_who_leaves_is_told_nothing_more(gate, shown, ask, asked):
-    name, state = shown()["job"]["name"], asked.run.as_dict() | asked.selection.as_dict()
+def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):
+    name, state = slow_content()["job"]["name"], page_state.run.as_dict() | page_state.selection.as_dict()
     ask("begin_job", state, "experiments-slow", "ann")
     ask("leave_job", "ann", name)
     assert ask("job_progress", "ann", name)["state"] == "gone"
     gate.set()
 
 
-def test_a_picture_that_waits_for_nothing_is_done(gate, ask, asked):
-    state = asked.run.as_dict() | asked.selection.as_dict()
+def test_a_picture_that_waits_for_nothing_is_done(gate, ask, page_state):
+    state = page_state.run.as_dict() | page_state.selection.as_dict()
     assert ask("begin_job", state, "experiments-heads", "ann")["state"] == "done"
     assert ask("begin_job", state, "experiments-nothing", "ann")["state"] == "done"
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "", "x" * 65, ["ann"]], ids=repr)
-def test_names_are_short_texts(gate, ask, asked, wrong):
-    state = asked.run.as_dict() | asked.selection.as_dict()
+def test_names_are_short_texts(gate, ask, page_state, wrong):
+    state = page_state.run.as_dict() | page_state.selection.as_dict()
     for call in (
         lambda: ask("begin_job", state, wrong, "ann"),
         lambda: ask("begin_job", state, "experiments-slow", wrong),

@@ -1,4 +1,4 @@
-"""What an answer says of a model that is too large to be run many times within a click."""
+"""Answers for a model that is too large to be run many times within a click."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -6,54 +6,57 @@ from importlib import import_module
 import pytest
 
 from explorer.tracing import jobs
-from explorer.tracing.runs import Runs
-from explorer.tracing.work import Work
+from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.runs import RunService
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import view_contents
 
 
 @pytest.fixture
 def large(monkeypatch):
-    """All models are taken to be large, and nothing is kept of them."""
+    """Treat all models as large, and start with an empty result cache."""
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, jobs.num_bytes))
-    monkeypatch.setattr(import_module("explorer.tracing.capture"), "products_of", lambda lm, num_tokens: 1e12)
+    monkeypatch.setattr(import_module("explorer.tracing.capture"), "estimate_macs", lambda lm, num_tokens: 1e12)
 
 
 @pytest.fixture
-def answer(library, asked):
-    """`answer(part)` is what an answer has of the tab Experiments."""
-    runs, state = Runs(library), replace(asked, selection=replace(asked.selection, view="experiments", why="open"))
+def answer(library, page_state):
+    """Function that returns an answer's contents for the Experiments tab, and the open view: `answer(stage)`."""
+    runs, state = (
+        RunService(library),
+        replace(page_state, selection=replace(page_state.selection, view="experiments", why="open")),
+    )
 
-    def answer(part: int):
-        with Work(10**6, 10.0).counted():
-            open_view = open_view_of(runs, state)
-            return view_contents(open_view, True, part), open_view
+    def experiments_contents(stage: int):
+        with RequestBudget(10**6, 10.0).activate():
+            open_view = make_open_view(runs, state)
+            return view_contents(open_view, True, stage), open_view
 
-    answer.endpoints, answer.state = Endpoints(runs), state.as_dict()
-    return answer
+    experiments_contents.endpoints, experiments_contents.state = Endpoints(runs), state.as_dict()
+    return experiments_contents
 
 
 def test_silenced_parts_wait_for_a_button_and_what_is_told_of_them_too(large, answer):
     contents, open_view = answer(0)
-    waiting = {name: shown for name, shown in contents.items() if isinstance(shown, dict) and "job" in shown}
+    waiting = {name: content for name, content in contents.items() if isinstance(content, dict) and "job" in content}
     assert set(waiting) == {"experiments-heads", "experiments-sublayers"}
-    assert len({shown["job"]["name"] for shown in waiting.values()}) == 1
+    assert len({content["job"]["name"] for content in waiting.values()}) == 1
     assert contents["experiments-formula"] == ""
     assert answer(2)[0]["experiments-heads-mark"] is None
-    with Work(10**6, 10.0).counted():
+    with RequestBudget(10**6, 10.0).activate():
         assert answer.endpoints.define(answer.state, "ablation").endswith("the prediction.")
-    with Work(10**6, 10.0).counted():
-        job = open_view.job_of("heads")
-    jobs.worked_out(job)
+    with RequestBudget(10**6, 10.0).activate():
+        job = open_view.pending_job("heads")
+    jobs.get_or_run(job)
     contents, _open_view = answer(0)
     assert isinstance(contents["experiments-heads"], list) and "without head" in contents["experiments-formula"]
     assert answer(2)[0]["experiments-heads-mark"]["state"] == "recomputed"
-    with Work(10**6, 10.0).counted():
+    with RequestBudget(10**6, 10.0).activate():
         assert "changes by" in answer.endpoints.define(answer.state, "ablation")
 
 
 def test_whoever_asks_why_waits(large, answer):
-    with Work(10**6, 10.0).counted():
-        shown = answer.endpoints.answer("pick", answer.state, 1)["contents"]
-    assert shown["why-token"]
+    with RequestBudget(10**6, 10.0).activate():
+        contents = answer.endpoints.answer("pick", answer.state, 1)["contents"]
+    assert contents["why-token"]

@@ -1,21 +1,21 @@
-"""What a lesson answers: of the truth only what a reply has earned, and nothing where there is no lesson."""
+"""The lesson part of an answer: the truth only after a reply, and nothing where there is no lesson."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.shelf import Shelf
+from explorer.lessons.course.library import LessonLibrary
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.lesson_answers import PICTURES, LessonAnswers
+from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.events.lesson_events import LessonEvents
-from explorer.web.events.opening import Opening
-from explorer.web.protocol import LESSON, NEXT_TOKEN, in_tab
+from explorer.web.events.lesson_events import LessonHandlers
+from explorer.web.events.run_factory import RunFactory
+from explorer.web.protocol import LESSON, NEXT_TOKEN, element_id
 
 FRONT = "---\ntitle: T\nfor: x\nminutes: 1\nmodel: {model}\nagainst: b\n---\n"
 STEP = """
@@ -50,9 +50,9 @@ NEXT = "\n```ask\ntoken: Which?\nhides: [next-token]\n```\n\n```check\ntop_token
 
 
 @pytest.fixture
-def shelf(tmp_path) -> Shelf:
-    own = tmp_path / "own"
-    own.mkdir()
+def shelf(tmp_path) -> LessonLibrary:
+    folder = tmp_path / "own"
+    folder.mkdir()
     steps = [
         STEP.format(title="One", query=1) + NUMBER.format(within=0),
         STEP.format(title="Two", query=2) + NUMBER.format(within=9),
@@ -60,83 +60,83 @@ def shelf(tmp_path) -> Shelf:
         STEP.format(title="Four", query=4) + NEXT,
         STEP.format(title="Five", query=4) + "\nOnly words.\n",
     ]
-    (own / "mine.md").write_text(FRONT.format(model="rope") + "".join(steps), encoding="utf-8")
-    (own / "gone.md").write_text(FRONT.format(model="no-such-model") + steps[0], encoding="utf-8")
-    return Shelf(own, PICTURES, bundled=tmp_path)
+    (folder / "mine.md").write_text(FRONT.format(model="rope") + "".join(steps), encoding="utf-8")
+    (folder / "gone.md").write_text(FRONT.format(model="no-such-model") + steps[0], encoding="utf-8")
+    return LessonLibrary(folder, ELEMENT_IDS, bundled=tmp_path)
 
 
 @pytest.fixture
-def answers(shelf, library, opening) -> LessonAnswers:
-    return LessonAnswers(shelf, opening.runs, opening.restored)
+def answers(shelf, library, opening) -> LessonContents:
+    return LessonContents(shelf, opening.runs, opening.state_from_query)
 
 
 @pytest.fixture
 def count(opening) -> int:
-    """Tokens of the text."""
-    return len(opening.run_of("rope", "the fox asked the owl").prompt)
+    """Number of tokens of the lesson's text."""
+    return len(opening.create_run("rope", "the fox asked the owl").prompt)
 
 
 @pytest.fixture
 def at_step(answers):
-    """`at_step(2, "2:5")` is the lesson's content there, with a reply."""
+    """Function that returns the lesson's content at a step, with a reply: `at_step(2, "2:5")`."""
 
-    def at_step(step: int, reply: str = "", lesson: str = "mine", about: str = "show", **change):
-        asked, settings = LessonEvents(answers).gone_to(
+    def lesson_content(step: int, reply: str = "", lesson: str = "mine", about: str = "show", **change):
+        page_state, settings = LessonHandlers(answers).go_to_step(
             {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": lesson, "step": step}
         )
-        state = asked.as_dict() | {"reply": reply} | change
+        state = page_state.as_dict() | {"reply": reply} | change
         return answers.contents(PageState.parse(state), state, about).get(LESSON)
 
-    return at_step
+    return lesson_content
 
 
-def test_a_page_without_a_lesson_is_answered_nothing_of_one(answers, asked):
-    assert answers.contents(asked, asked.as_dict(), "show") == {}
+def test_a_page_without_a_lesson_is_answered_nothing_of_one(answers, page_state):
+    assert answers.contents(page_state, page_state.as_dict(), "show") == {}
 
 
 def test_a_step_is_what_its_file_says(at_step):
-    found = at_step(1)
-    assert (found["title"], found["heading"], found["step"], found["steps"]) == ("T", "One", 1, 5)
-    assert found["question"] == {"words": "How many?", "kind": "number", "lowest": 0, "highest": 20}
+    content = at_step(1)
+    assert (content["title"], content["heading"], content["step"], content["steps"]) == ("T", "One", 1, 5)
+    assert content["question"] == {"words": "How many?", "kind": "number", "lowest": 0, "highest": 20}
 
 
 def test_before_a_reply_nothing_of_the_truth_is_told(at_step):
     for step in (1, 2, 4):
-        found = at_step(step)
-        assert not found.keys() & {"judged", "after"} and found["hides"]
-        assert "told" not in json.dumps(found).replace("untold", "")
+        content = at_step(step)
+        assert not content.keys() & {"judged", "after"} and content["hides"]
+        assert "told" not in json.dumps(content).replace("untold", "")
 
 
 def test_a_reply_is_judged_and_what_comes_after_is_told(at_step, count):
     right, wrong = at_step(1, f"1:{count}"), at_step(1, f"1:{count + 1}")
     assert (right["judged"]["is_right"], wrong["judged"]["is_right"]) == (True, False)
     assert right["judged"]["reply"] == str(count) and right["judged"]["truth"]["truth"] == count
-    (told,) = right["after"]
+    (paragraph,) = right["after"]
     emphasis = {"kind": "emphasis", "parts": ["after"]}
-    assert told["parts"] == ["There are ", {"kind": "number", "text": str(count)}, ", told ", emphasis, "."]
+    assert paragraph["parts"] == ["There are ", {"kind": "number", "text": str(count)}, ", told ", emphasis, "."]
     assert "hides" not in right
 
 
 @pytest.mark.parametrize("reply", ["1:5", "3:5", "5", ":5", "2:", "2:x", "2:five", "22:5"])
 def test_a_reply_to_another_step_or_none_is_no_reply_here(at_step, reply):
-    found = at_step(2, reply)
-    assert "judged" not in found and found["hides"]["ids"]
+    content = at_step(2, reply)
+    assert "judged" not in content and content["hides"]["ids"]
 
 
 def test_the_truth_may_be_asked_for_without_a_reply(at_step):
-    found = at_step(1, "1:?")
-    assert found["judged"]["is_right"] is None and found["judged"]["reply"] is None and found["after"]
+    content = at_step(1, "1:?")
+    assert content["judged"]["is_right"] is None and content["judged"]["reply"] is None and content["after"]
 
 
 def test_the_truth_is_the_steps_whatever_the_visitor_has_changed(at_step, count):
-    found = at_step(1, f"1:{count}", prompt="1.2.3", edits="blocks.0.attn.z.0*zero", layer=0)
-    assert found["judged"]["is_right"] is True
+    content = at_step(1, f"1:{count}", prompt="1.2.3", edits="blocks.0.attn.z.0*zero", layer=0)
+    assert content["judged"]["is_right"] is True
 
 
 def test_a_task_is_judged_by_the_page_and_tells_nothing_until_it_is_done(at_step):
-    found = at_step(3)
-    assert found["task"]["is_done"] is False and "after" not in found
-    assert "layer 1 head 0" in found["task"]["words"]
+    content = at_step(3)
+    assert content["task"]["is_done"] is False and "after" not in content
+    assert "layer 1 head 0" in content["task"]["words"]
     assert "layer 0 head 1" in at_step(3, layer=0, head=1, about="pick")["task"]["words"]
 
 
@@ -150,43 +150,47 @@ def test_what_stays_as_it_is_is_not_sent_again(at_step):
 
 
 def test_what_would_tell_is_hidden_in_every_tab(at_step):
-    one, next_token = at_step(1)["hides"], at_step(4)["hides"]
-    assert one["view"] == "attention" and "attention-pattern" in one["ids"]
-    assert NEXT_TOKEN not in one["ids"]
+    first_step, next_token = at_step(1)["hides"], at_step(4)["hides"]
+    assert first_step["view"] == "attention" and "attention-pattern" in first_step["ids"]
+    assert NEXT_TOKEN not in first_step["ids"]
     assert {NEXT_TOKEN, "next-token-words", "guess", "brief", "why-token"} <= set(next_token["ids"])
 
 
 def test_every_picture_can_be_named():
-    assert {in_tab(view.name, panel.name) for view in VIEWS for panel in view.panels} <= PICTURES
+    assert {element_id(view.name, panel.name) for view in VIEWS for panel in view.panels} <= ELEMENT_IDS
 
 
 def test_a_model_that_is_not_there_is_told_and_another_offered(at_step, answers, count):
-    offered, checkpoints = answers.offered, answers.runs.library.checkpoints
+    offered, checkpoints = answers.fallback_model, answers.runs.library.checkpoints
     assert offered in checkpoints
-    found = at_step(1, lesson="gone", checkpoint=next(name for name in checkpoints if name != offered))
-    assert found["missing"]["offered"] == offered and "no-such-model" in found["missing"]["words"]
-    assert "question" not in found
-    there = at_step(1, f"1:{count}", lesson="gone", checkpoint=offered)
-    assert "missing" not in there and "no-such-model" in there["note"] and there["judged"]["is_right"]
+    content = at_step(1, lesson="gone", checkpoint=next(name for name in checkpoints if name != offered))
+    assert content["missing"]["offered"] == offered and "no-such-model" in content["missing"]["words"]
+    assert "question" not in content
+    with_offered_model = at_step(1, f"1:{count}", lesson="gone", checkpoint=offered)
+    assert (
+        "missing" not in with_offered_model
+        and "no-such-model" in with_offered_model["note"]
+        and with_offered_model["judged"]["is_right"]
+    )
 
 
-def test_a_lesson_that_is_not_there_is_told(answers, asked):
-    state = asked.as_dict() | {"lesson": "<b>none</b>", "step": 1}
-    found = answers.contents(PageState.parse(state), state, "show")[LESSON]
-    assert "<b>none</b>" in found["problem"]
+def test_a_lesson_that_is_not_there_is_told(answers, page_state):
+    state = page_state.as_dict() | {"lesson": "<b>none</b>", "step": 1}
+    content = answers.contents(PageState.parse(state), state, "show")[LESSON]
+    assert "<b>none</b>" in content["problem"]
 
 
 def test_the_list_has_them_all(answers, opening):
     listed = LessonEndpoints(opening.runs, answers).listed_lessons({})
-    assert [(one["name"], one["steps"]) for one in listed] == [("gone", 1), ("mine", 5)]
+    assert [(entry["name"], entry["steps"]) for entry in listed] == [("gone", 1), ("mine", 5)]
     assert LessonEndpoints(opening.runs, None).listed_lessons({}) == []
 
 
 def test_an_answer_has_the_lesson_before_the_pictures(answers, opening):
-    asked, _settings = LessonEvents(answers).gone_to(
+    page_state, _settings = LessonHandlers(answers).go_to_step(
         {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": "mine", "step": 1}
     )
-    contents = Endpoints(opening.runs, answers).answer("show", asked.as_dict())["contents"]
+    contents = Endpoints(opening.runs, answers).answer("show", page_state.as_dict())["contents"]
     names = list(contents)
     assert names.index(LESSON) < names.index("attention-pattern")
 
@@ -196,10 +200,14 @@ def test_a_teachers_lesson_goes_before_ours_of_the_same_name(tmp_path):
         (tmp_path / folder).mkdir()
         text = FRONT.format(model="rope").replace("title: T", f"title: {title}") + STEP.format(title="A", query=0)
         (tmp_path / folder / "same.md").write_text(text, encoding="utf-8")
-    shelf = Shelf(tmp_path / "own", bundled=Path(tmp_path / "ours"))
+    shelf = LessonLibrary(tmp_path / "own", bundled=Path(tmp_path / "ours"))
     assert [lesson.title for lesson in shelf.lessons.values()] == ["Own"]
 
 
 def test_runs_of_the_bundled_model_are_not_needed_to_list_lessons():
-    answers = LessonAnswers(Shelf(pictures=PICTURES), Runs(Library("cpu")), Opening(Runs(Library("cpu"))).restored)
-    assert len(answers.listed()) == 12
+    answers = LessonContents(
+        LessonLibrary(figure_ids=ELEMENT_IDS),
+        RunService(Library("cpu")),
+        RunFactory(RunService(Library("cpu"))).state_from_query,
+    )
+    assert len(answers.list_lessons()) == 12

@@ -1,40 +1,42 @@
-"""A lesson on paper, from the bundled lessons."""
+"""Printable sheets of the bundled lessons."""
 
 import json
 
 import pytest
 
-from explorer.lessons.course.shelf import Shelf
+from explorer.lessons.course.library import LessonLibrary
 from explorer.state.errors import UserError
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.answers.lesson_answers import PICTURES, LessonAnswers
+from explorer.tracing.runs import RunService
+from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.events.opening import Opening
+from explorer.web.events.run_factory import RunFactory
 
 STATE = {"checkpoint": "llama-fables", "prompt": "1.2"}
-NAMES = sorted(Shelf().lessons)
+NAMES = sorted(LessonLibrary().lessons)
 
 
 @pytest.fixture(scope="module")
 def endpoints() -> LessonEndpoints:
-    opening = Opening(Runs(Library("cpu")))
-    return LessonEndpoints(opening.runs, LessonAnswers(Shelf(None, PICTURES), opening.runs, opening.restored))
+    opening = RunFactory(RunService(Library("cpu")))
+    return LessonEndpoints(
+        opening.runs, LessonContents(LessonLibrary(None, ELEMENT_IDS), opening.runs, opening.state_from_query)
+    )
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "order" else pytest.mark.exhaustive) for name in NAMES]
 )
 def test_every_step_of_a_lesson_can_be_printed_with_its_answer(endpoints, name):
-    lesson = endpoints.lessons.shelf.lessons[name]
-    for place, step in enumerate(lesson.steps, 1):
-        sheet = endpoints.lesson_sheet(STATE, name, place)
+    lesson = endpoints.lessons.lesson_library.lessons[name]
+    for step_number, step in enumerate(lesson.steps, 1):
+        sheet = endpoints.lesson_sheet(STATE, name, step_number)
         json.dumps(sheet, allow_nan=False)
-        assert (sheet["heading"], sheet["step"], sheet["text"]) == (step.title, place, step.state["text"])
+        assert (sheet["heading"], sheet["step"], sheet["text"]) == (step.title, step_number, step.state["text"])
         assert "hides" not in sheet
         if step.question and not sheet["question"].get("is_example"):
             assert sheet["judged"]["truth"] and sheet["judged"]["reply"] is None
-        if step.target in step.hides:
+        if step.target in step.hidden_figures:
             assert sheet["is_hidden"]
         if step.target and sheet["figure"]:
             assert step.target.startswith(step.state["view"]) and sheet["figure"]["picture"]

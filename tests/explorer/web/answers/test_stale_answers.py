@@ -1,7 +1,7 @@
-"""Whatever is chosen after whatever else, what the page then shows is what it shows when it is opened so.
+"""Contents of a page after any sequence of choices, compared with a page that is opened in the same state.
 
-A page keeps what it was told until it is told otherwise: an answer that leaves out what a choice changed leaves a
-sentence, a bar or a badge of the state before. Each choice asks as the page's scripts ask (`static/choosing.js`).
+A page keeps a content until an answer replaces it, so an answer that leaves out something that a choice changed
+leaves a stale text, bar or badge. Each choice makes the requests of the page's scripts (`static/choosing.js`).
 """
 
 import itertools
@@ -11,15 +11,15 @@ import random
 import pytest
 
 from explorer.state.errors import UserError
-from explorer.state.selection import FULL_TABS, SIMPLE_TABS, TABS, WORDS
-from explorer.state.settings import GenerationSettings
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.selection import FIELD_CHOICES, FULL_TABS, SIMPLE_TABS, TABS
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
+from explorer.tracing.runs import RunService
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.opening import Opening
-from explorer.web.layout.page_layout import in_tab
+from explorer.web.events.run_factory import RunFactory
+from explorer.web.layout.page_layout import element_id
 from tests.browser.checkpoints import write_checkpoints
-from tests.exhaustive import first_of
+from tests.exhaustive import first_in_core
 
 TEXT, OTHER = "The cat sat on the mat. The cat", "The dog sat on the mat. The dog"
 STARTS = {
@@ -48,7 +48,7 @@ PICKS = {
     "answer": ("", " dog"),
     "wrong": ("", " cat"),
     "direction": ("", "means.1.5.9-7"),
-    **{name: words for name, words in WORDS.items() if name not in ("shade", "shown")},
+    **{name: words for name, words in FIELD_CHOICES.items() if name not in ("shade", "shown")},
 }
 TUNES = {
     "temperature": (0, 0.3, 1.5),
@@ -60,8 +60,8 @@ TUNES = {
     "find": ("", "the"),
     "guess": ("", "dog"),
 }
-VIEWS = {"view": TABS, "shown": WORDS["shown"]}
-SHOWS = {  # another run; what of it is another comes with the answer of an event
+VIEWS = {"view": TABS, "shown": FIELD_CHOICES["shown"]}
+SHOWS = {  # another run: the changed fields of the state come with an event's answer
     "checkpoint": ("tiny", "gpt-twin", "no-positions", "one-head", "fables/step-000008", "fables/step-000032"),
     "edits": ("", "blocks.0.attn.z.1*zero", "blocks.1.resid_post*scale*2"),
     "generated": ([], [66, 67], [101, 102, 103]),
@@ -81,67 +81,67 @@ def opening(tmp_path_factory, tiny_tokenizer):
     write_checkpoints(folder, tiny_tokenizer)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", folder)
-        yield Opening(Runs(Library("cpu")))
+        yield RunFactory(RunService(Library("cpu")))
 
 
 class Page:
-    """What a browser keeps: a state, and by element ids what it was told last."""
+    """A page in the browser: its state, and the latest contents by element id."""
 
-    def __init__(self, opening: Opening, state: dict):
+    def __init__(self, opening: RunFactory, state: dict):
         self.opening, self.endpoints = opening, Endpoints(opening.runs)
         self.state, self.contents = state, self.answer("show", state)
 
     def answer(self, about: str, state: dict) -> dict:
-        contents, part, more = {}, 0, True
+        contents, stage, more = {}, 0, True
         while more:
-            answer = self.endpoints.answer(about, state, part)
-            contents, part, more = contents | answer["contents"], part + 1, answer["more"]
+            answer = self.endpoints.answer(about, state, stage)
+            contents, stage, more = contents | answer["contents"], stage + 1, answer["more"]
         return json.loads(json.dumps(contents))
 
     def choose(self, about: str, field: str, value) -> bool:
-        """Choose something, where that is another than what there is."""
+        """Set a field to a value and update the contents; return False if nothing changes or the page refuses it."""
         change = dict.fromkeys((name for name in self.state if name.startswith("b.")), "") if field == "b" else {}
         change |= value if field == "b" else {field: value}
         if all(self.state.get(name) == now for name, now in change.items()):
             return False
         if field == "shown" and not self.state["b.checkpoint"]:
             return False
-        before, wanted = self.state, self.state | change
+        before, new_state = self.state, self.state | change
         if about == "show":
             try:
-                wanted |= self.opening.restored(wanted).as_dict()
+                new_state |= self.opening.state_from_query(new_state).as_dict()
             except UserError:  # the page refuses it, and stays as it is
                 return False
-        wanted["key"] = min(wanted["key"], wanted["query"])
-        is_other_page = (before["view"] in SIMPLE_TABS) is not (wanted["view"] in SIMPLE_TABS)
-        if about == "view" and is_other_page and wanted["b.checkpoint"]:
+        new_state["key"] = min(new_state["key"], new_state["query"])
+        is_other_page = (before["view"] in SIMPLE_TABS) is not (new_state["view"] in SIMPLE_TABS)
+        if about == "view" and is_other_page and new_state["b.checkpoint"]:
             about = "show"
-        self.state = wanted
-        self.contents |= self.answer(about, wanted)
+        self.state = new_state
+        self.contents |= self.answer(about, new_state)
         return True
 
-    def stale(self) -> dict[str, tuple]:
-        """What is shown otherwise than by a page that is opened in this state."""
+    def stale_contents(self) -> dict[str, tuple]:
+        """Return the contents that differ from those of a page opened in this state, as pairs (kept, fresh)."""
         fresh, view = self.answer("show", self.state), self.state["view"]
-        in_sight = {name for name in self.contents if name.startswith(in_tab(view, ""))} | fresh.keys()
-        here = {name: self.contents.get(name) for name in in_sight}
-        return {name: (here[name], fresh.get(name)) for name in in_sight if here[name] != fresh.get(name)}
+        visible_ids = {name for name in self.contents if name.startswith(element_id(view, ""))} | fresh.keys()
+        current = {name: self.contents.get(name) for name in visible_ids}
+        return {name: (current[name], fresh.get(name)) for name in visible_ids if current[name] != fresh.get(name)}
 
 
-def walk(opening: Opening, start: str, view: str, choices) -> int:
-    """Make choices one after another, and compare what is shown after each; says how many were made."""
-    asked = opening.restored({"checkpoint": "tiny", "text": TEXT, "view": view} | STARTS[start])
-    page, made = Page(opening, asked.as_dict() | GenerationSettings().as_dict()), []
+def walk(opening: RunFactory, start: str, view: str, choices) -> int:
+    """Make choices one after another and check the contents after each; return how many were made."""
+    page_state = opening.state_from_query({"checkpoint": "tiny", "text": TEXT, "view": view} | STARTS[start])
+    page, accepted = Page(opening, page_state.as_dict() | GenerationSettings().as_dict()), []
     for choice in choices:
         if page.choose(*choice):
-            made.append(choice)
-            assert page.stale() == {}, f"{start}, {view}, after {made[-4:]}"
-    return len(made)
+            accepted.append(choice)
+            assert page.stale_contents() == {}, f"{start}, {view}, after {accepted[-4:]}"
+    return len(accepted)
 
 
-@pytest.mark.parametrize("view", first_of(["prediction", *(name for name in TABS if name != "prediction")]))
+@pytest.mark.parametrize("view", first_in_core(["prediction", *(name for name in TABS if name != "prediction")]))
 def test_after_any_choice_nothing_is_as_it_was_before(opening, view):
-    """Each choice once in every tab, one after another; in the core suite a third of them."""
+    """Each choice once in every tab, in a random order; in the core suite a third of them."""
     choices = [choice for choice in CHOICES if choice[1] != "view"]
     count = len(choices) // 3 if view == "prediction" else len(choices)
     assert walk(opening, "two runs", view, random.Random(view).sample(choices, count)) > count // 2

@@ -1,4 +1,4 @@
-"""A visitor's commands."""
+"""Fixture that sends commands of the page's script."""
 
 import pytest
 

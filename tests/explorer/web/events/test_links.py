@@ -1,12 +1,12 @@
-"""Opening the page by a link that anybody may have written, and texts that anybody may type."""
+"""Links and typed texts, valid or hostile."""
 
 import json
 
 import pytest
 
+from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.run import Run
-from explorer.state.selection import FORMER_TABS, WORDS, Selection
-from explorer.state.settings import RANGES, GenerationSettings
+from explorer.state.selection import FIELD_CHOICES, FORMER_TABS, Selection
 from explorer.web.answers.endpoints import Endpoints
 
 
@@ -34,30 +34,32 @@ def test_a_link_opens_what_it_says(page, load):
     ],
     ids=lambda asked: str(asked)[:30],
 )
-def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, load):
+def test_a_hostile_link_opens_the_first_example_and_says_why(page, shown_warnings, asked, load):
     answer = load(**asked)
     assert answer[page.layout.update] == load()[page.layout.update]
-    assert len(told) == 1
-    assert "<" not in told[0]
+    assert len(shown_warnings) == 1
+    assert "<" not in shown_warnings[0]
 
 
 @pytest.mark.parametrize("panel", ["api", "api-recorder", "settings"])
-def test_a_panel_of_gradio_in_an_address_is_no_tab(page, told, panel, load):
+def test_a_panel_of_gradio_in_an_address_is_no_tab(page, shown_warnings, panel, load):
     assert load(view=panel)[page.layout.update] == load()[page.layout.update]
-    assert told == []
+    assert shown_warnings == []
 
 
 @pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
-def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
+def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, shown_warnings, value, load):
     names = [*Selection().as_dict(), *RANGES, "dropped"]
     answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
     change = answer[page.layout.update]["change"]
     assert answer[page.layout.tabs].selected == change["view"] == Selection.view
     selection = Selection.parse(change)
-    assert selection == selection.within(page.events.opening.runs.trace(Run.parse(change)))
-    assert GenerationSettings.parse(change).checked()
-    assert Endpoints(page.events.opening.runs).answer("show", change)["contents"]["problem"] == ""
-    assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in told] == [True] * bool(value)
+    assert selection == selection.clamp_to_trace(page.events.run_factory.runs.trace(Run.parse(change)))
+    assert GenerationSettings.parse(change).validate()
+    assert Endpoints(page.events.run_factory.runs).answer("show", change)["contents"]["problem"] == ""
+    assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in shown_warnings] == [True] * bool(
+        value
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,22 +67,22 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     [
         ({"checkpoint": "nope"}, "the first model is shown instead"),
         ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
-        ({"edits": "<b>*zero"}, "the model is shown as it is"),
+        ({"edits": "<b>*zero"}, "the interventions were ignored"),
         ({"branches": "-1"}, "the tree of continuations is left out"),
-        ({"prompt": "1.x"}, "the text is begun anew"),
-        ({"generated": "-1"}, "the text is begun anew"),
+        ({"prompt": "1.x"}, "the token ids and the continuation were ignored"),
+        ({"generated": "-1"}, "the token ids and the continuation were ignored"),
     ],
     ids=str,
 )
-def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(page, told, load, wrong, words):
+def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(page, shown_warnings, load, wrong, words):
     answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
     change = answer[page.layout.update]["change"]
     assert answer[page.layout.prompt] == "the fox asked the owl"
     assert (change["checkpoint"], change["view"], change["temperature"]) == ("rope", "tokens", 0.3)
-    assert len(told) == 1 and words in told[0] and "<" not in told[0]
+    assert len(shown_warnings) == 1 and words in shown_warnings[0] and "<" not in shown_warnings[0]
 
 
-def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(page, told, load):
+def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(page, shown_warnings, load):
     change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none")[page.layout.update]["change"]
     assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
         "none",
@@ -90,10 +92,15 @@ def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sen
     )
 
 
-def test_an_unknown_tab_is_told(page, told, load):
+def test_an_unknown_tab_is_told(page, shown_warnings, load):
     answer = load(view="<b>tab")
     assert answer[page.layout.tabs].selected == Selection.view
-    assert len(told) == 1 and "There is no tab" in told[0] and "Attention" in told[0] and "<b>" not in told[0]
+    assert (
+        len(shown_warnings) == 1
+        and "There is no tab" in shown_warnings[0]
+        and "Attention" in shown_warnings[0]
+        and "<b>" not in shown_warnings[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,39 +113,43 @@ def test_an_unknown_tab_is_told(page, told, load):
     ],
     ids=str,
 )
-def test_values_of_another_type_are_told_and_read_as_the_default(page, told, load, query, names):
+def test_values_of_another_type_are_told_and_read_as_the_default(page, shown_warnings, load, query, names):
     answer = load(text="the fox asked the owl", view="attention", **query)
     change = answer[page.layout.update]["change"]
-    assert told == [f"Of this address {names} make no sense: the default or the nearest is shown."]
-    assert GenerationSettings.parse(change).checked() and Selection.parse(change).known("pattern", WORDS["pattern"])
+    assert shown_warnings == [f"Invalid values in this link: {names}. The default or the nearest valid value is shown."]
+    assert GenerationSettings.parse(change).validate() and Selection.parse(change).valid_choice(
+        "pattern", FIELD_CHOICES["pattern"]
+    )
 
 
-def test_values_of_the_right_type_are_told_nothing_of(page, told, load):
+def test_values_of_the_right_type_are_told_nothing_of(page, shown_warnings, load):
     load(text="the fox", view="attention", layer="1", query="", top_k="40.0", temperature="0.80", pattern="moved")
-    assert told == []
+    assert shown_warnings == []
 
 
-def test_addresses_that_people_saved_go_on_working(page, told, load):
+def test_addresses_that_people_saved_go_on_working(page, shown_warnings, load):
     saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
     answer = load(**saved)
     change = answer[page.layout.update]["change"]
     assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
     assert change["view"] == answer[page.layout.tabs].selected == FORMER_TABS["rope"]
-    assert told == []
+    assert shown_warnings == []
 
 
 def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, merged):
     state = merged(state, [page.events.on_prompt(nasty_prompt, "rope", state)])
-    contents = Endpoints(page.events.opening.runs).answer("token", state)["contents"]
+    contents = Endpoints(page.events.run_factory.runs).answer("token", state)["contents"]
     assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
     assert json.loads(json.dumps(contents)) == contents
     assert load(text=nasty_prompt)[page.layout.prompt] == nasty_prompt
 
 
-def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(page, state, told, merged):
+def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(
+    page, state, shown_warnings, merged
+):
     changed = state | {"edits": "rope.angles*zero"}
     assert merged(changed, [page.events.on_prompt("the owl", "rope", changed)])["edits"] == "rope.angles*zero"
-    assert told == []
+    assert shown_warnings == []
     assert merged(changed, [page.events.on_prompt("the owl", "gpt", changed)])["edits"] == ""
-    (words,) = told
+    (words,) = shown_warnings
     assert "rope.angles" in words

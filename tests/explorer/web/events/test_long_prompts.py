@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.settings import GenerationSettings
-from explorer.web.answers.around_tabs import prediction_after
+from explorer.state.generation_settings import GenerationSettings
+from explorer.web.answers.page_contents import next_token_in_run
 from explorer.web.api import Api
 from model.generation.autoregressive import generate
 
@@ -15,7 +15,7 @@ CONTEXT = 32
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "seed": 11}], ids=str)
 @pytest.mark.exhaustive
 def test_page_api_and_generate_read_a_long_prompt_by_one_rule(opening, library, num_tokens, settings):
-    """Each continues it with the same tokens, the page wherever it looks on the way."""
+    """Each generates the same tokens; the page predicts them at every position on the way."""
     rng = random.Random(num_tokens)
     text = "".join(rng.choice("\x00\x01\x02\x03\x04\x05") for _ in range(num_tokens))
     lm, tokenizer = library.model("rope")
@@ -23,12 +23,12 @@ def test_page_api_and_generate_read_a_long_prompt_by_one_rule(opening, library, 
     assert len(ids) == num_tokens
     steps = list(generate(lm, ids, max_new_tokens=12, stop_tokens={tokenizer.end_of_text}, **settings))
     answer = Api(opening, "rope").generate(text, max_new_tokens=12, **{"seed": 0} | settings)
-    told = [(token["id"], token["probability"]) for token in answer["tokens"]]
-    run = opening.run_of("rope", text)
-    for step, (token_id, probability) in zip(steps, told, strict=True):
+    tokens = [(token["id"], token["probability"]) for token in answer["tokens"]]
+    run = opening.create_run("rope", text)
+    for step, (token_id, probability) in zip(steps, tokens, strict=True):
         trace = opening.runs.trace(run)
-        prediction = prediction_after(run, len(trace) - 1, GenerationSettings(**settings), trace)
-        assert prediction.drawn == step.token_id == token_id
+        prediction = next_token_in_run(run, len(trace) - 1, GenerationSettings(**settings), trace)
+        assert prediction.sampled_token_id == step.token_id == token_id
         assert prediction.sampled[token_id] == pytest.approx(step.probability, rel=1e-3)
         assert probability == pytest.approx(step.probability, rel=1e-3)
         run = replace(run, generated=(*run.generated, token_id))

@@ -1,10 +1,10 @@
-"""Going to a place that was saved."""
+"""Restoring a saved view."""
 
 import pytest
 
 from explorer.state.errors import UserError
-from explorer.tracing.offered_models import CheckpointError
-from explorer.web.events.place_events import gone_to_place
+from explorer.tracing.model_catalog import CheckpointError
+from explorer.web.events.place_events import go_to_saved_state
 
 STATE = {"checkpoint": "sinusoidal", "prompt": "1", "turn": 4, "lesson": "order", "step": 3, "reply": "3:1"}
 
@@ -18,23 +18,23 @@ def test_a_place_is_what_its_address_says(opening):
         "query": "0",
         "top_p": "0.5",
     }
-    asked, settings = gone_to_place(opening, STATE, {"words": words})
-    selection = asked.selection
-    assert (asked.run.checkpoint, selection.view, selection.layer, selection.query) == ("rope", "residual", 1, 0)
+    page_state, settings = go_to_saved_state(opening, STATE, {"words": words})
+    selection = page_state.selection
+    assert (page_state.run.checkpoint, selection.view, selection.layer, selection.query) == ("rope", "residual", 1, 0)
     assert settings.top_p == 0.5
     assert (selection.lesson, selection.step, selection.reply) == ("", 0, "")
 
 
 def test_a_place_brings_no_lesson_along(opening):
     words = {"checkpoint": "rope", "text": "the owl", "lesson": "order", "step": "2", "reply": "2:x"}
-    asked, _settings = gone_to_place(opening, STATE, {"words": words})
-    assert (asked.selection.lesson, asked.selection.step, asked.selection.reply) == ("", 0, "")
+    page_state, _settings = go_to_saved_state(opening, STATE, {"words": words})
+    assert (page_state.selection.lesson, page_state.selection.step, page_state.selection.reply) == ("", 0, "")
 
 
 def test_a_model_that_is_not_here_is_said(opening):
     for name in ("gone", ""):
         with pytest.raises((UserError, CheckpointError)):
-            gone_to_place(opening, STATE, {"words": {"checkpoint": name, "text": "x"}})
+            go_to_saved_state(opening, STATE, {"words": {"checkpoint": name, "text": "x"}})
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_a_model_that_is_not_here_is_said(opening):
 )
 def test_what_is_no_place_is_refused(opening, words):
     with pytest.raises((UserError, CheckpointError)):
-        gone_to_place(opening, STATE, {"words": words})
+        go_to_saved_state(opening, STATE, {"words": words})
 
 
-def test_it_is_a_move_of_the_page(load, move, page, told):
+def test_it_is_a_move_of_the_page(load, move, page, shown_warnings):
     (update,) = (value["change"] for widget, value in load().items() if widget is page.layout.update)
     after = move(update, kind="place", words={"checkpoint": "rope", "text": "the owl sat", "view": "tokens"})
     assert (after["view"], after["checkpoint"]) == ("tokens", "rope") and after["turn"] > update["turn"]

@@ -1,4 +1,4 @@
-"""A second run: the ways to it, and what can be done with two."""
+"""A second run: how it is created, and the commands on two runs."""
 
 import pytest
 
@@ -7,15 +7,15 @@ from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
 
 
-def compared(page, state: dict) -> Comparison | None:
-    return page.events.opening.runs.comparison(PageState.parse(state))
+def make_comparison(page, state: dict) -> Comparison | None:
+    return page.events.run_factory.runs.comparison(PageState.parse(state))
 
 
 def test_a_run_is_compared_with_itself_unchanged(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, kind="compare", **{"with": "unchanged"})
     assert now["b.checkpoint"] == state["checkpoint"] and now["b.prompt"] == [] and now["shown"] == "difference"
-    comparison = compared(page, now)
+    comparison = make_comparison(page, now)
     assert (
         comparison.is_unchanged and comparison.trace.edits and comparison.other.token_ids == comparison.trace.token_ids
     )
@@ -24,34 +24,44 @@ def test_a_run_is_compared_with_itself_unchanged(page, state, move):
 def test_a_run_is_compared_with_another_prompt(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
-    runs = page.events.opening.runs
+    runs = page.events.run_factory.runs
     assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
     assert now["b.edits"] == changed["edits"]  # of two prompts alone the text differs
     assert now["prompt"] == state["prompt"]
 
 
 def test_b_reads_another_prompt_by_its_own_model(page, state, move):
-    two = state | {"b.checkpoint": "gpt", "b.prompt": [5, 6], "b.edits": "blocks.0.attn.z.1*zero", "b.pins": "1.1"}
-    now = move(two | {"shown": "b"}, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
-    runs = page.events.opening.runs
+    two_run_state = state | {
+        "b.checkpoint": "gpt",
+        "b.prompt": [5, 6],
+        "b.edits": "blocks.0.attn.z.1*zero",
+        "b.pins": "1.1",
+    }
+    now = move(two_run_state | {"shown": "b"}, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    runs = page.events.run_factory.runs
     assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
-    assert (now["b.checkpoint"], now["b.edits"], now["b.pins"], now["shown"]) == ("gpt", two["b.edits"], "", "b")
+    assert (now["b.checkpoint"], now["b.edits"], now["b.pins"], now["shown"]) == (
+        "gpt",
+        two_run_state["b.edits"],
+        "",
+        "b",
+    )
     assert (now["prompt"], now["edits"]) == (state["prompt"], state["edits"])
 
 
 def test_the_same_text_follows_the_first_run(page, state, move, merged):
-    """A second run without a text of its own has the first's, whatever becomes of that."""
+    """A second run without a prompt of its own always has the first run's tokens."""
     now = move(state, kind="compare", checkpoint=state["checkpoint"], **{"with": "model"})
     now = merged(now, page.writing.on_generate(now | {"max_new_tokens": 3}))
-    comparison = compared(page, now)
+    comparison = make_comparison(page, now)
     assert comparison.alignment.kind == "same" and len(comparison.other) == len(state["prompt"]) + 3
 
 
 def test_swapped_twice_both_are_as_before(page, state, move):
     now = move(state, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
-    there = move(now, kind="swap")
-    assert (there["prompt"], there["b.prompt"]) == (now["b.prompt"], now["prompt"])
-    back = move(there, kind="swap")
+    swapped = move(now, kind="swap")
+    assert (swapped["prompt"], swapped["b.prompt"]) == (now["b.prompt"], now["prompt"])
+    back = move(swapped, kind="swap")
     assert {name: back[name] for name in back if name not in ("turn", "query", "key")} == {
         name: now[name] for name in back if name not in ("turn", "query", "key")
     }
@@ -70,7 +80,7 @@ def test_b_keeps_what_a_was(page, state, move, merged):
 def test_tokens_are_put_together_and_aligned_anew(page, state, move):
     now = move(state, kind="compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, kind="pin", a=2, b=4)
-    assert pinned["b.pins"] == "2.4" and compared(page, pinned).alignment.partners[2] == 4
+    assert pinned["b.pins"] == "2.4" and make_comparison(page, pinned).alignment.partners[2] == 4
     assert move(pinned, kind="swap")["b.pins"] == "4.2"
     moved = move(pinned, kind="pin", a=2, b=3)
     assert moved["b.pins"] == "2.3"
@@ -87,18 +97,20 @@ def test_tokens_are_put_together_and_aligned_anew(page, state, move):
         ({"kind": "compare", "with": "model", "checkpoint": "../etc"}, "there is no checkpoint"),
         ({"kind": "compare", "with": "model"}, "must be a name"),
         ({"kind": "swap"}, "no second run"),
-        ({"kind": "pin", "a": 1, "b": 1}, "put together"),
+        ({"kind": "pin", "a": 1, "b": 1}, "aligning two tokens"),
     ],
     ids=str,
 )
-def test_a_command_that_makes_no_sense_changes_nothing(page, state, told, command, words):
-    assert page.writing.on_move(state | {"move": command}) == {} and words in told[0]
+def test_a_command_that_makes_no_sense_changes_nothing(page, state, shown_warnings, command, words):
+    assert page.writing.on_move(state | {"move": command}) == {} and words in shown_warnings[0]
 
 
-def test_crossing_pairs_are_refused(page, state, told, move):
+def test_crossing_pairs_are_refused(page, state, shown_warnings, move):
     now = move(state, kind="compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, kind="pin", a=2, b=4)
-    assert page.writing.on_move(pinned | {"move": {"kind": "pin", "a": 3, "b": 1}}) == {} and "cross" in told[0]
+    assert (
+        page.writing.on_move(pinned | {"move": {"kind": "pin", "a": 3, "b": 1}}) == {} and "cross" in shown_warnings[0]
+    )
 
 
 def test_another_prompt_keeps_the_second_run(page, state, merged, move):
@@ -108,27 +120,32 @@ def test_another_prompt_keeps_the_second_run(page, state, merged, move):
 
 
 def test_the_state_says_all_of_both_runs(state):
-    """As the address does: text alone."""
+    """Given as in a URL: as text."""
     both = state | {
         "b.checkpoint": state["checkpoint"],
         "b.prompt": "1.2.3",
         "b.edits": "blocks.0.attn.z.1*zero",
         "b.pins": "1.2",
     }
-    asked = PageState.parse(both)
-    assert asked.other.prompt == (1, 2, 3) and asked.pins == ((1, 2),)
-    assert PageState.parse(asked.as_dict()) == asked
-    alone = PageState.parse(state)
-    assert alone.other is None and not any(v for k, v in alone.as_dict().items() if k.startswith("b."))
-    assert PageState.parse(alone.as_dict()) == alone
+    page_state = PageState.parse(both)
+    assert page_state.other.prompt == (1, 2, 3) and page_state.pins == ((1, 2),)
+    assert PageState.parse(page_state.as_dict()) == page_state
+    single_run_state = PageState.parse(state)
+    assert single_run_state.other is None and not any(
+        v for k, v in single_run_state.as_dict().items() if k.startswith("b.")
+    )
+    assert PageState.parse(single_run_state.as_dict()) == single_run_state
 
 
 def test_a_pair_begins_with_the_clean_prompt_in_b_and_the_answers_as_proposed(page, state, move):
-    runs = page.events.opening.runs
-    chosen = state | {"answer": " the", "wrong": " a", "clean_run": "a", "shown": "difference"}
-    now = move(chosen, kind="pair", pair=1)
-    asked = PageState.parse(now)
-    assert runs.text(asked.run)[0] == PROMPT_PAIRS[1].corrupted and runs.text(asked.other)[0] == PROMPT_PAIRS[1].clean
+    runs = page.events.run_factory.runs
+    raw_state = state | {"answer": " the", "wrong": " a", "clean_run": "a", "shown": "difference"}
+    now = move(raw_state, kind="pair", pair=1)
+    page_state = PageState.parse(now)
+    assert (
+        runs.text(page_state.run)[0] == PROMPT_PAIRS[1].corrupted
+        and runs.text(page_state.other)[0] == PROMPT_PAIRS[1].clean
+    )
     assert (now["clean_run"], now["answer"], now["wrong"], now["shown"]) == ("b", "", "", "a")
 
 
@@ -146,16 +163,16 @@ TEXT = "the fox asked the owl"
     ],
     ids=str,
 )
-def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, told, said, text, edits):
+def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, shown_warnings, said, text, edits):
     change = load(text=TEXT, checkpoint="none", edits="blocks.0.attn.z.0*zero", **said)[page.layout.update]["change"]
-    asked = PageState.parse(change)
-    runs = page.events.opening.runs
-    assert told == []
-    assert asked.other.checkpoint == "none" and change["b.edits"] == edits
+    page_state = PageState.parse(change)
+    runs = page.events.run_factory.runs
+    assert shown_warnings == []
+    assert page_state.other.checkpoint == "none" and change["b.edits"] == edits
     if text is None:
-        assert (asked.other.prompt, asked.other.generated) == ((5, 6), (7,))
+        assert (page_state.other.prompt, page_state.other.generated) == ((5, 6), (7,))
     else:
-        assert runs.text(runs.other(asked))[0] == text
+        assert runs.text(runs.other(page_state))[0] == text
     assert change["b.pins"] == said.get("b.pins", "")
     assert change["edits"] == "blocks.0.attn.z.0*zero"
 
@@ -172,21 +189,21 @@ def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, told, sai
     ],
     ids=str,
 )
-def test_a_link_that_says_too_little_of_b_says_what_is_missing(page, load, told, said, words):
+def test_a_link_that_says_too_little_of_b_says_what_is_missing(page, load, shown_warnings, said, words):
     change = load(text=TEXT, **said)[page.layout.update]["change"]
     assert PageState.parse(change).other is None
-    (sentence,) = told
+    (sentence,) = shown_warnings
     assert words in sentence and "second run is left out" in sentence
 
 
-def test_what_b_has_not_in_a_link_is_named(page, load, told):
+def test_what_b_has_not_in_a_link_is_named(page, load, shown_warnings):
     change = load(text=TEXT, **{"b.text": "the moon", "b.seed": "3", "b.<b>": ""})[page.layout.update]["change"]
     assert PageState.parse(change).other is not None
-    (sentence,) = told
-    assert "b.text" in sentence and "b.seed is left out" in sentence and "<b>" not in sentence
+    (sentence,) = shown_warnings
+    assert "b.text" in sentence and "b.seed was ignored" in sentence and "<b>" not in sentence
 
 
-def test_a_link_to_one_run_has_no_second(page, load, told, state):
+def test_a_link_to_one_run_has_no_second(page, load, shown_warnings, state):
     change = load(**{name: str(value) for name, value in state.items() if name.startswith("b.") and not value})
     assert PageState.parse(change[page.layout.update]["change"]).other is None
-    assert told == []
+    assert shown_warnings == []

@@ -1,4 +1,4 @@
-"""The sentences about arguments of the wrong type."""
+"""Error messages for arguments of the wrong type."""
 
 from typing import Annotated, Literal
 
@@ -6,13 +6,13 @@ import gradio as gr
 import pytest
 from pydantic import Field
 
-from explorer.language import speaking
 from explorer.state.errors import UserError
+from explorer.translations import use_locale
 from explorer.web.http.argument_types import argument_types
-from explorer.web.http.request_types import Part, PointFields, State
+from explorer.web.http.request_types import PointFields, Stage, State
 
 
-def answer(about: Literal["show", "tune"], state: State, part: Part = 0): ...
+def answer(about: Literal["show", "tune"], state: State, part: Stage = 0): ...
 
 
 def write(
@@ -54,8 +54,8 @@ def test_what_fits_is_taken(values):
             "state is refused: x is no field of the page’s state, and neither text nor a number.",
         ),
         (["show", {"x": [[1]]}], "state is refused: x is no field of the page’s state, and neither text nor a number."),
-        (["show", {}, 0, 0], "A call is a list of about, state, part, got a list of 4."),
-        ({"about": "show"}, "A call is a list of about, state, part, got an object."),
+        (["show", {}, 0, 0], "The arguments must be a list (about, state, part), got a list of 4."),
+        ({"about": "show"}, "The arguments must be a list (about, state, part), got an object."),
     ],
     ids=str,
 )
@@ -82,12 +82,12 @@ def test_of_a_request_nothing_is_sent():
 
 
 def test_a_sentence_is_one_in_every_language():
-    with speaking("zh-CN"), pytest.raises(UserError):
+    with use_locale("zh-CN"), pytest.raises(UserError):
         argument_types(answer).check(["show", {"layer": -1}])
 
 
 def test_a_check_takes_no_time(benchmark_seconds=0.001):
-    """Of a long text's state; the best of some, as machines are busy."""
+    """On the state of a long text; the fastest of 20 checks, because machines are busy."""
     import time
 
     values = ["show", {"prompt": list(range(2048)), "generated": list(range(2048)), "layer": 3, "view": "attention"}, 1]

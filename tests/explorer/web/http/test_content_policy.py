@@ -1,4 +1,4 @@
-"""What a browser lets the page do."""
+"""The page's content security policy."""
 
 import base64
 import hashlib

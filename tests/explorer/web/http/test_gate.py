@@ -1,4 +1,4 @@
-"""What the server lets in, and what it sends along."""
+"""Requests that the server accepts or refuses, and the headers it sends."""
 
 import asyncio
 import logging
@@ -11,15 +11,15 @@ from starlette.testclient import TestClient
 
 from explorer.state.limits import NO_LIMITS
 from explorer.web.http.content_policy import content_policy
-from explorer.web.http.gate import Gate
-from explorer.web.http.hosts import Hosts
-from explorer.web.log_lines import MAX_LINES_A_MINUTE, bound_log
+from explorer.web.http.hosts import AllowedHosts
+from explorer.web.http.security_middleware import SecurityMiddleware
+from explorer.web.log_lines import MAX_LINES_A_MINUTE, limit_logging
 from explorer.web.page import Page
 
 
 @pytest.fixture(scope="module")
 def client(library) -> TestClient:
-    """Of a page below /sub of another app, asked for by a name of its own."""
+    """Client of a page mounted at /sub of another app, under an allowed host name."""
     app = Page(library, "rope").mount(FastAPI(), "/sub", hosts=["lab.example"])
     return TestClient(app, base_url="http://lab.example", raise_server_exceptions=False)
 
@@ -33,8 +33,8 @@ def test_the_page_says_what_browsers_may_do_with_it(client):
 def test_the_browser_speaks_the_pages_language_before_gradio_asks(client):
     page = client.get("/sub/")
     assert page.text.index('(navigator, "language"') < page.text.index('<script type="module"')
-    asked = client.head("/sub/")
-    assert asked.status_code == 200 and asked.content == b""
+    response = client.head("/sub/")
+    assert response.status_code == 200 and response.content == b""
 
 
 def test_the_page_goes_out_small_to_those_who_can_read_it(client):
@@ -46,22 +46,25 @@ def test_the_page_goes_out_small_to_those_who_can_read_it(client):
 
 
 def test_a_page_is_put_together_once_for_all_who_get_the_same(client, monkeypatch):
-    made = []
-    monkeypatch.setattr("explorer.web.http.gate.content_policy", lambda page: made.append(page) or content_policy(page))
+    built_pages = []
+    monkeypatch.setattr(
+        "explorer.web.http.security_middleware.content_policy",
+        lambda page: built_pages.append(page) or content_policy(page),
+    )
 
-    def asked(path="/sub/", **headers):
-        before, page = len(made), client.get(path, headers={"X-Test": "its own", **headers})
+    def get_page(path="/sub/", **headers):
+        before, page = len(built_pages), client.get(path, headers={"X-Test": "its own", **headers})
         assert page.status_code == 200
-        return page, len(made) - before
+        return page, len(built_pages) - before
 
-    first, again = asked(), asked("/sub/?view=attention")
+    first, again = get_page(), get_page("/sub/?view=attention")
     assert (first[1], again[1]) == (1, 0)
     assert first[0].content == again[0].content and first[0].headers == again[0].headers
     others = {"Accept-Language": "zh-CN"}, {"Accept-Encoding": "identity"}, {"X-Forwarded-Proto": "https"}
     for other in (*others, {"Origin": "http://lab.example"}):
-        assert [asked(**other)[1] for _again in range(2)] == [1, 0], other
-    assert asked("/sub/?lang=zh-CN")[1] == 0 and asked("/sub/?deep_link=x")[1] == 1
-    assert asked(**{"X-Forwarded-For": "10.0.0.9"})[1] == 0
+        assert [get_page(**other)[1] for _again in range(2)] == [1, 0], other
+    assert get_page("/sub/?lang=zh-CN")[1] == 0 and get_page("/sub/?deep_link=x")[1] == 1
+    assert get_page(**{"X-Forwarded-For": "10.0.0.9"})[1] == 0
 
 
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/upload", "/no"])
@@ -75,8 +78,8 @@ def test_scripts_are_kept_and_what_may_change_is_not(client):
     scripts = re.findall(r'gradio_api/file=[^"\\]+\.js|assets/index-[^"]+\.js', page.text)
     assert [scripts[i].partition("/")[0] for i in (0, -1)] == ["gradio_api", "assets"]
     for path in (scripts[0], scripts[-1]):  # one of each kind
-        kept = client.get(f"/sub/{path}")
-        assert kept.status_code == 200 and "immutable" in kept.headers["cache-control"], path
+        script = client.get(f"/sub/{path}")
+        assert script.status_code == 200 and "immutable" in script.headers["cache-control"], path
     gone = client.get(f"/sub/{scripts[0]}.gone")
     for answer in (page, gone, client.get("/sub/config"), client.get("/sub/theme.css")):
         assert "immutable" not in answer.headers.get("cache-control", ""), answer.url
@@ -105,7 +108,7 @@ def test_what_nothing_uses_is_closed(client, path):
         client.get(f"/sub/gradio_api/{path}"),
         client.post(f"/sub/gradio_api/{path}", files={"files": b"a"}),
     ):
-        assert (answer.status_code, answer.text) == (404, "There is no such thing here.")
+        assert (answer.status_code, answer.text) == (404, "Not found.")
 
 
 @pytest.mark.parametrize("path", ["/monitoring", "/monitoring/summary", "/monitoring/key"])
@@ -151,15 +154,15 @@ def test_a_request_that_does_not_say_its_size_ends_at_the_byte(pieces, status):
             pass
         await PlainTextResponse("read")(scope, receive, send)
 
-    gate = Gate(reads_all, Hosts(["*"]), most_bytes=10, health=dict)
+    middleware = SecurityMiddleware(reads_all, AllowedHosts(["*"]), most_bytes=10, health=dict)
     scope = {"type": "http", "method": "POST", "path": "/a", "headers": [(b"host", b"localhost")], "query_string": b""}
-    asyncio.run(gate(scope, receive, send))
+    asyncio.run(middleware(scope, receive, send))
     assert sent[0]["status"] == status
     assert status == 200 or sent[1]["body"] == b"A request has at most 10 bytes."
 
 
-async def get(gate: Gate, path: str = "/a") -> list[dict]:
-    """What is sent to somebody who asks for a page."""
+async def get_messages(middleware: SecurityMiddleware, path: str = "/a") -> list[dict]:
+    """Return the messages that the middleware sends in answer to a GET request."""
     sent = []
 
     async def receive():
@@ -170,7 +173,7 @@ async def get(gate: Gate, path: str = "/a") -> list[dict]:
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""}
-    await gate(scope | {"client": ("10.0.0.1", 1)}, receive, send)
+    await middleware(scope | {"client": ("10.0.0.1", 1)}, receive, send)
     return sent
 
 
@@ -178,8 +181,8 @@ def test_what_breaks_is_told_and_logged_once(caplog):
     async def breaks(scope, receive, send):
         raise KeyError("blocks.99")
 
-    start, body = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)))
-    name = re.search(rb"in the log as ([0-9a-f]{8})", body["body"])[1].decode()
+    start, body = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)))
+    name = re.search(rb"It was logged as ([0-9a-f]{8})", body["body"])[1].decode()
     assert start["status"] == 500 and b"blocks.99" not in body["body"]
     assert [record.getMessage() for record in caplog.records] == [f"{name}: KeyError"] and "blocks.99" in caplog.text
 
@@ -190,7 +193,7 @@ def test_a_stream_that_breaks_ends(caplog):
         await send({"type": "http.response.body", "body": b"a", "more_body": True})
         raise KeyError("blocks.99")
 
-    sent = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)))
+    sent = asyncio.run(get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)))
     assert [message.get("body") for message in sent] == [None, b"a", b""] and not sent[-1]["more_body"]
     assert len(caplog.records) == 1
 
@@ -201,10 +204,10 @@ def test_a_client_fills_so_many_lines_of_the_log_a_minute(caplog):
         raise KeyError("blocks.99")
 
     async def ask() -> list[bytes]:
-        gates = Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)
-        return [(await get(gates))[1]["body"] for _again in range(MAX_LINES_A_MINUTE + 30)]
+        middleware = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)
+        return [(await get_messages(middleware))[1]["body"] for _again in range(MAX_LINES_A_MINUTE + 30)]
 
-    bound_log()
+    limit_logging()
     asyncio.run(ask())
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == MAX_LINES_A_MINUTE and {*lines[:-1]} == {"before it breaks"}
@@ -218,18 +221,18 @@ def test_no_sentence_names_a_line_that_the_log_has_not(caplog):
         raise KeyError("blocks.99")
 
     async def ask() -> list[bytes]:
-        gate = Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)
-        return [(await get(gate))[1]["body"].decode() for _again in range(MAX_LINES_A_MINUTE + 5)]
+        gate = SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict)
+        return [(await get_messages(gate))[1]["body"].decode() for _again in range(MAX_LINES_A_MINUTE + 5)]
 
-    bound_log()
-    told = asyncio.run(ask())
-    named = [match[1] for sentence in told if (match := re.search("in the log as ([0-9a-f]{8})", sentence))]
+    limit_logging()
+    messages = asyncio.run(ask())
+    named = [match[1] for sentence in messages if (match := re.search("It was logged as ([0-9a-f]{8})", sentence))]
     assert len(named) == MAX_LINES_A_MINUTE and all(name in caplog.text for name in named)
-    assert all("tell the person" in sentence for sentence in told[MAX_LINES_A_MINUTE:])
+    assert all("Tell the person" in sentence for sentence in messages[MAX_LINES_A_MINUTE:])
 
 
 def test_many_refused_names_fill_no_log(client, caplog):
-    bound_log()
+    limit_logging()
     for _again in range(MAX_LINES_A_MINUTE + 10):
         assert client.get("/sub/", headers={"Host": "evil.example"}).status_code == 400
     assert len(caplog.records) <= MAX_LINES_A_MINUTE
@@ -283,7 +286,7 @@ def test_a_proxy_that_names_no_host_is_refused(client):
 
 
 def test_what_is_no_request_fills_no_log(caplog):
-    bound_log()
+    limit_logging()
     for _again in range(MAX_LINES_A_MINUTE * 2):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     assert 0 < len(caplog.records) <= MAX_LINES_A_MINUTE
@@ -293,5 +296,7 @@ def test_an_event_that_ended_while_it_was_cancelled_is_cancelled(caplog):
     async def breaks(scope, receive, send):
         raise KeyError("an event")
 
-    start, body = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict), "/gradio_api/cancel"))
+    start, body = asyncio.run(
+        get_messages(SecurityMiddleware(breaks, AllowedHosts(["*"]), most_bytes=10, health=dict), "/gradio_api/cancel")
+    )
     assert (start["status"], body["body"], caplog.text) == (200, b'{"success":true}', "")

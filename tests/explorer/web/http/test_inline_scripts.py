@@ -1,9 +1,9 @@
-"""Scripts in the page itself."""
+"""Scripts that are part of the page itself."""
 
 import json
 import re
 
-from explorer.language import for_script
+from explorer.translations import messages_for_js
 from explorer.web.http.inline_scripts import INLINE, inline_scripts, with_messages
 
 
@@ -17,14 +17,14 @@ def test_the_page_gets_each_of_them():
 
 def test_what_one_says_it_knows_in_every_language():
     message = "The server does not answer."
-    told = with_messages(f'const messages = {{}}; const other = {{}}; say(_("{message}"));')
-    messages, rest = re.fullmatch(r"const messages = (.+?); (const other.+)", told).groups()
-    assert json.loads(messages) == {"en": {}, "zh-CN": {message: for_script("zh-CN")[message]}}
+    script = with_messages(f'const messages = {{}}; const other = {{}}; say(_("{message}"));')
+    messages, rest = re.fullmatch(r"const messages = (.+?); (const other.+)", script).groups()
+    assert json.loads(messages) == {"en": {}, "zh-CN": {message: messages_for_js("zh-CN")[message]}}
     assert rest == f'const other = {{}}; say(_("{message}"));'
 
 
 def test_no_translation_ends_the_script(monkeypatch):
-    monkeypatch.setattr("explorer.language.for_script", lambda name: {"a": "</script><b>"})
+    monkeypatch.setattr("explorer.translations.messages_for_js", lambda name: {"a": "</script><b>"})
     assert "</" not in with_messages('{} _("a")')
 
 

@@ -1,4 +1,4 @@
-"""What a public server tells, over HTTP, whoever asks for more than it gives; and what it tells its keeper."""
+"""Limits of a public server over HTTP, and its health report."""
 
 import json
 from dataclasses import replace
@@ -33,24 +33,24 @@ def client(address):
 def test_so_many_prompts_a_minute(client):
     for number in range(LIMITS.prompts):
         client.predict(f"the fox {number}", api_name="/explore")
-    with pytest.raises(AppError, match="Here 3 prompts a minute are read of a visitor"):
+    with pytest.raises(AppError, match=r"Limit reached \(3 prompts per minute\)"):
         client.predict("once more", api_name="/explore")
-    with pytest.raises(AppError, match="Here 3 prompts a minute"):
+    with pytest.raises(AppError, match=r"Limit reached \(3 prompts per minute\)"):
         client.predict("once more", api_name="/generate")
 
 
 def test_so_many_on_the_page_too_and_told_as_a_warning(address):
     config = httpx.get(f"{address}config").json()
-    (on_prompt,) = (each["id"] for each in config["dependencies"] if each["api_name"] == "on_prompt")
-    told = []
+    (on_prompt,) = (dependency["id"] for dependency in config["dependencies"] if dependency["api_name"] == "on_prompt")
+    warnings = []
     for number in range(LIMITS.prompts + 1):
-        asked = {"fn_index": on_prompt, "data": [f"the owl {number}", "rope", {}], "session_hash": "on the page"}
-        httpx.post(f"{address}gradio_api/queue/join", json=asked).raise_for_status()
+        request = {"fn_index": on_prompt, "data": [f"the owl {number}", "rope", {}], "session_hash": "on the page"}
+        httpx.post(f"{address}gradio_api/queue/join", json=request).raise_for_status()
         with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": "on the page"}) as events:
             lines = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
-        told.append([line["log"] for line in lines if line["msg"] == "log"])
-    assert told[:-1] == [[]] * LIMITS.prompts
-    assert told[-1] and "3 prompts a minute" in told[-1][0]
+        warnings.append([line["log"] for line in lines if line["msg"] == "log"])
+    assert warnings[:-1] == [[]] * LIMITS.prompts
+    assert warnings[-1] and "3 prompts per minute" in warnings[-1][0]
 
 
 def test_so_many_tokens(client):
@@ -78,8 +78,8 @@ def test_its_keeper_is_told_how_it_is(address, client):
     before = httpx.get(f"{address}health").json()
     assert set(before) == {"version", "models", "traces_bytes", "sessions", "rss_bytes", "queue", "shared"}
     client.predict("ever so many foxes and owls", api_name="/explore")
-    told = httpx.get(f"{address}health").json()
-    assert told["models"] == ["rope"] and "gradio 6." in told["version"] and "torch 2." in told["version"]
-    assert told["traces_bytes"] > before["traces_bytes"]
-    assert told["sessions"] > 0 and told["queue"] == 0
-    assert 100e6 < told["rss_bytes"] < 8e9
+    report = httpx.get(f"{address}health").json()
+    assert report["models"] == ["rope"] and "gradio 6." in report["version"] and "torch 2." in report["version"]
+    assert report["traces_bytes"] > before["traces_bytes"]
+    assert report["sessions"] > 0 and report["queue"] == 0
+    assert 100e6 < report["rss_bytes"] < 8e9

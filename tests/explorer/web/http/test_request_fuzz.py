@@ -1,5 +1,6 @@
-"""Every field of every endpoint with values of every wrong kind: each is answered or refused in a sentence, and the log
-stays empty. Endpoints, functions and fields are found in the running app: a new one is tried without being named here.
+"""Every field of every endpoint with wrong values: each is answered or refused in a sentence; nothing is logged.
+
+Endpoints, functions and fields are found in the running app, so new ones are tested without being named here.
 """
 
 import html
@@ -17,12 +18,12 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
 from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.http.argument_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
 from explorer.web.rooms import limits
@@ -38,9 +39,9 @@ LISTS = ["[]", "[0]", "[[]]", "[null]", "[" * 10_000 + "]" * 10_000, "[" * 500 +
 OBJECTS = ["{}", '{"a":1}', '{"a":1,"a":2}', '{"a":' * 300 + "1" + "}" * 300, '{"__proto__":{}}', "{"]
 OBJECTS += ['{"path":"/etc/passwd","meta":{"_type":"gradio.FileData"}}', '{"__type__":"update","value":1}']
 VALUES = [*NUMBERS, *NO_NUMBERS, *CONSTANTS, *map(json.dumps, TEXTS), *ODD_TEXTS, *LISTS, *OBJECTS]
-HERE = "\x07here\x07"  # in a body the place of a value
+PLACEHOLDER = "\x07here\x07"  # in a body the place of a value
 JSON = {"Content-Type": "application/json"}
-BROKEN = "by no mistake of yours"
+BROKEN = "Internal error (not your fault)"
 STUDENT, MAX_SENTENCE = "0" * 32, 2100
 EXAMPLES = {  # of arguments by their names; of any other by its type
     "picture": "attention-pattern",
@@ -56,7 +57,7 @@ MOVE = {"kind": "take", "token": 3, "path": [3, 4], "with": "unchanged", "a": 1,
 
 @dataclass
 class App:
-    """A running app, and what was tried on it."""
+    """Running app, and the results of the requests that were tried."""
 
     page: Page
     blocks: Any
@@ -66,19 +67,19 @@ class App:
     wrong: list[str] = field(default_factory=list)
 
     def try_body(self, kind: str, path: str, body: str | bytes, **options: Any) -> httpx.Response:
-        """Send a body; note the status, and an answer that is no sentence."""
+        """Send a body, count the status, and record answers that are not a sentence."""
         body = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         answer = self.client.post(path, content=body, **{"headers": JSON} | options)
-        self.note(kind, path, body, answer)
+        self.record_answer(kind, path, body, answer)
         return answer
 
-    def note(self, kind: str, path: str, body: bytes, answer: httpx.Response):
+    def record_answer(self, kind: str, path: str, body: bytes, answer: httpx.Response):
         self.counts[kind, answer.status_code] += 1
-        where = f"{path} {body[:300]!r}: {answer.status_code}"
+        summary = f"{path} {body[:300]!r}: {answer.status_code}"
         if answer.status_code >= 500 or BROKEN in answer.text:
-            self.wrong.append(f"{where} {answer.text[:300]}")
+            self.wrong.append(f"{summary} {answer.text[:300]}")
         elif answer.status_code >= 400 and not is_sentence(answer):
-            self.wrong.append(f"{where} is no sentence: {answer.text[:300]}")
+            self.wrong.append(f"{summary} is no sentence: {answer.text[:300]}")
 
 
 def is_sentence(answer: httpx.Response) -> bool:
@@ -92,7 +93,7 @@ def is_sentence(answer: httpx.Response) -> bool:
 def app(built_page, style_checkpoints) -> Iterator[App]:
     page = Page(Library("cpu"), "rope")
     blocks = page.launch(prevent_thread_lock=True, quiet=True)
-    run = Opening(Runs(page.library)).run_of("rope", "the fox asked")
+    run = RunFactory(RunService(page.library)).create_run("rope", "the fox asked")
     settings = GenerationSettings(max_new_tokens=1, temperature=0.9, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
     state = PageState(run, Selection(query=2, key=1, view="attention")).as_dict() | settings.as_dict()
     state |= {
@@ -104,15 +105,15 @@ def app(built_page, style_checkpoints) -> Iterator[App]:
         "own": {"generated": [3], "branches": ""},
     }
     with pytest.MonkeyPatch.context() as patch, httpx.Client(base_url=blocks.local_url, timeout=60) as client:
-        patch.setattr(limits, "MOST_MISSES", 1e9)
-        patch.setattr("explorer.web.rooms.routes.WAITS", 0.01)
+        patch.setattr(limits, "MAX_MISSES_PER_MINUTE", 1e9)
+        patch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.01)
         yield App(page, blocks, client, state)
     blocks.close(verbose=False)
 
 
 @pytest.fixture(autouse=True)
 def silent(app, caplog, capfd):
-    """Nothing is in the log, no traceback is printed, and nothing was answered wrongly."""
+    """Check that nothing was logged, no traceback was printed and no answer was wrong."""
     app.wrong.clear()
     with caplog.at_level(logging.WARNING):
         yield
@@ -121,43 +122,46 @@ def silent(app, caplog, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def places(value: Any, path: tuple = ()) -> Iterator[tuple]:
-    """Where a value has something, itself too; of a list the first item stands for all."""
+def iter_paths(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Yield the path of every item in a nested value, itself included; a list is represented by its first item."""
     yield path
     items = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
     for name, inside in items:
-        yield from places(inside, (*path, name))
+        yield from iter_paths(inside, (*path, name))
 
 
-def put(value: Any, path: tuple, new: Any) -> Any:
-    """A value with something else in a place."""
+def replace_item(value: Any, path: tuple, new: Any) -> Any:
+    """Return a copy of a nested value with the item at `path` replaced."""
     if not path:
         return new
     first, *rest = path
     copied = dict(value) if isinstance(value, dict) else list(value)
-    copied[first] = put(value[first], tuple(rest), new)
+    copied[first] = replace_item(value[first], tuple(rest), new)
     return copied
 
 
-def mistaken(body: Any, values: list[str], shift: int = 0, count: int = 1) -> Iterator[str]:
-    """A body with each of its fields replaced by the values, or by so many, each time others; left out, and doubled.
+def mutated_bodies(body: Any, values: list[str], shift: int = 0, count: int = 1) -> Iterator[str]:
+    """Yield a body with each of its fields replaced by wrong values, left out, or given twice.
 
-    Of a state every field is tried where there are many values, and else some, each time others.
+    The replacements are `values`, or `count` others of `VALUES` for each field. In a state all fields are tried
+    if there are `values` or `count` is above 1, otherwise a fifth.
     """
     turn = itertools.islice(itertools.cycle(VALUES), shift, None)
-    for number, path in enumerate(places(body)):
+    for number, path in enumerate(iter_paths(body)):
         if not values and count == 1 and len(path) > 2 and (number + shift) % 5:
             continue
-        text = json.dumps(put(body, path, HERE))
+        text = json.dumps(replace_item(body, path, PLACEHOLDER))
         for value in values or itertools.islice(turn, count):
-            yield text.replace(json.dumps(HERE), value)
+            yield text.replace(json.dumps(PLACEHOLDER), value)
         if path and isinstance(path[-1], str) and (values or count > 1 or len(path) < 3):
-            yield text.replace(f"{json.dumps(path[-1])}: {json.dumps(HERE)}", f'"{path[-1]}": 1, "{path[-1]}": 1')
-            yield text.replace(f"{json.dumps(path[-1])}: {json.dumps(HERE)}", '"other": 1')
+            yield text.replace(
+                f"{json.dumps(path[-1])}: {json.dumps(PLACEHOLDER)}", f'"{path[-1]}": 1, "{path[-1]}": 1'
+            )
+            yield text.replace(f"{json.dumps(path[-1])}: {json.dumps(PLACEHOLDER)}", '"other": 1')
 
 
-def example(name: str, schema: dict[str, Any], state: dict[str, Any]) -> Any:
-    """A value of a type by its JSON schema."""
+def example_value(name: str, schema: dict[str, Any], state: dict[str, Any]) -> Any:
+    """Return a value of a type, by its JSON schema."""
     if name == "state":
         return state
     if name in EXAMPLES:
@@ -165,32 +169,35 @@ def example(name: str, schema: dict[str, Any], state: dict[str, Any]) -> Any:
     if "enum" in schema:
         return schema["enum"][-1]
     if "properties" in schema:
-        return {each: example(each, inner, state) for each, inner in schema["properties"].items()}
+        return {
+            property_name: example_value(property_name, inner, state)
+            for property_name, inner in schema["properties"].items()
+        }
     if "anyOf" in schema:
-        return example(name, schema["anyOf"][0], state)
+        return example_value(name, schema["anyOf"][0], state)
     return {"string": "x", "integer": 0, "number": 0.5, "array": [], "boolean": True, "object": {}}[schema["type"]]
 
 
 def arguments(types: ArgumentTypes, state: dict[str, Any]) -> list[Any]:
-    """Of a function, each of a type that it takes."""
+    """Return an example value for each argument of a function."""
     schema = types.schema
-    found = []
+    values = []
     for name in types.names:
         inner = schema["properties"][name]
         inner = schema["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
         assert inner.keys() & {"type", "enum", "properties", "anyOf"}, f"a function takes anything as {name}"
         assert name != "state" or "properties" in inner, "a function takes any object for the page's state"
-        found.append(example(name, inner, state))
-    return found
+        values.append(example_value(name, inner, state))
+    return values
 
 
 def routes(app: App) -> list[APIRoute]:
-    """All that answer, of Gradio's app and of the routers in it."""
-    found = [route for route in app.blocks.app.routes if isinstance(route, APIRoute)]
+    """Return all routes of Gradio's app and of the routers in it."""
+    api_routes = [route for route in app.blocks.app.routes if isinstance(route, APIRoute)]
     for router in app.blocks.app.routes:
-        if inside := getattr(router, "original_router", None):
-            found += [route for route in inside.routes if isinstance(route, APIRoute)]
-    return found
+        if router_app := getattr(router, "original_router", None):
+            api_routes += [route for route in router_app.routes if isinstance(route, APIRoute)]
+    return api_routes
 
 
 def server_functions(app: App) -> Iterator[tuple[int, Any]]:
@@ -200,7 +207,7 @@ def server_functions(app: App) -> Iterator[tuple[int, Any]]:
                 yield number, function
 
 
-def call_of(app: App, number: int, function) -> dict[str, Any]:
+def make_call(app: App, number: int, function) -> dict[str, Any]:
     types = getattr(function, "types", None)
     data = arguments(types, app.state) if types else []
     return {"component_id": number, "fn_name": function.__name__, "session_hash": "page", "data": data}
@@ -212,17 +219,17 @@ SOME = pytest.param([], id="some")
 
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_server_functions(app, values):
-    path, found = "gradio_api/component_server/", list(server_functions(app))
-    assert len(found) >= 14
-    for shift, (number, function) in enumerate(found):
-        body = call_of(app, number, function)
+    path, functions = "gradio_api/component_server/", list(server_functions(app))
+    assert len(functions) >= 14
+    for shift, (number, function) in enumerate(functions):
+        body = make_call(app, number, function)
         assert app.try_body("server function", path, json.dumps(body)).status_code in (200, 422)
-        for text in mistaken(body, values, 8 * shift, 3 if shift == 0 else 1):
+        for text in mutated_bodies(body, values, 8 * shift, 3 if shift == 0 else 1):
             app.try_body("server function", path, text)
 
 
 def finish(app: App, session: str, count: int):
-    """Read how events ended."""
+    """Read the session's messages, and check how its `count` events ended."""
     with app.client.stream("GET", "gradio_api/queue/data", params={"session_hash": session}) as answer:
         for line in answer.iter_lines():
             message = json.loads(line[6:]) if line.startswith("data: ") else {}
@@ -248,7 +255,7 @@ def test_events(app, values):
         data = arguments(argument_types(fn.fn, len(fn.inputs)), app.state)
         session, waiting = f"session {shift} {len(values)}", 0
         body = {"fn_index": fn._id, "session_hash": session, "data": data, "trigger_id": 1, "event_data": {"a": 1}}
-        for text in [json.dumps(body), *mistaken(body, values, 8 * shift, 2 if shift == 0 else 1)]:
+        for text in [json.dumps(body), *mutated_bodies(body, values, 8 * shift, 2 if shift == 0 else 1)]:
             answer = app.try_body("queue", path, text)
             if answer.status_code == 200 and json.dumps({"session_hash": session})[1:-1] in text:
                 waiting += 1
@@ -267,15 +274,17 @@ def test_endpoints_for_programs(app, values):
         data = arguments(types, app.state)
         named = dict(zip(types.names, data, strict=True))
         for path, body in ((f"call/{fn.api_name}", {"data": data}), (f"call/v2/{fn.api_name}", named)):
-            for text in [json.dumps(body), *mistaken(body, values)]:
+            for text in [json.dumps(body), *mutated_bodies(body, values)]:
                 answer = app.try_body("endpoint", f"gradio_api/{path}", text)
                 if answer.status_code == 200:
                     event = answer.json()["event_id"]
-                    with app.client.stream("GET", f"gradio_api/call/{fn.api_name}/{event}") as told:
-                        said = "".join(told.iter_text())
-                    app.counts["event", "error" if "event: error" in said else "done"] += 1
-                    if BROKEN in said or ("event: complete" not in said and "event: error" not in said):
-                        app.wrong.append(f"{path} {text[:300]}: {said[:300]}")
+                    with app.client.stream("GET", f"gradio_api/call/{fn.api_name}/{event}") as stream:
+                        events_text = "".join(stream.iter_text())
+                    app.counts["event", "error" if "event: error" in events_text else "done"] += 1
+                    if BROKEN in events_text or (
+                        "event: complete" not in events_text and "event: error" not in events_text
+                    ):
+                        app.wrong.append(f"{path} {text[:300]}: {events_text[:300]}")
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
@@ -291,16 +300,16 @@ def test_rooms(app, values):
         "reply": [student | lesson | {"reply": "3"}],
         "close": [opened | {"key": "another"}],  # the room stays
     }
-    for shift, name in enumerate(rooms.acts):
+    for shift, name in enumerate(rooms.handlers):
         for body in examples.get(name, [student if name == "leave" else {}]):
-            for text in [json.dumps(body | {"lang": "en"}), *mistaken(body | {"lang": "en"}, values, 3 * shift)]:
+            for text in [json.dumps(body | {"lang": "en"}), *mutated_bodies(body | {"lang": "en"}, values, 3 * shift)]:
                 app.try_body("room", f"rooms/{name}", text)
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_whole_bodies(app, values):
-    """Of every route that takes one."""
-    paths = [f"rooms/{name}" for name in app.page.rooms.acts]
+    """Whole bodies for every route that accepts one."""
+    paths = [f"rooms/{name}" for name in app.page.rooms.handlers]
     for route in routes(app):
         if "POST" in route.methods:
             paths.append(route.path.replace("{api_name}", "explore").replace("{api_name}", "x").lstrip("/"))
@@ -312,7 +321,7 @@ def test_whole_bodies(app, values):
         for kind in ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             app.try_body("whole body", path, b"{}", headers={"Content-Type": kind})
         for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):
-            app.note(method, path, b"", app.client.request(method, path))
+            app.record_answer(method, path, b"", app.client.request(method, path))
         if values or "component_server" in path or "rooms" in path:
             app.try_body("whole body", path, b'{"data": ["' + b"a" * (10 << 20) + b'"]}')
 
@@ -324,7 +333,7 @@ STRANGE = ["", "x", "9" * 400, "../x", "\x00", "-1", "1.5", "nan", "a" * 4000, "
     "values", [pytest.param(STRANGE[:5], id="some"), pytest.param(STRANGE, marks=pytest.mark.by_hand)]
 )
 def test_routes_that_are_read(app, values):
-    """Of every route and every name in its path and its query."""
+    """Strange values for every path and query parameter of every GET route."""
     tried = 0
     for route in routes(app):
         if "GET" not in route.methods or "login" in route.path:
@@ -385,10 +394,10 @@ HEADERS += ["bytes=0-99999999999999999999", "a" * 5000, "../..", "%00", "null"]
 
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_headers(app, values):
-    """Of a page, of a file, of a function, and of an event."""
+    """Strange header values for a page, a file, a server function and an event."""
     page = app.client.get("/").text
     script = re.search(r'gradio_api/file=[^"]+/page\.js', page)[0]
-    call = json.dumps(call_of(app, *next(server_functions(app)))).encode()
+    call = json.dumps(make_call(app, *next(server_functions(app)))).encode()
     asks = ("GET", "/", b""), ("HEAD", "/?page=x&deep_link=y", b""), ("GET", script, b""), ("GET", "config", b"")
     asks += (("POST", "gradio_api/component_server/", call), ("POST", "gradio_api/queue/join", b"{}"))
     step = 1 if values else 5
@@ -402,11 +411,11 @@ def test_headers(app, values):
 
 
 def test_counts(app, capfd):
-    """What was tried, for who runs this."""
-    found = len(list(server_functions(app))), len(app.blocks.fns), len(app.page.rooms.acts)
-    fields = sum(len(list(places(call_of(app, *each)))) for each in server_functions(app))
+    """Print how many requests were tried, and their statuses."""
+    counts = len(list(server_functions(app))), len(app.blocks.fns), len(app.page.rooms.handlers)
+    fields = sum(len(list(iter_paths(make_call(app, *function)))) for function in server_functions(app))
     with capfd.disabled():
-        print(f"\n{found[0]} server functions with {fields} fields, {found[1]} events, {found[2]} acts of rooms")
+        print(f"\n{counts[0]} server functions with {fields} fields, {counts[1]} events, {counts[2]} acts of rooms")
         for (kind, status), count in sorted(app.counts.items(), key=str):
             print(f"  {kind} {status}: {count}")
         print(f"  {sum(app.counts.values())} in all")

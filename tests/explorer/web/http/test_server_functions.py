@@ -1,4 +1,4 @@
-"""What the page's script asks over HTTP, and the statuses it gets."""
+"""Server functions of the page over HTTP, and their statuses."""
 
 import asyncio
 import re
@@ -9,27 +9,27 @@ from gradio.routes import App
 from starlette.testclient import TestClient
 
 from explorer.state.selection import Selection
-from explorer.tracing.runs import Runs
-from explorer.web.events.opening import Opening
+from explorer.tracing.runs import RunService
+from explorer.web.events.run_factory import RunFactory
 from explorer.web.http.server_functions import server_function
-from explorer.web.http.turns import patience
+from explorer.web.http.turns import priority_delay_s
 
 
 @pytest.fixture(scope="module")
 def post(page):
-    """`post("answer", [...])` is what the browser gets for it."""
+    """Function that returns the browser's response to a call: `post("answer", [...])`."""
     client = TestClient(App.create_app(page.blocks), raise_server_exceptions=False)
-    place = {"component_id": page.layout.state._id, "session_hash": "page"}
+    component = {"component_id": page.layout.state._id, "session_hash": "page"}
 
-    def post(name: str, given):
-        return client.post("/gradio_api/component_server/", json=place | {"fn_name": name, "data": given})
+    def call_function(name: str, args):
+        return client.post("/gradio_api/component_server/", json=component | {"fn_name": name, "data": args})
 
-    return post
+    return call_function
 
 
 @pytest.fixture(scope="module")
 def state(library) -> dict:
-    run = Opening(Runs(library)).run_of("rope", "the fox asked the owl")
+    run = RunFactory(RunService(library)).create_run("rope", "the fox asked the owl")
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict()
 
 
@@ -79,30 +79,32 @@ def test_ids_beyond_the_vocabulary_are_refused_even_where_the_model_no_longer_se
 
 
 def test_our_mistakes_are_ours(post, page, state, monkeypatch, caplog):
-    def slip(self, run):
+    def raise_key_error(self, run):
         raise KeyError("blocks.99")
 
-    monkeypatch.setattr(Runs, "trace", slip)
+    monkeypatch.setattr(RunService, "trace", raise_key_error)
     answer = post("answer", ["show", state, 0])
-    name = re.search("in the log as ([0-9a-f]{8})", answer.json()["detail"])[1]
+    name = re.search("It was logged as ([0-9a-f]{8})", answer.json()["detail"])[1]
     assert answer.status_code == 500 and "blocks.99" not in answer.text
     assert name in caplog.text and "blocks.99" in caplog.text and "Traceback" in caplog.text
 
 
-def asked_of(blocks: SimpleNamespace, **more) -> SimpleNamespace:
-    """A request."""
+def make_request(blocks: SimpleNamespace, **more) -> SimpleNamespace:
+    """Return a request to an app with these blocks."""
     return SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: blocks), headers={}, client=None, **more)
 
 
 def test_a_function_waits_with_its_own_patience_for_a_place_to_compute():
     async def run() -> list[float]:
-        told, blocks = [], SimpleNamespace(limiter=None)
-        request = asked_of(blocks, is_disconnected=never)
-        asked = server_function(lambda part: told.append(patience.get()), lambda part: (0.0, 1.0)[part], name="answer")
-        assert asked.__name__ == "answer"
+        priorities, blocks = [], SimpleNamespace(limiter=None)
+        request = make_request(blocks, is_disconnected=never)
+        endpoint = server_function(
+            lambda part: priorities.append(priority_delay_s.get()), lambda part: (0.0, 1.0)[part], name="answer"
+        )
+        assert endpoint.__name__ == "answer"
         for part in (0, 1, 0):
-            await asyncio.create_task(asked([part], request))
-        return told
+            await asyncio.create_task(endpoint([part], request))
+        return priorities
 
     async def never() -> bool:
         return False
@@ -112,7 +114,7 @@ def test_a_function_waits_with_its_own_patience_for_a_place_to_compute():
 
 def test_json_goes_out_as_it_was_made():
     async def run(result) -> bytes:
-        request = asked_of(SimpleNamespace(limiter=None))
+        request = make_request(SimpleNamespace(limiter=None))
         return (await server_function(lambda: result)([], request)).body
 
     assert asyncio.run(run(b'{"made": "before"}')) == b'{"made": "before"}'

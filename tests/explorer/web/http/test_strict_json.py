@@ -1,4 +1,4 @@
-"""JSON as it is read at the door, beside what Python's own reader makes of it."""
+"""The strict JSON reader for requests, compared with Python's own."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_what_is_none_is_refused_in_a_sentence(body, sentence):
     "text", ["\ud800", "a\udfffb", "\ud800\ud800", "\udc00\ud800", "\ud83d\ude00\ud83d", "\\ud800"]
 )
 def test_a_lone_surrogate_is_read_as_a_replacement_character(text):
-    (found,) = parse_json(json.dumps({text: text})[:-1].encode() + b"}").values()
+    (value,) = parse_json(json.dumps({text: text})[:-1].encode() + b"}").values()
     expected = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    assert found == expected and found.encode()
-    assert len(found) == len(text.replace("\ud83d\ude00", "x"))
+    assert value == expected and value.encode()
+    assert len(value) == len(text.replace("\ud83d\ude00", "x"))

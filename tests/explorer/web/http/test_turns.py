@@ -1,4 +1,4 @@
-"""Who computes next."""
+"""The order in which waiting requests compute."""
 
 import asyncio
 import threading
@@ -8,126 +8,143 @@ from types import SimpleNamespace
 import anyio.to_thread
 import pytest
 
-from explorer.tracing.work import Work, go_on
+from explorer.tracing.request_budget import RequestBudget, check_budget
 from explorer.web.http import turns
-from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES, TOLD_AFTER, Turns, in_turn, patience, visitor
+from explorer.web.http.turns import (
+    BELOW_DELAY_S,
+    NO_DELAY_S,
+    SHOW_QUEUE_AFTER_S,
+    VERIFICATION_DELAY_S,
+    FairScheduler,
+    current_client,
+    priority_delay_s,
+    time_sliced,
+)
 
 
-async def come(places: Turns, name: str, how_patient: float, served: list[str], gate: asyncio.Event):
-    patience.set(how_patient)
-    async with places:
+async def acquire_slot(scheduler: FairScheduler, name: str, priority: float, served: list[str], gate: asyncio.Event):
+    priority_delay_s.set(priority)
+    async with scheduler:
         served.append(name)
         await gate.wait()
 
 
-def served_in_order(*comers: tuple[str, float]) -> list[str]:
-    """Who gets the only place when, after somebody who had it before they came."""
+def serving_order(*comers: tuple[str, float]) -> list[str]:
+    """Return the order in which the comers get the only slot, after a first one that already holds it."""
 
     async def all_of_them() -> list[str]:
-        places, served, gate = Turns(1), [], asyncio.Event()
+        scheduler, served, gate = FairScheduler(1), [], asyncio.Event()
         tasks = []
-        for comer in (("first", AT_ONCE), *comers):
-            tasks.append(asyncio.create_task(come(places, *comer, served, gate)))
+        for comer in (("first", NO_DELAY_S), *comers):
+            tasks.append(asyncio.create_task(acquire_slot(scheduler, *comer, served, gate)))
             await asyncio.sleep(0.001)
-        assert served == ["first"] and places.waiting == len(comers)
+        assert served == ["first"] and scheduler.waiting == len(comers)
         gate.set()
         await asyncio.gather(*tasks)
-        assert places.free == 1 and places.waiting == 0
+        assert scheduler.num_free == 1 and scheduler.waiting == 0
         return served[1:]
 
     return asyncio.run(all_of_them())
 
 
 def test_what_is_seen_at_once_goes_before_what_is_below_and_marks_last():
-    assert served_in_order(("mark", BESIDES), ("below", BELOW), ("seen", AT_ONCE)) == ["seen", "below", "mark"]
+    assert serving_order(("mark", VERIFICATION_DELAY_S), ("below", BELOW_DELAY_S), ("seen", NO_DELAY_S)) == [
+        "seen",
+        "below",
+        "mark",
+    ]
 
 
 def test_who_came_first_goes_first():
-    assert served_in_order(*((str(i), AT_ONCE) for i in range(5))) == list("01234")
+    assert serving_order(*((str(i), NO_DELAY_S) for i in range(5))) == list("01234")
 
 
 def test_nobody_is_starved(monkeypatch):
-    """A mark that has waited for as long as it has patience goes before what comes then."""
-    now = iter((0.0, BESIDES - 0.1, BESIDES + 0.1))
+    """A low-priority request that has waited for its priority's time goes before later ones."""
+    now = iter((0.0, VERIFICATION_DELAY_S - 0.1, VERIFICATION_DELAY_S + 0.1))
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: next(now)))
-    assert served_in_order(("mark", BESIDES), ("seen", AT_ONCE), ("later", AT_ONCE)) == ["seen", "mark", "later"]
+    assert serving_order(("mark", VERIFICATION_DELAY_S), ("seen", NO_DELAY_S), ("later", NO_DELAY_S)) == [
+        "seen",
+        "mark",
+        "later",
+    ]
 
 
 def test_as_many_compute_as_there_are_places():
-    async def most() -> int:
-        places, inside, seen = Turns(3), 0, []
+    async def max_concurrent() -> int:
+        scheduler, inside, counts = FairScheduler(3), 0, []
 
         async def compute():
             nonlocal inside
-            async with places:
+            async with scheduler:
                 inside += 1
-                seen.append(inside)
+                counts.append(inside)
                 await asyncio.sleep(0.002)
                 inside -= 1
 
         await asyncio.gather(*(compute() for _ in range(12)))
-        assert places.free == 3
-        return max(seen)
+        assert scheduler.num_free == 3
+        return max(counts)
 
-    assert asyncio.run(most()) == 3
+    assert asyncio.run(max_concurrent()) == 3
 
 
 @pytest.mark.parametrize("given", [False, True])
 def test_who_leaves_while_waiting_keeps_no_place(given):
     async def leave():
-        places, served, gate = Turns(1), [], asyncio.Event()
-        holder = asyncio.create_task(come(places, "holder", AT_ONCE, served, gate))
+        scheduler, served, gate = FairScheduler(1), [], asyncio.Event()
+        holder = asyncio.create_task(acquire_slot(scheduler, "holder", NO_DELAY_S, served, gate))
         await asyncio.sleep(0)
-        leaver = asyncio.create_task(come(places, "leaver", AT_ONCE, served, gate))
-        other = asyncio.create_task(come(places, "other", AT_ONCE, served, gate))
+        leaver = asyncio.create_task(acquire_slot(scheduler, "leaver", NO_DELAY_S, served, gate))
+        other = asyncio.create_task(acquire_slot(scheduler, "other", NO_DELAY_S, served, gate))
         await asyncio.sleep(0)
         gate.set()
-        while given and len(places._heap) == 2:  # until the place is the leaver's, who has not been told yet
+        while given and len(scheduler._heap) == 2:  # until the leaver has the slot but has not resumed
             await asyncio.sleep(0)
         leaver.cancel()
         await asyncio.gather(holder, leaver, other, return_exceptions=True)
         assert served == ["holder", "other"]
-        return places.free
+        return scheduler.num_free
 
     assert asyncio.run(leave()) == 1
 
 
 def test_a_long_answer_lets_others_in_between_its_pieces(monkeypatch):
-    monkeypatch.setattr(turns, "STRETCH", 0.0)
+    monkeypatch.setattr(turns, "TIME_SLICE_S", 0.0)
     done, began = [], threading.Event()
 
-    def long():
-        with in_turn(Work(100, 10.0)):
+    def compute_long_answer():
+        with time_sliced(RequestBudget(100, 10.0)):
             for piece in range(3):
                 done.append(f"piece {piece}")
                 began.set()
                 time.sleep(0.05)
-                go_on()
+                check_budget()
 
     async def both():
-        places = Turns(1)
-        task = asyncio.create_task(anyio.to_thread.run_sync(long, limiter=places))
+        scheduler = FairScheduler(1)
+        task = asyncio.create_task(anyio.to_thread.run_sync(compute_long_answer, limiter=scheduler))
         while not began.is_set():
             await asyncio.sleep(0.001)
-        await anyio.to_thread.run_sync(lambda: done.append("short"), limiter=places)
+        await anyio.to_thread.run_sync(lambda: done.append("short"), limiter=scheduler)
         await task
-        assert places.free == 1
+        assert scheduler.num_free == 1
 
     asyncio.run(both())
     assert done.index("short") < done.index("piece 2") and len(done) == 4
 
 
 def test_a_stretch_is_not_cut_shorter(monkeypatch):
-    monkeypatch.setattr(turns, "STRETCH", 60.0)
+    monkeypatch.setattr(turns, "TIME_SLICE_S", 60.0)
     ways = []
-    monkeypatch.setattr(Turns, "give_way", lambda self: ways.append(self))
+    monkeypatch.setattr(FairScheduler, "yield_slot", lambda self: ways.append(self))
 
-    def short():
-        with in_turn(Work(100, 10.0)):
-            go_on()
+    def compute_short_answer():
+        with time_sliced(RequestBudget(100, 10.0)):
+            check_budget()
 
     async def run():
-        await anyio.to_thread.run_sync(short, limiter=Turns(1))
+        await anyio.to_thread.run_sync(compute_short_answer, limiter=FairScheduler(1))
 
     asyncio.run(run())
     assert ways == []
@@ -135,10 +152,10 @@ def test_a_stretch_is_not_cut_shorter(monkeypatch):
 
 def test_who_asks_for_much_at_once_waits_for_those_who_ask_for_little():
     async def order() -> list[str]:
-        places, served, gate, tasks = Turns(1), [], asyncio.Event(), []
+        scheduler, served, gate, tasks = FairScheduler(1), [], asyncio.Event(), []
         for name in ("first", "greedy", "greedy", "greedy", "modest", "unknown", "unknown"):
-            visitor.set("" if name == "unknown" else name)
-            tasks.append(asyncio.create_task(come(places, name, AT_ONCE, served, gate)))
+            current_client.set("" if name == "unknown" else name)
+            tasks.append(asyncio.create_task(acquire_slot(scheduler, name, NO_DELAY_S, served, gate)))
             await asyncio.sleep(0.001)
         gate.set()
         await asyncio.gather(*tasks)
@@ -151,36 +168,36 @@ def test_those_before_are_counted_once_each(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
-    async def told() -> list[int | None]:
-        places, gate, tasks = Turns(1), asyncio.Event(), []
+    async def queue_positions() -> list[int | None]:
+        scheduler, gate, tasks = FairScheduler(1), asyncio.Event(), []
         for name in ("first", "a", "a", "b", "", "c"):
-            visitor.set(name)
-            how_patient = BESIDES if name == "c" else AT_ONCE
-            tasks.append(asyncio.create_task(come(places, name, how_patient, [], gate)))
+            current_client.set(name)
+            priority = VERIFICATION_DELAY_S if name == "c" else NO_DELAY_S
+            tasks.append(asyncio.create_task(acquire_slot(scheduler, name, priority, [], gate)))
             await asyncio.sleep(0)
             now[0] += 0.001
-        soon = places.before("c")
-        now[0] += TOLD_AFTER
-        told = [soon, *map(places.before, ("first", "a", "b", "c", "nobody"))]
+        soon = scheduler.queue_position("c")
+        now[0] += SHOW_QUEUE_AFTER_S
+        positions = [soon, *map(scheduler.queue_position, ("first", "a", "b", "c", "nobody"))]
         gate.set()
         await asyncio.gather(*tasks)
-        return [*told, places.before("c")]
+        return [*positions, scheduler.queue_position("c")]
 
-    # Of c, which is patient: a, with both of what it asks for, b, and somebody unknown.
-    assert asyncio.run(told()) == [None, None, 0, 1, 3, None, None]
+    # Before c, which has low priority, are a (counted once for two requests), b, and an unknown client.
+    assert asyncio.run(queue_positions()) == [None, None, 0, 1, 3, None, None]
 
 
 def test_all_that_is_done_in_one_turn_takes_one_place():
     async def one_after_another() -> list[str]:
-        places, done = Turns(1), []
+        scheduler, done = FairScheduler(1), []
 
         async def event(name: str):
-            async with places.held():
+            async with scheduler.slot():
                 for step in range(3):
-                    await anyio.to_thread.run_sync(done.append, f"{name} {step}", limiter=places)
+                    await anyio.to_thread.run_sync(done.append, f"{name} {step}", limiter=scheduler)
 
         await asyncio.gather(event("a"), event("b"))
-        assert places.free == 1
+        assert scheduler.num_free == 1
         return done
 
     assert asyncio.run(one_after_another()) == ["a 0", "a 1", "a 2", "b 0", "b 1", "b 2"]

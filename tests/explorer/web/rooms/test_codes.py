@@ -1,12 +1,21 @@
-"""What rooms are called."""
+"""Room codes, teachers' keys and students' names."""
 
 import math
 
-from explorer.web.rooms.codes import ALPHABET, LENGTH, code_in, digest, fits, is_student, new_code, new_key
+from explorer.web.rooms.codes import (
+    ALPHABET,
+    CODE_LENGTH,
+    hash_key,
+    is_student,
+    matches_digest,
+    new_code,
+    new_key,
+    parse_code,
+)
 
 
 def test_codes_and_keys_are_too_many_to_be_guessed():
-    assert LENGTH * math.log2(len(set(ALPHABET))) >= 50
+    assert CODE_LENGTH * math.log2(len(set(ALPHABET))) >= 50
     codes, keys = ({make() for _one in range(500)} for make in (new_code, new_key))
     assert len(codes) == len(keys) == 500
     assert {letter for code in codes for letter in code} == set(ALPHABET)
@@ -14,16 +23,16 @@ def test_codes_and_keys_are_too_many_to_be_guessed():
 
 
 def test_a_code_is_read_as_it_is_meant():
-    assert code_in("o1il0-abcde") == code_in(" 0111 0ABCDE ") == "01110ABCDE"
-    assert [code_in(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
+    assert parse_code("o1il0-abcde") == parse_code(" 0111 0ABCDE ") == "01110ABCDE"
+    assert [parse_code(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
     code = new_code()
-    assert code_in(code) == code
+    assert parse_code(code) == code
 
 
 def test_a_key_fits_its_room_alone():
     key = new_key()
-    assert fits(key, digest(key)) and key not in digest(key)
-    assert not any(fits(other, digest(key)) for other in (new_key(), "", None, 7, key.lower() + "x"))
+    assert matches_digest(key, hash_key(key)) and key not in hash_key(key)
+    assert not any(matches_digest(other, hash_key(key)) for other in (new_key(), "", None, 7, key.lower() + "x"))
 
 
 def test_names_of_students():

@@ -1,137 +1,141 @@
-"""A teacher, students, and the processes between them."""
+"""Rooms with a teacher, students and several processes between them."""
 
 import asyncio
 from contextlib import suppress
 
 import pytest
 
-from explorer.web.rooms import here, rooms
-from explorer.web.shared.in_memory import InMemory
-from explorer.web.shared.opened import store_at
-from explorer.web.shared.store import StoreError
+from explorer.web.rooms import hub, local_room
+from explorer.web.stores.factory import open_store
+from explorer.web.stores.memory_store import MemoryStore
+from explorer.web.stores.store import StoreError
 
-from .conftest import STATE, Student, Teacher, in_one_loop, served
+from .conftest import STATE, Student, Teacher, make_process, run_story
 
 
 def two_processes(store, address):
-    """Two that share a store; of one in memory there is one."""
-    first = served(store)
-    return first, served(store_at(address, "rooms")) if address else first
+    """Return two processes that share a store, or one process twice if the store is in memory."""
+    first = make_process(store)
+    return first, make_process(open_store(address, "rooms")) if address else first
 
 
 def test_students_of_all_processes_get_the_teachers_state_and_every_change(store, address):
     async def story():
         first, second = two_processes(store, address)
-        teacher = await Teacher.opens(first)
+        teacher = await Teacher.open_room(first)
         await teacher.lead(query=1)
         students = [Student(process, teacher.code) for process in (first, second)]
         for student in students:
-            told = await student.until(lambda told: told["state"])
-            assert told["leads"] and told["state"] == STATE | {"query": 1}
-        waiting = [asyncio.create_task(student.until(lambda told: told["state"]["query"] == 2)) for student in students]
+            update = await student.until(lambda update: update["state"])
+            assert update["leads"] and update["state"] == STATE | {"query": 1}
+        waiting = [
+            asyncio.create_task(student.until(lambda update: update["state"]["query"] == 2)) for student in students
+        ]
         await asyncio.sleep(0.2)
         began = asyncio.get_running_loop().time()
         await teacher.lead(query=2)
         await asyncio.gather(*waiting)
         assert asyncio.get_running_loop().time() - began < 3
 
-    in_one_loop(story())
+    run_story(story())
 
 
 def test_who_comes_later_is_told_at_once_and_who_knows_waits(monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.routes.WAITS", 0.3)
+    monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.3)
 
     async def story():
-        process = served(InMemory())
-        teacher = await Teacher.opens(process)
+        process = make_process(MemoryStore())
+        teacher = await Teacher.open_room(process)
         await teacher.lead(query=1)
         student = Student(process, teacher.code)
-        first = await student.until(lambda told: told["state"])
-        assert await student.told("next", **student.who, seen=first["tag"]) == {"tag": first["tag"]}
-        assert (await student.told("next", **student.who, seen="of long ago"))["state"] == STATE | {"query": 1}
+        first = await student.until(lambda update: update["state"])
+        assert await student.request_json("next", **student.credentials, seen=first["tag"]) == {"tag": first["tag"]}
+        assert (await student.request_json("next", **student.credentials, seen="of long ago"))["state"] == STATE | {
+            "query": 1
+        }
 
-    in_one_loop(story())
+    run_story(story())
 
 
 def test_what_is_not_led_is_not_sent(monkeypatch):
     async def story():
-        process = served(InMemory())
-        teacher = await Teacher.opens(process)
+        process = make_process(MemoryStore())
+        teacher = await Teacher.open_room(process)
         student = Student(process, teacher.code)
         await teacher.lead(leads=False, query=1, lesson="order", step=2)
-        told = await student.until(lambda told: not told["leads"])
-        assert told["state"] is None and told["lesson"] == "order"
+        update = await student.until(lambda update: not update["leads"])
+        assert update["state"] is None and update["lesson"] == "order"
         await teacher.lead(query=1)
-        assert (await student.until(lambda told: told["leads"]))["state"] == STATE | {"query": 1}
+        assert (await student.until(lambda update: update["leads"]))["state"] == STATE | {"query": 1}
 
-    in_one_loop(story())
+    run_story(story())
 
 
 def test_students_never_see_what_is_the_teachers_own(store):
     async def story():
-        process = served(store)
-        teacher = await Teacher.opens(process)
+        process = make_process(store)
+        teacher = await Teacher.open_room(process)
         await teacher.lead(lesson="order", step=2, reply="2:right", guess="fox", lang="zh-CN", turn=7)
         student = Student(process, teacher.code)
-        told = await student.until(lambda told: told["state"])
-        assert set(told) == {"tag", "leads", "state", "lesson"}
-        assert not {"reply", "guess", "lang", "turn"} & set(told["state"])
-        assert teacher.who["key"] not in str(told)
-        assert teacher.who["key"].encode() not in b"".join(filter(None, map(store.get, store.keys(""))))
+        update = await student.until(lambda update: update["state"])
+        assert set(update) == {"tag", "leads", "state", "lesson"}
+        assert not {"reply", "guess", "lang", "turn"} & set(update["state"])
+        assert teacher.credentials["key"] not in str(update)
+        assert teacher.credentials["key"].encode() not in b"".join(filter(None, map(store.get, store.keys(""))))
 
-    in_one_loop(story())
+    run_story(story())
 
 
 def test_each_student_counts_once_with_what_they_replied_last(store, address):
     async def story():
         first, second = two_processes(store, address)
-        teacher = await Teacher.opens(first)
+        teacher = await Teacher.open_room(first)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         students = [Student(process, teacher.code) for process in (first, second, first)]
         for student in students:
-            await student.until(lambda told: told["lesson"])
+            await student.until(lambda update: update["lesson"])
 
-        async def replies(student, reply):
+        async def send_reply(student, reply):
             assert (await student.reply(reply, "tokens-and-merges", 4)).status_code == 200
 
-        await asyncio.gather(*(replies(student, reply) for student, reply in zip(students, "133", strict=True)))
-        assert (await teacher.until(lambda told: sum(told["counts"].values()) == 3))["counts"] == {"3": 2, "1": 1}
-        await replies(students[0], "2")
-        await replies(students[1], "3")
-        assert (await teacher.until(lambda told: "2" in told["counts"]))["counts"] == {"3": 2, "2": 1}
-        await replies(students[2], None)
-        assert (await teacher.until(lambda told: len(told["counts"]) and told["counts"]["3"] == 1))["people"] == 3
+        await asyncio.gather(*(send_reply(student, reply) for student, reply in zip(students, "133", strict=True)))
+        assert (await teacher.until(lambda update: sum(update["counts"].values()) == 3))["counts"] == {"3": 2, "1": 1}
+        await send_reply(students[0], "2")
+        await send_reply(students[1], "3")
+        assert (await teacher.until(lambda update: "2" in update["counts"]))["counts"] == {"3": 2, "2": 1}
+        await send_reply(students[2], None)
+        assert (await teacher.until(lambda update: len(update["counts"]) and update["counts"]["3"] == 1))["people"] == 3
         await teacher.lead(lesson="tokens-and-merges", step=5)
-        assert (await teacher.until(lambda told: told["step"] == 5))["counts"] == {}
-        await teacher.lead(lesson="tokens-and-merges", step=4)  # what was replied there is still there
-        assert (await teacher.until(lambda told: told["step"] == 4))["counts"] == {"2": 1, "3": 1}
+        assert (await teacher.until(lambda update: update["step"] == 5))["counts"] == {}
+        await teacher.lead(lesson="tokens-and-merges", step=4)  # the replies to that step are still counted
+        assert (await teacher.until(lambda update: update["step"] == 4))["counts"] == {"2": 1, "3": 1}
 
-    in_one_loop(story())
+    run_story(story())
 
 
 def test_who_is_there_is_counted_and_who_leaves_is_not(store, address, monkeypatch):
-    monkeypatch.setattr(here, "GRACE", 0.2)
-    monkeypatch.setattr(rooms, "LOOKING", 0.3)
+    monkeypatch.setattr(local_room, "GRACE_S", 0.2)
+    monkeypatch.setattr(hub, "POLL_INTERVAL_S", 0.3)
 
     async def story():
         first, second = two_processes(store, address)
-        teacher = await Teacher.opens(first)
+        teacher = await Teacher.open_room(first)
         students = [Student(process, teacher.code) for process in (first, second, second)]
-        waiting = [asyncio.create_task(forever(student)) for student in students]
-        await teacher.until(lambda told: told["people"] == 3)
-        await students[1].told("leave", **students[1].who)
+        waiting = [asyncio.create_task(poll_forever(student)) for student in students]
+        await teacher.until(lambda update: update["people"] == 3)
+        await students[1].request_json("leave", **students[1].credentials)
         waiting[1].cancel()
         waiting[2].cancel()  # whose browser was shut
-        await teacher.until(lambda told: told["people"] == 1)
+        await teacher.until(lambda update: update["people"] == 1)
         waiting[0].cancel()
-        for each in waiting:
+        for task in waiting:
             with suppress(asyncio.CancelledError):
-                await each
+                await task
 
-    in_one_loop(story())
+    run_story(story())
 
 
-async def forever(student: Student):
+async def poll_forever(student: Student):
     while True:
         await student.next()
 
@@ -139,29 +143,29 @@ async def forever(student: Student):
 def test_nothing_is_left_of_a_room_that_is_closed_and_everybody_is_told(store, address):
     async def story():
         first, second = two_processes(store, address)
-        teacher, other = await Teacher.opens(first), await Teacher.opens(first)
+        teacher, other = await Teacher.open_room(first), await Teacher.open_room(first)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         await other.lead()
         students = [Student(process, teacher.code) for process in (first, second)]
         for student in students:
-            await student.until(lambda told: told["lesson"])
+            await student.until(lambda update: update["lesson"])
             await student.reply("1", "tokens-and-merges", 4)
-        await teacher.until(lambda told: told["people"] == 2 and told["counts"])
-        waiting = [asyncio.create_task(student.until(lambda told: "closed" in told)) for student in students]
+        await teacher.until(lambda update: update["people"] == 2 and update["counts"])
+        waiting = [asyncio.create_task(student.until(lambda update: "closed" in update)) for student in students]
         await asyncio.sleep(0.1)
-        await teacher.told("close", **teacher.who)
+        await teacher.request_json("close", **teacher.credentials)
         await asyncio.gather(*waiting)
         await asyncio.sleep(0.3)
         assert [key for key in store.keys("") if teacher.code in key] == []
         assert [key for key in store.keys("") if other.code in key] != []
-        again = await students[1].answer("next", **students[1].who)
+        again = await students[1].answer("next", **students[1].credentials)
         assert again.status_code == 404 and "no such room" in again.json()["detail"]
 
-    in_one_loop(story())
+    run_story(story())
 
 
-class Gone(InMemory):
-    """Answers as long as it is there."""
+class UnreliableStore(MemoryStore):
+    """Store that fails while `is_gone`."""
 
     is_gone = False
 
@@ -172,39 +176,39 @@ class Gone(InMemory):
 
 
 def test_a_store_that_is_gone_is_told_and_comes_back(monkeypatch, caplog):
-    monkeypatch.setattr(rooms, "AGAIN_AFTER", 0.1)
-    monkeypatch.setattr("explorer.web.rooms.routes.WAITS", 0.3)
+    monkeypatch.setattr(hub, "RETRY_AFTER_S", 0.1)
+    monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.3)
 
     async def story():
-        store = Gone()
-        process = served(store)
-        teacher = await Teacher.opens(process)
+        store = UnreliableStore()
+        process = make_process(store)
+        teacher = await Teacher.open_room(process)
         await teacher.lead(query=1)
         student = Student(process, teacher.code)
-        await student.until(lambda told: told["state"])
+        await student.until(lambda update: update["state"])
         store.is_gone = True
-        answer = await teacher.answer("lead", **teacher.who, leads=True, state=STATE)
+        answer = await teacher.answer("lead", **teacher.credentials, leads=True, state=STATE)
         assert answer.status_code == 503 and "cannot be reached" in answer.json()["detail"]
         store.is_gone = False
         await teacher.lead(query=2)
-        await student.until(lambda told: told["state"]["query"] == 2)
+        await student.until(lambda update: update["state"]["query"] == 2)
 
-    in_one_loop(story())
+    run_story(story())
 
 
 @pytest.mark.parametrize("waits", [0.05])
 def test_a_process_that_missed_a_message_looks_by_itself(waits, monkeypatch):
-    monkeypatch.setattr(rooms, "LOOKING", waits)
+    monkeypatch.setattr(hub, "POLL_INTERVAL_S", waits)
 
     async def story():
-        store = InMemory()
-        process = served(store)
-        teacher = await Teacher.opens(process)
+        store = MemoryStore()
+        process = make_process(store)
+        teacher = await Teacher.open_room(process)
         student = Student(process, teacher.code)
         await teacher.lead(query=1)
-        await student.until(lambda told: told["state"])
+        await student.until(lambda update: update["state"])
         monkeypatch.setattr(store, "publish", lambda channel, message: None)
         await teacher.lead(query=2)
-        await student.until(lambda told: told["state"]["query"] == 2)
+        await student.until(lambda update: update["state"]["query"] == 2)
 
-    in_one_loop(story())
+    run_story(story())

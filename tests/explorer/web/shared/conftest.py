@@ -1,4 +1,4 @@
-"""A Redis of these tests' own."""
+"""A Redis server for these tests, and the addresses of stores."""
 
 import shutil
 import subprocess
@@ -35,11 +35,11 @@ class RedisServer:
 
 @pytest.fixture(params=["memory", "file", "redis"])
 def address(request, tmp_path) -> str:
-    """Of a store, of each kind."""
-    return address_of(request.param, request, tmp_path)
+    """Address of a store of each kind."""
+    return make_store_address(request.param, request, tmp_path)
 
 
-def address_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+def make_store_address(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
     if kind == "redis":
         return request.getfixturevalue("redis_server").address
     return "" if kind == "memory" else f"file:{folder / 'kept.db'}"

@@ -1,4 +1,4 @@
-"""What every place for shared bytes does."""
+"""Behaviour common to all stores of shared bytes."""
 
 import multiprocessing
 import threading
@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from explorer.web.shared.in_memory import InMemory
-from explorer.web.shared.opened import store_at
+from explorer.web.stores.factory import open_store
+from explorer.web.stores.memory_store import MemoryStore
 
-MOST = 10_000
+MAX_BYTES = 10_000
 
 
 @pytest.fixture
 def store(address):
-    return store_at(address, "answers", MOST)
+    return open_store(address, "answers", MAX_BYTES)
 
 
 def test_what_is_put_is_found_until_it_is_dropped_or_put_anew(store):
@@ -48,13 +48,13 @@ def test_no_more_bytes_are_kept_than_may_be(store):
     for number in range(7):
         store.put(str(number), bytes(3000), 60 + number)
     assert store.keys() == ["4", "5", "6"]
-    store.put("short", bytes(2000), 1)  # which would be forgotten first
+    store.put("short", bytes(2000), 1)  # expires before the others
     assert store.keys() == ["5", "6"] or store.keys() == ["4", "5", "6"]
     store.put("5", bytes(9000), 600)
     assert store.keys() == ["5"]
-    store.put("5", bytes(MOST + 1), 60)
+    store.put("5", bytes(MAX_BYTES + 1), 60)
     assert store.keys() == []
-    store.put("6", bytes(MOST), 60)
+    store.put("6", bytes(MAX_BYTES), 60)
     assert store.keys() == ["6"]
 
 
@@ -73,62 +73,62 @@ def test_bytes_that_were_dropped_or_put_anew_count_no_more(store):
 
 def test_what_is_published_comes_in_order_to_all_who_listen(store):
     store.publish("room", b"before anybody listened")
-    with store.listen("room") as one, store.listen("room") as two, store.listen("other") as other:
-        assert one.next(0.01) is None
+    with store.listen("room") as first, store.listen("room") as second, store.listen("other") as other:
+        assert first.next(0.01) is None
         store.publish("room", b"1")
         store.publish("room", b"2")
-        assert [one.next(2), one.next(2), two.next(2), two.next(2)] == [b"1", b"2", b"1", b"2"]
+        assert [first.next(2), first.next(2), second.next(2), second.next(2)] == [b"1", b"2", b"1", b"2"]
         began = time.monotonic()
-        assert other.next(0.1) is None and one.next(0) is None
+        assert other.next(0.1) is None and first.next(0) is None
         assert 0.05 < time.monotonic() - began < 1
         threading.Timer(0.1, store.publish, ["other", b"3"]).start()
         assert other.next(5) == b"3"
 
 
 def test_many_threads_may_use_one(store):
-    def ask(number: int) -> bytes | None:
+    def put_and_get(number: int) -> bytes | None:
         store.put(str(number), str(number).encode(), 60)
         return store.get(str(number))
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(ask, range(200))) == [str(number).encode() for number in range(200)]
+        assert list(pool.map(put_and_get, range(200))) == [str(number).encode() for number in range(200)]
 
 
 def test_another_name_is_another_store(address):
-    answers, rooms = store_at(address, "answers", MOST), store_at(address, "rooms", MOST)
+    answers, rooms = open_store(address, "answers", MAX_BYTES), open_store(address, "rooms", MAX_BYTES)
     rooms.put("a", b"of a room", 60)
-    with rooms.listen("a") as heard:
+    with rooms.listen("a") as subscription:
         answers.publish("a", b"of an answer")
         for number in range(5):
-            answers.put(str(number), bytes(MOST), 600)
-        assert heard.next(0.1) is None
+            answers.put(str(number), bytes(MAX_BYTES), 600)
+        assert subscription.next(0.1) is None
     assert answers.get("a") is None and rooms.get("a") == b"of a room"
 
 
-def put_there(address: str):
-    store = store_at(address, "answers", MOST)
+def put_and_publish(address: str):
+    store = open_store(address, "answers", MAX_BYTES)
     store.put("from another process", b"x", 60)
     store.publish("room", b"hello")
 
 
 @pytest.mark.parametrize("address", ["file", "redis"], indirect=True)
 def test_another_process_finds_it(address, store):
-    with store.listen("room") as heard:
-        other = multiprocessing.get_context("fork").Process(target=put_there, args=[address])
+    with store.listen("room") as subscription:
+        other = multiprocessing.get_context("fork").Process(target=put_and_publish, args=[address])
         other.start()
-        assert heard.next(30) == b"hello"
+        assert subscription.next(30) == b"hello"
         other.join()
     assert store.get("from another process") == b"x"
 
 
 def test_the_store_at_an_address_says_where_it_is_and_no_password(tmp_path):
-    assert isinstance(store_at("", "a"), InMemory)
-    assert store_at(f"file:{tmp_path}/a", "a").place == "a file"
+    assert isinstance(open_store("", "a"), MemoryStore)
+    assert open_store(f"file:{tmp_path}/a", "a").location == "a file"
     pytest.importorskip("redis", reason="needs Python's package for Redis: pip install redis")
-    assert store_at("redis://me:secret@somewhere:7/1", "a").place == "redis://somewhere:7"
+    assert open_store("redis://me:secret@somewhere:7/1", "a").location == "redis://somewhere:7"
 
 
 @pytest.mark.parametrize("address", ["kept.db", "file:", "http://127.0.0.1", "redis:", "redis://"])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(ValueError, match="must be redis://host, rediss://host or file:PATH"):
-        store_at(address, "a")
+        open_store(address, "a")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from explorer.state.branches import Branch, tree
+from explorer.state.branches import Branch, build_tree
 from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.playback import Playback
@@ -12,7 +12,7 @@ SURPRISALS = {(1, 2, 3): [1.0, 2.0, 3.0], (1, 4): [1.0, 0.5]}
 
 @pytest.fixture
 def rows() -> list[dict]:
-    return Branches.pack(tree(SURPRISALS), (1, 4), (Branch((1, 2, 3), "beam"),), lambda token_id: f"<{token_id}>")
+    return Branches.pack(build_tree(SURPRISALS), (1, 4), (Branch((1, 2, 3), "beam"),), lambda token_id: f"<{token_id}>")
 
 
 def test_a_row_a_stretch_with_its_tokens_and_numbers(rows):
@@ -41,8 +41,8 @@ def test_a_row_says_whether_it_is_shown_and_where_it_is_from(rows):
 
 
 def test_a_branch_found_in_two_ways_says_so():
-    kept = (Branch((1,), "greedy"), Branch((1,), "sampling"))
-    (row,) = Branches.pack(tree({(1,): [1.0]}), (), kept, str)
+    branches = (Branch((1,), "greedy"), Branch((1,), "sampling"))
+    (row,) = Branches.pack(build_tree({(1,): [1.0]}), (), branches, str)
     assert row["origins"] == "greedy, sampling" and not row["shown"]
 
 

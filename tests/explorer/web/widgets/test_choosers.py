@@ -1,12 +1,12 @@
 import json
 
 from explorer.state.selection import Selection
-from explorer.views.choices import OPTIONS, Choice, choices
-from explorer.web.widgets.choosers import Choosers
+from explorer.views.select_fields import OPTIONS, SelectField, select_fields
+from explorer.web.widgets.choosers import SelectFields
 
 
 def test_lists_travel_as_json():
-    sent = Choosers.pack([Choice("layer", "layer", [(0, "0"), (1, "1")]), Choice("tap", "value", [])])
+    sent = SelectFields.pack([SelectField("layer", "layer", [(0, "0"), (1, "1")]), SelectField("tap", "value", [])])
     assert sent["choices"] == [
         {"field": "layer", "title": "layer", "options": [[0, "0"], [1, "1"]]},
         {"field": "tap", "title": "value", "options": []},
@@ -14,12 +14,12 @@ def test_lists_travel_as_json():
 
 
 def test_all_lists_of_a_run_are_json(trace):
-    sent = Choosers.pack(choices(list(OPTIONS), trace, Selection(query=5)))
+    sent = SelectFields.pack(select_fields(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent
 
 
 def test_many_numbers_are_typed():
-    sent = Choosers.pack([Choice("neuron", "neuron", [(i, str(i)) for i in range(512)])])
+    sent = SelectFields.pack([SelectField("neuron", "neuron", [(i, str(i)) for i in range(512)])])
     assert sent["choices"] == [{"field": "neuron", "title": "neuron", "most": 511}]
-    words = [Choice("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
-    assert len(Choosers.pack(words)["choices"][0]["options"]) == 512
+    words = [SelectField("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
+    assert len(SelectFields.pack(words)["choices"][0]["options"]) == 512

@@ -12,20 +12,20 @@ from explorer.web.widgets.figure import Figure
 
 
 def test_the_figure_travels_without_its_template(with_template, trace):
-    drawn = attention.pattern(trace, 0, 0, query=3, key=1)
-    data, layout = Figure.pack(drawn)
+    heatmap = attention.pattern(trace, 0, 0, query=3, key=1)
+    data, layout = Figure.pack(heatmap)
     sent = {"data": json.loads(data), "layout": json.loads(layout)}
-    whole = json.loads(drawn.to_json())
+    whole = json.loads(heatmap.to_json())
     assert whole["layout"].pop("template")["layout"]
     assert not sent["layout"].pop("template", None)
     assert sent == whole
 
 
 def test_the_figure_itself_stays_as_it_was():
-    drawn = figure(go.Bar(y=[1, 2]), alt="Two bars.")
-    before = drawn.to_json()
-    Figure.pack(drawn)
-    assert drawn.to_json() == before
+    bars = figure(go.Bar(y=[1, 2]), alt="Two bars.")
+    before = bars.to_json()
+    Figure.pack(bars)
+    assert bars.to_json() == before
 
 
 def test_gaps_are_json():
@@ -42,7 +42,7 @@ def test_what_a_click_selects_is_told_to_the_script():
 
 
 def test_marking_another_cell_leaves_the_data_as_they_are(trace):
-    """Which is what lets the browser skip them."""
+    """The browser can then skip the data."""
     before, after = (Figure.pack(attention.pattern(trace, 0, 0, query, 1)) for query in (3, 5))
     assert before[0] == after[0]
     assert before[1] != after[1]

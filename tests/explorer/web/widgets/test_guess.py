@@ -1,4 +1,4 @@
-"""The chances that the next token is drawn with, and what the visitor's guess has of them."""
+"""The probabilities of the next token, and the verdict on the user's guess."""
 
 import json
 from dataclasses import replace
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import next_token
-from explorer.explain.notation import quoted
-from explorer.state.settings import GenerationSettings
-from explorer.views.token_bars import percent
-from explorer.web.widgets.guess import SHOWN, Guess, judge_guess, tell_draw
+from explorer.explain.notation import quote_token
+from explorer.state.generation_settings import GenerationSettings
+from explorer.views.token_bars import format_percent
+from explorer.web.widgets.guess import NUM_TOKENS, Guess, describe_draw, judge_guess
 
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 
@@ -20,33 +20,33 @@ def prediction(trace):
     return next_token(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
 
 
-def packed(trace, settings: GenerationSettings, **given) -> dict:
+def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     prediction = next_token(trace, 5, settings.temperature, settings.top_k, seed=0)
-    return json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **given)))
+    return json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options)))
 
 
 def test_the_bars_are_what_the_next_token_is_drawn_from(trace, prediction):
-    value = packed(trace, SETTINGS)
-    logits = trace.logits.at(5).astype(np.float64)
-    kept = np.argsort(-logits, kind="stable")[: SETTINGS.top_k]
-    weights = np.exp((logits[kept] - logits[kept[0]]) / SETTINGS.temperature)
-    assert [row["share"] for row in value["tokens"]] == pytest.approx((weights / weights.sum())[:SHOWN])
-    assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in kept[:SHOWN]]
+    value = pack_guess(trace, SETTINGS)
+    logits = trace.logits.row(5).astype(np.float64)
+    kept_ids = np.argsort(-logits, kind="stable")[: SETTINGS.top_k]
+    weights = np.exp((logits[kept_ids] - logits[kept_ids[0]]) / SETTINGS.temperature)
+    assert [row["share"] for row in value["tokens"]] == pytest.approx((weights / weights.sum())[:NUM_TOKENS])
+    assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in kept_ids[:NUM_TOKENS]]
     assert "temperature 0.5, top-k 40" in value["how"]
     assert value["told"] == value["wrote"] == "" and value["is_last"] is False
 
 
 @pytest.mark.parametrize(("changed", "bars"), [({"top_k": 3}, 3), ({"temperature": 0.0}, 1)])
 def test_what_cannot_be_drawn_has_no_bar(trace, changed, bars):
-    assert len(packed(trace, replace(SETTINGS, **changed))["tokens"]) == bars
+    assert len(pack_guess(trace, replace(SETTINGS, **changed))["tokens"]) == bars
 
 
 def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):
-    drawn = prediction.drawn
-    told = tell_draw(replace(prediction, actual=drawn), trace.vocabulary, SETTINGS)
-    chance = percent(float(prediction.sampled[drawn]))
-    assert told == f"A random number fell on {quoted(trace.vocabulary[drawn])}; its chance was {chance}."
-    assert tell_draw(replace(prediction, actual=drawn + 1), trace.vocabulary, SETTINGS) == ""
+    token_id = prediction.sampled_token_id
+    text = describe_draw(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
+    chance = format_percent(float(prediction.sampled[token_id]))
+    assert text == f"A random number fell on {quote_token(trace.vocabulary[token_id])}; its chance was {chance}."
+    assert describe_draw(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
 
 
 def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
@@ -56,8 +56,8 @@ def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
     )
     typed = trace.vocabulary[likeliest].strip().swapcase()
     words = judge_guess(prediction, trace.vocabulary, f"{typed} ")
-    assert quoted(typed) in words and quoted(trace.vocabulary[likeliest]) in words  # as it was typed
-    assert f"{percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
+    assert quote_token(typed) in words and quote_token(trace.vocabulary[likeliest]) in words  # as it was typed
+    assert f"{format_percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
 
 
 def test_a_word_that_is_never_drawn_has_its_place_alone(trace):

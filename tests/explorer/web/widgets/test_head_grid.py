@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from explorer.tracing.layers import Layers
+from explorer.tracing.lazy_layer_stack import LazyLayerStack
 from explorer.views.view import SmallMultiples
-from explorer.web.widgets.head_grid import MOST_PIXELS, HeadGrid, pool
+from explorer.web.widgets.head_grid import MAX_PIXELS, HeadGrid, max_pool
 
 
-def pixels(packed: dict) -> np.ndarray:
-    """Without what their rows are filled up with."""
+def unpack_pixels(packed: dict) -> np.ndarray:
+    """Return the pixels of a packed grid (L, H, P, P), without the padding of its rows."""
     size = packed["pixels"]
     heads = np.stack([np.frombuffer(base64.b64decode(head), np.uint8).reshape(size, -1) for head in packed["data"]])
     assert heads.shape[-1] == -(-size // 4) * 4
@@ -22,18 +22,18 @@ def pixels(packed: dict) -> np.ndarray:
 
 def test_a_pixel_is_the_largest_value_of_its_block():
     values = np.arange(25.0).reshape(1, 1, 5, 5)
-    assert_array_equal(pool(values, 2)[0, 0], [[6, 8, 9], [16, 18, 19], [21, 23, 24]])
-    assert_array_equal(pool(values, 1), values)
-    assert_array_equal(pool(values, 5), [[[[24]]]])
-    assert_array_equal(pool(values, 9), [[[[24]]]])
+    assert_array_equal(max_pool(values, 2)[0, 0], [[6, 8, 9], [16, 18, 19], [21, 23, 24]])
+    assert_array_equal(max_pool(values, 1), values)
+    assert_array_equal(max_pool(values, 5), [[[[24]]]])
+    assert_array_equal(max_pool(values, 9), [[[[24]]]])
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 96, 97, 192, 193, 256])
 def test_pools_are_those_of_a_loop(tokens):
     values = np.random.default_rng(0).random((1, 2, tokens, tokens))
-    block = -(-tokens // MOST_PIXELS)
-    pooled = pool(values, block)
-    assert pooled.shape[-1] == -(-tokens // block) <= MOST_PIXELS
+    block = -(-tokens // MAX_PIXELS)
+    pooled = max_pool(values, block)
+    assert pooled.shape[-1] == -(-tokens // block) <= MAX_PIXELS
     for i in range(pooled.shape[-1]):
         for j in range(0, pooled.shape[-1], 7):
             square = values[:, :, i * block : (i + 1) * block, j * block : (j + 1) * block]
@@ -43,7 +43,7 @@ def test_pools_are_those_of_a_loop(tokens):
 def test_values_travel_as_bytes():
     values = np.array([0, 0.001, 0.5, 1], np.float32).reshape(1, 1, 2, 2)
     packed = HeadGrid.pack(SmallMultiples(values, "Two tokens."))
-    assert_array_equal(pixels(packed)[0, 0], [[0, 0], [128, 255]])
+    assert_array_equal(unpack_pixels(packed)[0, 0], [[0, 0], [128, 255]])
     del packed["data"]
     sizes = {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2}
     assert packed == sizes | {"alt": "Two tokens.", "signed": False}
@@ -51,18 +51,18 @@ def test_values_travel_as_bytes():
 
 @pytest.mark.parametrize("block", [1, 2])
 def test_signed_values_travel_from_minus_one_to_one(block):
-    drawn = np.random.default_rng(0).uniform(-1, 1, (1, 2, 96 * block, 96 * block))
-    shown = pixels(HeadGrid.pack(SmallMultiples(drawn, "Differences.", signed=True))) / 255 * 2 - 1
-    squares = drawn.reshape(1, 2, 96, block, 96, block).swapaxes(-3, -2).reshape(1, 2, 96, 96, -1)
+    values = np.random.default_rng(0).uniform(-1, 1, (1, 2, 96 * block, 96 * block))
+    decoded = unpack_pixels(HeadGrid.pack(SmallMultiples(values, "Differences.", signed=True))) / 255 * 2 - 1
+    squares = values.reshape(1, 2, 96, block, 96, block).swapaxes(-3, -2).reshape(1, 2, 96, 96, -1)
     furthest = np.take_along_axis(squares, np.abs(squares).argmax(-1)[..., None], -1)[..., 0]
-    np.testing.assert_allclose(shown, furthest, atol=1 / 255 + 1e-6)
+    np.testing.assert_allclose(decoded, furthest, atol=1 / 255 + 1e-6)
 
 
 def test_captured_patterns_keep_their_places(trace):
     values = trace.stack("blocks.*.attn.pattern")
-    shown = pixels(HeadGrid.pack(SmallMultiples(values, "All heads.")))
-    assert shown.shape == (2, trace.config.num_heads, 12, 12)
-    np.testing.assert_allclose(shown / 255, values, atol=0.5 / 255 + 1e-6)
+    decoded = unpack_pixels(HeadGrid.pack(SmallMultiples(values, "All heads.")))
+    assert decoded.shape == (2, trace.config.num_heads, 12, 12)
+    np.testing.assert_allclose(decoded / 255, values, atol=0.5 / 255 + 1e-6)
 
 
 def test_many_large_patterns_are_small_enough_to_send():
@@ -75,17 +75,17 @@ def test_many_large_patterns_are_small_enough_to_send():
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.exhaustive
 def test_a_thousand_heads_are_a_megabyte_and_made_a_layer_at_a_time(signed, tokens):
-    there = []
+    references = []
 
-    def layer(place: int) -> np.ndarray:
+    def make_layer(layer_index: int) -> np.ndarray:
         values = np.zeros((32, tokens, tokens), np.float32)
-        values[place, 100, place] = 1
-        there.append(ref(values))
-        assert sum(each() is not None for each in there) <= 2
+        values[layer_index, 100, layer_index] = 1
+        references.append(ref(values))
+        assert sum(reference() is not None for reference in references) <= 2
         return values
 
-    packed = HeadGrid.pack(SmallMultiples(Layers(32, layer, (32, tokens, tokens)), "All.", signed=signed))
+    packed = HeadGrid.pack(SmallMultiples(LazyLayerStack(32, make_layer, (32, tokens, tokens)), "All.", signed=signed))
     assert len(json.dumps(packed)) <= 1 << 20
-    shown, block = pixels(packed), packed["block"]
-    places = np.argwhere(shown > 128)
-    assert places.tolist() == [[i, i, 100 // block, i // block] for i in range(32)]
+    decoded, block = unpack_pixels(packed), packed["block"]
+    indices = np.argwhere(decoded > 128)
+    assert indices.tolist() == [[i, i, 100 // block, i // block] for i in range(32)]

@@ -6,37 +6,37 @@ import pytest
 
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.overview import map_of
-from explorer.views.overview.diagram import Diagram, Line, Part, Sheet, Word
-from explorer.web.answers.view_contents import packed
+from explorer.views.overview import draw_model_map
+from explorer.views.overview.map_data import Diagram, MapArrangement, MapLabel, MapLine, MapPart
+from explorer.web.answers.view_contents import figure_payload
 from explorer.web.widgets.model_map import ModelMap
 from model.transformer_lm import TransformerLM
 
-MOST = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads
+MAX_JSON_BYTES = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads
 
 
 def test_all_of_a_diagram_travels():
-    wide = Sheet(
+    wide = MapArrangement(
         size=(90, 40),
-        lines=[Line("residual", (0, 1, 2, 3), 4.567, arrow=True)],
-        words=[Word(1, 2, "three", "sum", "end")],
-        written=("head", "o_proj"),
+        lines=[MapLine("residual", (0, 1, 2, 3), 4.567, arrow=True)],
+        labels=[MapLabel(1, 2, "three", "sum", "end")],
+        labelled_kinds=("head", "o_proj"),
         legend=[("norm", (1, 1, 2, 2))],
         scale=(0, 0, 9, 1),
     )
     diagram = Diagram(
         parts=[
-            Part(
+            MapPart(
                 "head",
                 ((1, 2, 3.456, 4), (2, 1, 4, 3)),
                 "layer 0",
                 {"view": "attention", "head": 1},
                 value=-0.5,
-                written="1",
+                label="1",
             ),
-            Part("norm", ((5, 6, 7, 8), (6, 5, 8, 7)), "a\nb", {}),
+            MapPart("norm", ((5, 6, 7, 8), (6, 5, 8, 7)), "a\nb", {}),
         ],
-        sheets=(wide, Sheet((40, 90.0), [], [], (), [], (0, 0, 1, 9))),
+        sheets=(wide, MapArrangement((40, 90.0), [], [], (), [], (0, 0, 1, 9))),
         largest=0.5,
         alt="A small map.",
     )
@@ -62,19 +62,19 @@ def test_all_of_a_diagram_travels():
 
 
 def test_numbers_are_as_they_were_drawn(trace):
-    diagram = map_of(trace, Selection(query=9))
-    sent = json.loads(json.dumps(packed(diagram), allow_nan=False))
-    for part, (_, boxes, *there) in zip(diagram.parts, sent["parts"], strict=True):
-        assert there == [part.told, part.selects, part.value, part.written]
+    diagram = draw_model_map(trace, Selection(query=9))
+    sent = json.loads(json.dumps(figure_payload(diagram), allow_nan=False))
+    for part, (_, boxes, *fields) in zip(diagram.parts, sent["parts"], strict=True):
+        assert fields == [part.hover_text, part.selects, part.value, part.label]
         np.testing.assert_allclose(boxes, part.boxes, atol=0.005)
 
 
-@pytest.mark.parametrize(("layers", "heads"), MOST)
+@pytest.mark.parametrize(("layers", "heads"), MAX_JSON_BYTES)
 def test_it_is_small_enough_to_send(tiny_config, layers, heads):
     lm = TransformerLM(replace(tiny_config, num_layers=layers, num_heads=heads, d_model=2 * heads, d_ff=4)).eval()
-    drawn = packed(map_of(capture(lm, [1, 2, 3]), Selection()))
-    sent = json.dumps(drawn, ensure_ascii=False, separators=(",", ":"))
-    assert len(sent.encode()) < MOST[layers, heads]
+    payload = figure_payload(draw_model_map(capture(lm, [1, 2, 3]), Selection()))
+    sent = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    assert len(sent.encode()) < MAX_JSON_BYTES[layers, heads]
 
 
 def test_its_place_is_kept_before_it_is_drawn():

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import NextToken
-from explorer.explain.notation import number
-from explorer.web.widgets.distribution.words import luck_words, summary
+from explorer.explain.notation import format_number
+from explorer.web.widgets.distribution.text import random_draw_text, summary
 from model.generation.sampling import sampling_distribution
 
 VOCABULARY = tuple(f" w{i}" for i in range(50))
@@ -11,22 +11,22 @@ VOCABULARY = tuple(f" w{i}" for i in range(50))
 
 @pytest.fixture
 def falling():
-    """A distribution over 50 tokens, each less likely than the one before; all are kept but the last 45."""
+    """Function that returns a prediction over 50 tokens of falling probability, of which the first 5 are kept."""
 
-    def falling(actual: int | None = None) -> NextToken:
+    def make_prediction(actual: int | None = None) -> NextToken:
         logits = -0.1 * np.arange(50)
         return NextToken(sampling_distribution(logits), sampling_distribution(logits, top_k=5), actual)
 
-    return falling
+    return make_prediction
 
 
 def test_the_summary_has_the_numbers(falling):
     prediction = falling(actual=41)
     text = summary(prediction, VOCABULARY, " w7", 6)
     assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
-    assert f"entropy {number(prediction.entropy)} bits after temperature and filters" in text
-    assert f"the model’s own is {number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
-    assert f"“·w41”, rank 42, the model’s probability {number(prediction.plain[41])}" in text
+    assert f"entropy {format_number(prediction.entropy)} bits after temperature and filters" in text
+    assert f"the model’s own is {format_number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
+    assert f"“·w41”, rank 42, the model’s probability {format_number(prediction.plain[41])}" in text
     assert "goes on" not in summary(falling(), VOCABULARY, " w7", 6)
 
 
@@ -39,5 +39,5 @@ def test_the_summary_has_the_numbers(falling):
     ],
 )
 def test_luck_is_told_with_what_it_falls_on(actual, end):
-    told = luck_words(VOCABULARY, seed=5, u=0.43712, drawn=3, actual=actual)
-    assert told == f"With seed 5 the random number here is u = 0.437: it falls on “·w3”{end}"
+    text = random_draw_text(VOCABULARY, seed=5, u=0.43712, sampled_id=3, actual=actual)
+    assert text == f"With seed 5 the random number here is u = 0.437: it falls on “·w3”{end}"

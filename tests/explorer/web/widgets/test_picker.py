@@ -1,9 +1,9 @@
-from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.picker import ModelPicker
 
 
 def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():
     names = ["b", "series/step-000512", "series/step-1024", "series/step-000000", "a", "group/c", "group/d"]
-    assert Picker.pack(names) == [
+    assert ModelPicker.pack(names) == [
         ["a", "a"],
         ["b", "b"],
         ["group/c", "group/c"],
@@ -13,4 +13,4 @@ def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_firs
 
 
 def test_a_model_may_stand_beside_its_steps():
-    assert Picker.pack(["a/step-8", "a"]) == [["a", "a"]]
+    assert ModelPicker.pack(["a/step-8", "a"]) == [["a", "a"]]

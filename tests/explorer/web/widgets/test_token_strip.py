@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from explorer.analysis.shades import SHADES, shaded
+from explorer.analysis.token_shading import SHADES, shade_tokens
 from explorer.web.widgets.token_strip import TokenStrip
 
 
@@ -20,7 +20,7 @@ def test_the_value_is_json():
 
 
 def test_every_token_has_every_shade(trace):
-    packed = TokenStrip.pack(trace.tokens, {name: shaded(trace, name) for name in SHADES}, len(trace), 0)
+    packed = TokenStrip.pack(trace.tokens, {name: shade_tokens(trace, name) for name in SHADES}, len(trace), 0)
     assert packed["tokens"] == list(trace.tokens)
     for shade in packed["shades"].values():
         assert len(shade["shares"]) == len(shade["words"]) == len(trace)

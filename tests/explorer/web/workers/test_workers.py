@@ -1,4 +1,4 @@
-"""A class on three processes behind a proxy, of which one is killed."""
+"""A class on three worker processes behind a proxy, one of which is killed."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from explorer.web.shared.in_a_file import InAFile
-from tests.benchmarks.classroom import SAME, family, tell
+from explorer.web.stores.sqlite_store import SqliteStore
+from tests.benchmarks.classroom import SHARED_PROMPT, print_report, process_tree
 from tests.benchmarks.served import free_port
-from tests.benchmarks.visitor import Told, Visitor
+from tests.benchmarks.visitor import Measurements, SimulatedUser
 
 ROOT = Path(__file__).parents[4]
 NGINX = ROOT / "explorer" / "web" / "workers" / "examples" / "nginx.conf"
@@ -25,46 +25,46 @@ WORKERS, PEOPLE, SECONDS, KILLED_AFTER, STARTED = 3, 9, 16.0, 7.0, 180.0
 
 @pytest.fixture
 def proxied(tmp_path):
-    """`proxied(port)` is the address at which nginx, as our example has it, sends on to a port of this machine."""
+    """Function that starts nginx with our example configuration for a port of this machine, and returns its URL."""
     if not (nginx := shutil.which("nginx")):
         pytest.skip("needs nginx: apt install nginx-light")
     running = []
 
-    def proxied(port: int) -> str:
-        here, text = free_port(), NGINX.read_text("utf-8")
-        places = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi"))
-        places += f"uwsgi_temp_path {tmp_path}/uwsgi; scgi_temp_path {tmp_path}/scgi; access_log off;"
-        for ours, theirs in (
-            ("listen 8080", f"listen 127.0.0.1:{here}"),
+    def start_proxy(port: int) -> str:
+        proxy_port, text = free_port(), NGINX.read_text("utf-8")
+        directives = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi"))
+        directives += f"uwsgi_temp_path {tmp_path}/uwsgi; scgi_temp_path {tmp_path}/scgi; access_log off;"
+        for example_setting, test_setting in (
+            ("listen 8080", f"listen 127.0.0.1:{proxy_port}"),
             ("127.0.0.1:7860", f"127.0.0.1:{port}"),
-            ("server_name lab.example;", "server_name localhost;" + places.replace(";", ";\n")),
+            ("server_name lab.example;", "server_name localhost;" + directives.replace(";", ";\n")),
         ):
-            assert theirs in (text := text.replace(ours, theirs))
+            assert test_setting in (text := text.replace(example_setting, test_setting))
         (tmp_path / "nginx.conf").write_text(text, "utf-8")
         command = [nginx, "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-e", "stderr"]
         running.append(subprocess.Popen([*command, "-g", f"daemon off; error_log stderr crit; pid {tmp_path}/pid;"]))
-        return f"http://127.0.0.1:{here}/explorer/"
+        return f"http://127.0.0.1:{proxy_port}/explorer/"
 
-    yield proxied
+    yield start_proxy
     for process in running:
         process.terminate()
         process.wait()
 
 
 @pytest.fixture
-def served(proxied, tmp_path):
-    """The front's process, the address of its proxy, and what its workers share."""
-    port, kept = free_port(), tmp_path / "answers.db"
-    options = ["--port", str(port), "--workers", str(WORKERS), "--log-level", "warning", "--shared", f"file:{kept}"]
+def running_front(proxied, tmp_path):
+    """The front's process, the URL of its proxy, and the store that its workers share."""
+    port, database = free_port(), tmp_path / "answers.db"
+    options = ["--port", str(port), "--workers", str(WORKERS), "--log-level", "warning", "--store", f"file:{database}"]
     address = proxied(port)
     path = {"GRADIO_ROOT_PATH": httpx.URL(address).path.rstrip("/")}
     command = [sys.executable, "app.py", *options]
     front = subprocess.Popen(command, cwd=ROOT, env=os.environ | path, stdout=subprocess.DEVNULL)
-    yield SimpleNamespace(front=front, address=address, shared=InAFile(kept, "answers"))
-    below = family(front.pid)
+    yield SimpleNamespace(front=front, address=address, shared=SqliteStore(database, "answers"))
+    child_processes = process_tree(front.pid)
     front.send_signal(signal.SIGTERM)
     front.wait(timeout=60)
-    assert [process for process in below if is_running(process)] == []
+    assert [process for process in child_processes if is_running(process)] == []
 
 
 def is_running(process: int) -> bool:
@@ -75,57 +75,59 @@ def is_running(process: int) -> bool:
     return state != "Z"
 
 
-def there(address: str) -> list[bool]:
-    """Which workers are."""
+def workers_alive(address: str) -> list[bool]:
+    """Return for each worker whether it answers; [] if the front does not."""
     try:
         return httpx.get(f"{address}health", timeout=10).json()["workers"]
     except (httpx.HTTPError, ValueError):
         return []
 
 
-async def a_class(address: str, told: Told, killed: int) -> tuple[list[Visitor], dict[int, str]]:
-    """Who came, and where each was before a worker was killed."""
+async def run_class(address: str, results: Measurements, killed: int) -> tuple[list[SimulatedUser], dict[int, str]]:
+    """Let a class work while a worker is killed; return its people, and each one's worker URL before that."""
     until = time.monotonic() + SECONDS
-    people = [Visitor(number, address, told, tokens=200) for number in range(PEOPLE)]
+    people = [SimulatedUser(number, address, results, tokens=200) for number in range(PEOPLE)]
     staying = asyncio.gather(*(person.stay(until) for person in people))
     await asyncio.sleep(KILLED_AFTER)
-    before = {person.number: person.here for person in people}
+    before = {person.number: person.base_url for person in people}
     os.kill(killed, signal.SIGKILL)
     await staying
     return people, before
 
 
-async def asks(address: str):
-    visitor = Visitor(0, address, Told(), SAME)
+async def visit_once(address: str):
+    visitor = SimulatedUser(0, address, Measurements(), SHARED_PROMPT)
     async with httpx.AsyncClient(timeout=60, follow_redirects=True) as visitor.client:
-        await visitor.come()
+        await visitor.load_page()
         await visitor.new_prompt()
-    assert visitor.told.errors == []
+    assert visitor.measurements.errors == []
 
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes below another in /proc")
-def test_a_worker_that_is_killed_takes_nobodys_text_along(served):
+def test_a_worker_that_is_killed_takes_nobodys_text_along(running_front):
     end = time.monotonic() + STARTED
-    while there(served.address) != [True] * WORKERS:
+    while workers_alive(running_front.address) != [True] * WORKERS:
         assert time.monotonic() < end
         time.sleep(0.2)
-    _front, *workers = family(served.front.pid)
+    _front, *workers = process_tree(running_front.front.pid)
     assert len(workers) == WORKERS
-    people, before = asyncio.run(a_class(served.address, told := Told(), workers[1]))
-    tell(told)
-    after = {person.number: person.here for person in people}
-    places = {served.address + place for place in ("w0/", "w1/", "w2/")}
-    assert set(before.values()) == places and set(after.values()) <= places
-    assert told.errors == [] and told.lost_texts == 0 and told.lost_connections > 0
+    people, before = asyncio.run(run_class(running_front.address, results := Measurements(), workers[1]))
+    print_report(results)
+    after = {person.number: person.base_url for person in people}
+    worker_urls = {running_front.address + url for url in ("w0/", "w1/", "w2/")}
+    assert set(before.values()) == worker_urls and set(after.values()) <= worker_urls
+    assert results.errors == [] and results.lost_texts == 0 and results.lost_connections > 0
     moved = [number for number in after if after[number] != before[number]]
     assert moved and len({before[number] for number in moved}) == 1
     assert all(person.done_at > SECONDS - 8 for person in people)  # everybody went on
-    assert served.front.poll() is None
-    now = family(served.front.pid)[1:]
+    assert running_front.front.poll() is None
+    now = process_tree(running_front.front.pid)[1:]
     assert len(now) == WORKERS and workers[1] not in now  # another in its place, though it may not be there yet
-    one, other = [place for place, is_there in zip(sorted(places), there(served.address), strict=True) if is_there][:2]
-    asyncio.run(asks(one))
-    kept = served.shared.keys()
-    asyncio.run(asks(other))
-    assert kept and served.shared.keys() == kept  # whatever process answered first
+    first_url, second_url = [
+        url for url, is_there in zip(sorted(worker_urls), workers_alive(running_front.address), strict=True) if is_there
+    ][:2]
+    asyncio.run(visit_once(first_url))
+    cached_keys = running_front.shared.keys()
+    asyncio.run(visit_once(second_url))
+    assert cached_keys and running_front.shared.keys() == cached_keys  # whatever process answered first

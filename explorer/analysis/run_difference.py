@@ -1,0 +1,118 @@
+"""Differences between two runs at aligned tokens: residual streams, attention patterns and predictions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance
+from explorer.analysis.intervention_effects import resolution
+from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.residual import stages
+from explorer.tracing.comparison import Comparison
+
+
+def stream_distance(comparison: Comparison) -> np.ndarray:
+    """Return ‖x_A − x_B‖ / ‖x_B‖ of the residual stream at A's `stages`, (S, T); NaN for unaligned tokens.
+
+    Raises:
+        KeyError: B lacks one of A's stages.
+        ValueError: the widths of the streams differ.
+    """
+    stage_distances = []
+    for stage in stages(comparison.trace):
+        vector_pair = comparison.trace[stage.tap], comparison.aligned_other(stage.tap)
+        vectors_a, vectors_b = (vectors.astype(np.float64) for vectors in vector_pair)  # (T, D)
+        distances, norms = np.linalg.norm(vectors_a - vectors_b, axis=-1), np.linalg.norm(vectors_b, axis=-1)
+        stage_distances.append(np.divide(distances, norms, out=np.full_like(distances, np.nan), where=norms > 0))
+    return np.stack(stage_distances)
+
+
+def pattern_distances(comparison: Comparison, layer: int) -> np.ndarray:
+    """Return the Jensen-Shannon distances of aligned queries' attention weights, (H, T) in [0, 1].
+
+    Over the keys of both runs, with aligned keys identified; NaN for queries without an aligned position.
+
+    Raises:
+        KeyError: B has no such layer.
+        ValueError: the numbers of heads differ.
+    """
+    name = f"blocks.{layer}.attn.pattern"
+    patterns_a, patterns_b = comparison.trace[name], comparison.other[name]
+    if patterns_a.shape[0] != patterns_b.shape[0]:
+        raise ValueError(f"A has {patterns_a.shape[0]} heads a layer, B {patterns_b.shape[0]}")
+    rows = comparison.take_aligned(patterns_b, -2)  # (H, T, T') of the queries' partners
+    aligned = np.nan_to_num(comparison.take_aligned(rows, -1))  # (H, T, T) of the keys' partners
+    aligned[np.isnan(rows).all(-1)] = np.nan
+    unaligned_keys = [key for key, partner in enumerate(comparison.alignment.inverse) if partner is None]
+    extra = rows[..., unaligned_keys]  # (H, T, n): B's keys that stand for none of A's
+    p = np.concatenate([patterns_a, np.zeros_like(extra)], axis=-1)
+    return jensen_shannon_distance(p, np.concatenate([aligned, extra], axis=-1))
+
+
+def head_distances(comparison: Comparison) -> np.ndarray:
+    """Return the mean of `pattern_distances` over the aligned queries, (L, H)."""
+    layers = range(comparison.trace.config.num_layers)
+    return np.stack([np.nanmean(pattern_distances(comparison, layer), axis=-1) for layer in layers])
+
+
+def surprisal_difference(comparison: Comparison) -> np.ndarray:
+    """Return the surprisal of each token in A − that of the aligned token in B, in bits, (T,).
+
+    NaN if there is none.
+    """
+    return surprisal(comparison.trace) - comparison.take_aligned(surprisal(comparison.other))
+
+
+def next_tokens(comparison: Comparison, query: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return both models' next-token probabilities of A's tokens, (V,) each.
+
+    After a query of A, and after the nearest aligned position in B; NaN for tokens that B's vocabulary lacks.
+    """
+    trace, other = comparison.runs
+    probabilities_b = next_token(other, comparison.alignment.nearest_aligned(query)).plain
+    return next_token(trace, query).plain, align_to_vocabulary(probabilities_b, other.vocabulary, trace.vocabulary)
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first value, in the order of computation, that differs by more than rounding error.
+
+    Attributes:
+        tap: the value's name.
+        position: first position of A at which it differs.
+        partner: the aligned position of B.
+        largest: largest |A − B| at this position.
+    """
+
+    tap: str
+    position: int
+    partner: int
+    largest: float
+
+
+def first_difference(comparison: Comparison) -> FirstDifference | None:
+    """Return the first difference of the runs at aligned tokens; None if they agree up to rounding.
+
+    The threshold is `resolution` times the largest element of the value, or times 1 if all are smaller.
+    """
+    limit = resolution(comparison)
+    for tap, values_a in comparison.trace.values.items():
+        if tap not in comparison.other:
+            continue
+        values_b = comparison.aligned_other(tap)
+        if values_a.shape != values_b.shape:
+            continue
+        with np.errstate(invalid="ignore"):  # masked scores are infinite in both
+            differences = np.abs(values_a - values_b)
+        differences = (
+            np.nan_to_num(differences.max(-1), nan=0.0)
+            if differences.ndim < 3
+            else np.nan_to_num(differences).max((0, -1))
+        )
+        size = np.abs(values_a[np.isfinite(values_a)]).max(initial=1.0)
+        (positions,) = np.nonzero(differences > limit * size)
+        if len(positions):
+            position = int(positions[0])
+            partner = comparison.alignment.partners[position]
+            return FirstDifference(tap, position, partner, float(differences[position]))
+    return None

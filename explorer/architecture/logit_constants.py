@@ -1,0 +1,38 @@
+"""Constants in a model's logits: the biases of its norms and of its unembedding."""
+
+from explorer.translations import N_, translate
+from model.config import ModelConfig
+
+# whether the norms have shifts, and whether the unembedding has a bias -> in words, and as short as on an axis
+WORDS = {
+    (True, False): N_("the shift β of all norms"),
+    (False, True): N_("the bias of the unembedding"),
+    (True, True): N_("the shift β of all norms and the bias of the unembedding"),
+}
+SHORT = {
+    (True, False): N_("β of the norms"),
+    (False, True): N_("bias of the unembedding"),
+    (True, True): N_("β of the norms and bias of the unembedding"),
+}
+SIGNS = {(True, False): "β", (False, True): "b", (True, True): "β, b"}
+
+
+def has_logit_constants(config: ModelConfig) -> bool:
+    return any(_constant_flags(config))
+
+
+def long_label(config: ModelConfig) -> str:
+    return translate(WORDS[_constant_flags(config)])
+
+
+def short_label(config: ModelConfig) -> str:
+    return translate(SHORT[_constant_flags(config)])
+
+
+def symbols(config: ModelConfig) -> str:
+    """Return the symbols of the constants in a formula."""
+    return SIGNS[_constant_flags(config)]
+
+
+def _constant_flags(config: ModelConfig) -> tuple[bool, bool]:
+    return config.norm == "layernorm", config.unembedding_bias

@@ -1,0 +1,25 @@
+"""The catalogue of common implementation bugs, one file per subject."""
+
+from explorer.diagnosis.bugs.attention import attention_bugs
+from explorer.diagnosis.bugs.blocks import block_bugs
+from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.bugs.embedding_and_head import embedding_and_head_bugs
+from explorer.diagnosis.bugs.feed_forward import feed_forward_bugs
+from explorer.diagnosis.bugs.heads import head_bugs
+from explorer.diagnosis.bugs.linear import linear_bugs
+from explorer.diagnosis.bugs.norms import norm_bugs
+from explorer.diagnosis.bugs.rope import rope_bugs
+from explorer.diagnosis.bugs.steps import step_bugs
+
+KNOWN_BUGS: tuple[KnownBug, ...] = (
+    *embedding_and_head_bugs(),
+    *block_bugs(),
+    *norm_bugs(),
+    *rope_bugs(),
+    *attention_bugs(),
+    *head_bugs(),
+    *feed_forward_bugs(),
+    *linear_bugs(),
+)
+STEP_BUGS: tuple[KnownBug, ...] = tuple(step_bugs())
+BUG_BY_NAME = {slip.name: slip for slip in KNOWN_BUGS}

@@ -1,0 +1,230 @@
+"""Bugs between the attention's maps: scale, mask and softmax."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.reference_formulas import mask_scores
+from explorer.translations import N_
+
+LARGE = 1e9  # what people subtract in the place of infinity
+
+
+def replace_formulas(**changed):
+    """Return a bug's change that replaces some formulas."""
+    return lambda formulas, tap: formulas.replace(**changed)
+
+
+def shift_mask(diagonal: int):
+    return lambda length: torch.ones(length, length).tril(diagonal).bool()
+
+
+def mask_after_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    return torch.softmax(scores, -1) * allowed
+
+
+def zero_before_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    return torch.softmax(scores * allowed, -1)
+
+
+def softmax_over(dim: int):
+    return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim)
+
+
+def softmax_over_large(dim: int):
+    return lambda scores, allowed: torch.softmax(scores.masked_fill(~allowed, -LARGE), dim)
+
+
+def softmax_then_zero(dim: int):
+    return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim).nan_to_num(0.0)
+
+
+def large_penalty(scores: Tensor, allowed: Tensor) -> Tensor:
+    return torch.softmax(scores.masked_fill(~allowed, -LARGE), -1)
+
+
+def skip_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    return scores * allowed
+
+
+def invert_mask(scores: Tensor, allowed: Tensor) -> Tensor:
+    return large_penalty(scores, ~allowed)
+
+
+def invert_mask_infinite(scores: Tensor, allowed: Tensor) -> Tensor:
+    return torch.softmax(mask_scores(scores, ~allowed), -1)
+
+
+VARIANTS = (
+    # name, words, place, changed formulas
+    ("no_scale", N_("scores are not divided by √d"), "scores", {"divisor": lambda c: 1.0}),
+    ("scale_1_over_d", N_("scores are divided by d, not by √d"), "scores", {"divisor": lambda c: float(c.d_head)}),
+    (
+        "scale_of_model",
+        N_("scores are divided by √D, the width of the model, not by √d, that of a head"),
+        "scores",
+        {"divisor": lambda c: math.sqrt(c.d_model)},
+    ),
+    ("scale_times_root", N_("scores are multiplied by √d"), "scores", {"divisor": lambda c: 1 / math.sqrt(c.d_head)}),
+    (
+        "scale_twice",
+        N_("scores are divided by √d twice over, by 2 √d"),
+        "scores",
+        {"divisor": lambda c: 2 * math.sqrt(c.d_head)},
+    ),
+    (
+        "scale_by_heads",
+        N_("scores are divided by √H, the root of how many heads there are"),
+        "scores",
+        {"divisor": lambda c: math.sqrt(c.num_heads)},
+    ),
+    (
+        "mask_sees_next",
+        N_("the mask is off by one: each token sees the next one"),
+        "pattern",
+        {"allowed": shift_mask(1)},
+    ),
+    (
+        "mask_hides_self",
+        N_("the mask is off by one: no token sees itself"),
+        "pattern",
+        {"allowed": shift_mask(-1), "pattern": lambda s, m: torch.softmax(mask_scores(s, m), -1)},
+    ),
+    (
+        "mask_hides_self_finite",
+        N_("the mask is off by one: no token sees itself, and the first sees all"),
+        "pattern",
+        {"allowed": shift_mask(-1), "pattern": large_penalty},
+    ),
+    (
+        "mask_hides_self_zero",
+        N_("the mask is off by one: no token sees itself, and the first sees nothing"),
+        "pattern",
+        {"allowed": shift_mask(-1), "pattern": lambda s, m: torch.softmax(mask_scores(s, m), -1).nan_to_num(0.0)},
+    ),
+    ("no_mask", N_("there is no causal mask"), "pattern", {"allowed": lambda n: torch.ones(n, n).bool()}),
+    (
+        "mask_inverted",
+        N_("the mask is the wrong way round: tokens see only later ones"),
+        "pattern",
+        {"pattern": invert_mask_infinite},
+    ),
+    (
+        "mask_inverted_finite",
+        N_("the mask is the wrong way round: tokens see only later ones, and the last all"),
+        "pattern",
+        {"pattern": invert_mask},
+    ),
+    (
+        "mask_transposed",
+        N_("the mask is the wrong way round: tokens see themselves and later ones"),
+        "pattern",
+        {"allowed": lambda n: torch.ones(n, n).triu().bool()},
+    ),
+    (
+        "mask_after_softmax",
+        N_("the mask comes after the softmax: rows do not sum to 1"),
+        "pattern",
+        {"pattern": mask_after_softmax},
+    ),
+    (
+        "mask_of_zeros",
+        N_("the mask puts 0 in the place of −∞ before the softmax"),
+        "pattern",
+        {"pattern": zero_before_softmax},
+    ),
+    (
+        "softmax_over_queries",
+        N_("the softmax is taken over queries, not over keys"),
+        "pattern",
+        {"pattern": softmax_over(-2)},
+    ),
+    (
+        "softmax_over_heads",
+        N_("the softmax is taken over heads, not over keys"),
+        "pattern",
+        {"pattern": softmax_then_zero(0)},
+    ),
+    (
+        "softmax_over_heads_nan",
+        N_("the softmax is taken over heads, not over keys: what is masked is no number"),
+        "pattern",
+        {"pattern": softmax_over(0)},
+    ),
+    (
+        "softmax_over_heads_finite",
+        N_("the softmax is taken over heads, not over keys, so that nothing is masked"),
+        "pattern",
+        {"pattern": softmax_over_large(0)},
+    ),
+    (
+        "softmax_over_batch",
+        N_("the softmax is taken over the batch, not over keys: with one text all is 1"),
+        "pattern",
+        {"pattern": lambda scores, allowed: torch.ones_like(scores)},
+    ),
+    (
+        "softmax_not_divided",
+        N_("what the softmax exponentiates is not divided by its sum"),
+        "pattern",
+        {"pattern": lambda scores, allowed: mask_scores(scores, allowed).exp()},
+    ),
+    (
+        "softmax_over_rows",
+        N_("the softmax is taken over queries and keys together"),
+        "pattern",
+        {"pattern": lambda scores, allowed: mask_scores(scores, allowed).flatten(-2).softmax(-1).view_as(scores)},
+    ),
+    (
+        "pattern_transposed",
+        N_("the pattern is transposed before it fetches values"),
+        "z",
+        {"fetched": lambda pattern, values: pattern.transpose(-2, -1) @ values},
+    ),
+    ("no_softmax", N_("there is no softmax"), "pattern", {"pattern": skip_softmax}),
+    ("keys_and_values_swapped", N_("keys and values are swapped"), "k", {"taken": lambda q, k, v: (q, v, k)}),
+    ("queries_and_values_swapped", N_("queries and values are swapped"), "q", {"taken": lambda q, k, v: (v, k, q)}),
+    (
+        "values_keys_queries_in_turn",
+        N_("of queries, keys and values each is taken for the next: they are split in another order"),
+        "q",
+        {"taken": lambda q, k, v: (v, q, k)},
+    ),
+    (
+        "keys_values_queries_in_turn",
+        N_("of queries, keys and values each is taken for the one before: they are split in another order"),
+        "q",
+        {"taken": lambda q, k, v: (k, v, q)},
+    ),
+    ("keys_for_values", N_("what is fetched is keys: values are not used"), "v", {"taken": lambda q, k, v: (q, k, k)}),
+    (
+        "queries_for_keys",
+        N_("queries are their own keys: keys are not used"),
+        "k",
+        {"taken": lambda q, k, v: (q, q, v)},
+    ),
+    (
+        "queries_for_all",
+        N_("queries stand for keys and values, too: neither is used"),
+        "k",
+        {"taken": lambda q, k, v: (q, q, q)},
+    ),
+    (
+        "keys_and_queries_swapped",
+        N_("queries and keys are swapped"),
+        "scores",
+        {"scores": lambda q, k, d: attention_scores(k, q, d)},
+    ),
+)
+
+
+def attention_scores(q: Tensor, k: Tensor, divisor: float) -> Tensor:
+    return (q / divisor) @ k.transpose(-2, -1)
+
+
+def attention_bugs() -> Iterator[KnownBug]:
+    for name, text, first_tap, changed in VARIANTS:
+        yield KnownBug(name, text, f"attn.{first_tap}", ("attn.z",), replace_formulas(**changed))

@@ -1,0 +1,79 @@
+"""Bugs between the feed-forward's maps."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.translations import N_
+from model.config import ModelConfig
+
+
+def gelu_tanh(x):
+    return F.gelu(x, approximate="tanh")
+
+
+GATED_VARIANTS = (  # name, words, place, changed pieces
+    (
+        "gate_and_up_swapped",
+        N_("gate and up are swapped: SiLU is taken of W₃ x"),
+        "gate",
+        {"taken": lambda gate, up: (up, gate)},
+    ),
+    ("gate_for_up", N_("the gate multiplies itself: W₃ x is not used"), "hidden", {"taken": lambda g, u: (g, g)}),
+    ("up_for_gate", N_("W₃ x is its own gate: W₁ x is not used"), "gate_pre", {"taken": lambda g, u: (u, u)}),
+    ("silu_of_both", N_("SiLU is taken of gate and up"), "hidden", {"taken": lambda g, u: (g, F.silu(u))}),
+    ("silu_left_out", N_("SiLU is left out"), "gate", {"activation": lambda x: x}),
+    ("sigmoid_for_silu", N_("the gate is a sigmoid, not SiLU"), "gate", {"activation": torch.sigmoid}),
+    ("gelu_for_silu", N_("the gate is GELU, not SiLU"), "gate", {"activation": F.gelu}),
+    ("gelu_tanh_for_silu", N_("the gate is GELU’s approximation, not SiLU"), "gate", {"activation": gelu_tanh}),
+    ("relu_for_silu", N_("the gate is ReLU, not SiLU"), "gate", {"activation": torch.relu}),
+    (
+        "up_left_out",
+        N_("the gate multiplies nothing: W₃ x is left out"),
+        "hidden",
+        {"joined": lambda active, other: active},
+    ),
+    ("gate_left_out", N_("the gate W₁ x is left out"), "hidden", {"joined": lambda active, other: other}),
+    (
+        "gate_added",
+        N_("gate and up are added, not multiplied"),
+        "hidden",
+        {"joined": lambda active, other: active + other},
+    ),
+    (
+        "silu_of_product",
+        N_("SiLU is taken of the product"),
+        "hidden",
+        {"taken": lambda g, u: (g * u, torch.ones_like(u))},
+    ),
+)
+UNGATED_VARIANTS = (
+    ("relu_for_activation", N_("the activation is ReLU"), torch.relu),
+    ("relu2_for_activation", N_("the activation is ReLU²"), lambda x: torch.relu(x).square()),
+    ("gelu_for_activation", N_("the activation is GELU"), F.gelu),
+    ("gelu_tanh_for_activation", N_("the activation is GELU’s approximation"), gelu_tanh),
+    ("silu_for_activation", N_("the activation is SiLU"), F.silu),
+    ("tanh_for_activation", N_("the activation is tanh"), torch.tanh),
+    ("activation_left_out", N_("the activation is left out"), lambda x: x),
+)
+
+
+def feed_forward_bugs() -> Iterator[KnownBug]:
+    for name, text, first_tap, pieces in GATED_VARIANTS:
+        yield KnownBug(name, text, f"ffn.{first_tap}", ("ffn.hidden",), change_pieces(pieces), is_gated)
+    for name, text, activation in UNGATED_VARIANTS:
+        pieces = {"activation": activation}
+        yield KnownBug(
+            name, text, "ffn.hidden", ("ffn.hidden",), change_pieces(pieces), lambda config: not config.is_gated
+        )
+
+
+def is_gated(config: ModelConfig) -> bool:
+    return config.is_gated
+
+
+def change_pieces(pieces: Mapping[str, Any]):
+    return lambda formulas, tap: formulas.replace(hidden=formulas.hidden.replace(**pieces))

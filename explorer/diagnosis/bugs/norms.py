@@ -1,0 +1,177 @@
+"""Bugs in RMSNorm and LayerNorm, x / √(mean x² + ε) · g."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.norms import identity, subtract_mean, with_gain
+from explorer.diagnosis.reference_formulas import Formulas
+from explorer.translations import N_
+
+TAPS = "attn_norm", "ffn_norm", "final_norm"
+
+
+def sum_squares(squares: Tensor) -> Tensor:
+    return squares.sum(-1, keepdim=True)
+
+
+def divide_by_n_minus_1(squares: Tensor) -> Tensor:
+    return squares.sum(-1, keepdim=True) / (squares.shape[-1] - 1)
+
+
+def add_eps_outside(mean: Tensor, eps: float) -> Tensor:
+    return mean.sqrt() + eps
+
+
+def without_gain(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
+    return y if shift is None else y + shift
+
+
+def without_gain_and_shift(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
+    return y
+
+
+NO_DIVISION = {"centre": identity, "root": lambda mean, eps: torch.ones_like(mean)}
+NORM_BUGS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (  # name, words, changed pieces
+    ("epsilon_outside_root", N_("ε is added outside of the root"), {"root": add_eps_outside}),
+    ("no_epsilon", N_("ε is left out"), {"epsilon": lambda eps, width: 0.0}),
+    (
+        "epsilon_of_sum",
+        N_("ε is added to the sum of squares, not to their mean"),
+        {"epsilon": lambda eps, width: eps / width},
+    ),
+    ("epsilon_squared", N_("ε is squared"), {"epsilon": lambda eps, width: eps**2}),
+    ("sum_for_mean", N_("the squares are summed, and not divided by how many they are"), {"mean": sum_squares}),
+    (
+        "length_of_one",
+        N_("each vector is brought to length 1, as F.normalize does: √D is missing, and so is ε"),
+        {"mean": sum_squares, "root": lambda mean, eps: mean.sqrt().clamp_min(1e-12)},
+    ),
+    ("no_root", N_("the root is left out"), {"root": lambda mean, eps: mean + eps}),
+    ("unbiased_variance", N_("the variance divides by D − 1, not by D"), {"mean": divide_by_n_minus_1}),
+    (
+        "unbiased_deviation",
+        N_("the deviation divides by D − 1, not by D, and ε is added outside of the root"),
+        {"mean": divide_by_n_minus_1, "root": add_eps_outside},
+    ),
+    ("mean_subtracted", N_("the mean is subtracted, as a LayerNorm does"), {"centre": subtract_mean}),
+    (
+        "mean_subtracted_above",
+        N_("the mean is subtracted from what is divided, and not from what it is divided by"),
+        {"centre": subtract_mean, "measured": lambda x, c: x},
+    ),
+    (
+        "variance_for_mean_square",
+        N_("it divides by the root of the variance, not of the mean square"),
+        {"measured": lambda x, c: subtract_mean(x)},
+    ),
+    (
+        "deviation_for_mean_square",
+        N_("it divides by the standard deviation, with D − 1 and with ε outside of the root"),
+        {"measured": lambda x, c: subtract_mean(x), "mean": divide_by_n_minus_1, "root": add_eps_outside},
+    ),
+    ("mean_kept", N_("the mean is not subtracted, as in an RMSNorm"), {"centre": identity}),
+    ("gain_left_out", N_("the gain is left out"), {"applied": without_gain}),
+    ("shift_left_out", N_("the shift β is left out"), {"applied": lambda y, gain, shift: y * gain}),
+    ("gain_and_shift_left_out", N_("gain and shift are left out"), {"applied": without_gain_and_shift}),
+    (
+        "one_plus_gain",
+        N_("it is multiplied by 1 + the gain, as Gemma's norms are"),
+        {"applied": lambda y, gain, shift: y * (1 + gain)},
+    ),
+    (
+        "norm_over_tokens",
+        N_("the mean is taken over tokens, not over each one's dimensions"),
+        {"centre": identity, "mean": lambda squares: squares.mean(0, keepdim=True)},
+    ),
+    (
+        "norm_over_all",
+        N_("the mean is taken over tokens and dimensions together"),
+        {"centre": identity, "mean": lambda squares: squares.mean()},
+    ),
+    (
+        "division_left_out",
+        N_("the division by the root is left out"),
+        {"root": lambda mean, eps: torch.ones_like(mean)},
+    ),
+    (
+        "norm_flipped",
+        N_("the sign of the norm is flipped"),
+        {"applied": lambda y, gain, shift: -with_gain(y, gain, shift)},
+    ),
+    ("norm_twice", N_("the norm is applied twice"), {"times": 2}),
+    ("epsilon_subtracted", N_("ε is subtracted, not added"), {"epsilon": lambda eps, width: -eps}),
+    (
+        "epsilon_of_reciprocal",
+        N_("ε is added to the reciprocal root"),
+        {"root": lambda mean, eps: 1 / (mean.rsqrt() + eps)},
+    ),
+    (
+        "epsilon_as_least",
+        N_("ε is the least that the mean may be, and is not added"),
+        {"root": lambda mean, eps: mean.clamp_min(eps).sqrt()},
+    ),
+    ("root_twice", N_("the root is taken twice"), {"root": lambda mean, eps: (mean + eps).sqrt().sqrt()}),
+    (
+        "multiplied_by_root",
+        N_("it is multiplied by the root, not divided"),
+        {"root": lambda mean, eps: (mean + eps).rsqrt()},
+    ),
+    (
+        "gain_flipped",
+        N_("the sign of the gain is flipped"),
+        {"applied": lambda y, gain, shift: with_gain(y, -gain, shift)},
+    ),
+    ("gain_twice", N_("the gain is applied twice"), {"applied": lambda y, gain, shift: with_gain(y, gain**2, shift)}),
+    (
+        "gain_first",
+        N_("the gain comes before the division"),
+        {"scaled": lambda x, gain: x * gain, "applied": without_gain},
+    ),
+    ("shift_subtracted", N_("the shift β is subtracted"), {"applied": lambda y, gain, shift: y * gain - shift}),
+    ("shift_twice", N_("the shift β is added twice"), {"applied": lambda y, gain, shift: y * gain + 2 * shift}),
+    ("shift_first", N_("the shift β comes before the gain"), {"applied": lambda y, gain, shift: (y + shift) * gain}),
+    ("mean_added", N_("the mean is added, not subtracted"), {"centre": lambda x: x + x.mean(-1, keepdim=True)}),
+    ("norm_left_out", N_("the norm is left out"), {**NO_DIVISION, "applied": without_gain_and_shift}),
+    ("only_gain", N_("the norm only multiplies by its gain"), NO_DIVISION),
+)
+LAYERNORM_BUGS = (
+    *("mean_kept", "mean_added", "division_left_out", "gain_flipped", "gain_and_shift_left_out"),
+    *("shift_left_out", "shift_subtracted", "shift_twice", "shift_first"),
+)
+RMSNORM_BUGS = (
+    "mean_subtracted",
+    "mean_subtracted_above",
+    "one_plus_gain",
+    "variance_for_mean_square",
+    "deviation_for_mean_square",
+)
+OTHER_EPSILON = {
+    1e-3: N_("ε is 0.001"),
+    1e-4: N_("ε is 0.0001"),
+    1e-5: N_("ε is 0.00001"),
+    1e-6: N_("ε is 0.000001"),
+    1e-8: N_("ε is 0.00000001"),
+    1e-12: N_("ε is 10⁻¹²"),
+}
+
+
+def norm_bugs() -> Iterator[KnownBug]:
+    for name, text, pieces in NORM_BUGS:
+        kinds = ("layernorm",) * (name not in RMSNORM_BUGS) + ("rmsnorm",) * (name not in LAYERNORM_BUGS)
+        taps = TAPS[:2] if name == "norm_left_out" else TAPS  # the last is a slip of its own
+        yield KnownBug(name, text, "", taps, change_pieces(pieces), lambda config, kinds=kinds: config.norm in kinds)
+    for eps, text in OTHER_EPSILON.items():
+        name = f"epsilon_{eps:.0e}".replace("-0", "-")
+        yield KnownBug(name, text, "", TAPS, change_pieces({"epsilon": lambda _eps, _width, eps=eps: eps}))
+
+
+def change_pieces(pieces: Mapping[str, Any]):
+    def change(formulas: Formulas, tap: str) -> Formulas:
+        name = tap.split(".")[-1]
+        return formulas.with_norm(name, formulas.norms[name].replace(**pieces))
+
+    return change

@@ -1,0 +1,214 @@
+"""Record another module's values by our names, with hooks on its submodules.
+
+Besides inputs and outputs of the submodules that hold weights, every tensor that a sublayer computes is recorded,
+in which `RecordedValues.contains` finds values without a submodule, such as scores and pattern.
+"""
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from explorer.diagnosis.match_weights import WeightLocation, WeightMatch
+from explorer.diagnosis.run_module import run_module
+from explorer.diagnosis.weight_use import RunningBlocks, WeightUseRecorder
+
+PRODUCTS = "matmul", "__matmul__", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"
+SECOND_RUN = " again"  # suffix of values from a submodule's second run
+MAX_NOTED_BYTES = 128 << 20  # bytes of tensors on the way
+
+
+@dataclass
+class RecordedValues:
+    """The values recorded in a run.
+
+    Attributes:
+        token_ids: the tokens read.
+        values: name -> (T, n) float32. Names are those of our modules with ".in" or ".out"; "blocks.3.in" and
+            "blocks.3.out" of blocks; "logits".
+        intermediates: layer -> tensors that its attention and its feed-forward computed.
+        order: layers in the order in which their blocks ran, where these are modules.
+    """
+
+    token_ids: tuple[int, ...]
+    values: dict[str, Tensor] = field(default_factory=dict)
+    intermediates: dict[int, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
+    order: list[int] = field(default_factory=list)
+
+    def contains(self, layer: int, expected: Tensor, causal: bool = False) -> bool:
+        """Return whether a recorded intermediate equals `expected` (H, T, n) within rounding, in any axis order.
+
+        Args:
+            causal: whether to ignore the values above the diagonal.
+        """
+        heads, length, width = expected.shape
+        mask = torch.ones(length, width, dtype=torch.bool).tril() if causal else torch.ones(length, width).bool()
+        close = 1e-4 * max(expected[:, mask].abs().max().item(), 1e-6)
+        for tensor in self.intermediates[layer]:
+            for arranged in arrangements(tensor, heads, length, width):
+                if (arranged - expected)[:, mask].abs().max() <= close:
+                    return True
+        return False
+
+
+def arrangements(tensor: Tensor, heads: int, length: int, width: int):
+    """Yield a tensor as (H, T, n) for each usual order of the axes that fits its shape."""
+    if tensor.numel() != heads * length * width:
+        return
+    shape = tuple(size for size in tensor.shape if size != 1)
+    if shape == tuple(size for size in (heads, length, width) if size != 1):
+        yield tensor.reshape(heads, length, width)
+    if shape == tuple(size for size in (length, heads, width) if size != 1):
+        yield tensor.reshape(length, heads, width).transpose(0, 1)
+    if shape == tuple(size for size in (heads, width, length) if size != 1):
+        yield tensor.reshape(heads, width, length).transpose(1, 2)
+    if shape == (length, heads * width):
+        yield tensor.reshape(length, heads, width).transpose(0, 1)
+
+
+def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int], vocab_size: int) -> RecordedValues:
+    """Run the module and record the inputs and outputs of its submodules.
+
+    Raises:
+        UserError: the module fails, or its output is no logits.
+    """
+    recorded = RecordedValues(tuple(token_ids))
+    running = RunningBlocks()
+    weight_uses = WeightUseRecorder(match.locations, len(token_ids), running)
+    op_recorder = _OpRecorder(recorded, weight_uses)
+    with ExitStack() as hooks:
+        paths_by_block = block_paths(module, match)
+        running.watch_all(hooks, module)
+        for name, path in paths_by_block.items():
+            running.watch(hooks, module.get_submodule(path), int(name.split(".")[1]), recorded.order)
+            _hook(hooks, recorded, module.get_submodule(path), name, None)
+        for layer, path in attention_paths(module, match).items():
+            op_recorder.watch(hooks, module.get_submodule(path), layer)
+        for sublayer in ("attn", "ffn"):
+            for name, path in _common_paths(module, match, f".{sublayer}").items():
+                if path not in paths_by_block.values():
+                    if sublayer == "ffn":
+                        op_recorder.watch(hooks, module.get_submodule(path), int(name.split(".")[1]))
+                    _hook(hooks, recorded, module.get_submodule(path), f"{name}.{sublayer}", None)
+        for name, location in match.locations.items():
+            if location.module:
+                _hook(hooks, recorded, module.get_submodule(location.module), name, location, running)
+        hooks.enter_context(op_recorder)
+        logits = run_module(module, token_ids, vocab_size)
+    if len(paths_by_block) < match.num_layers:  # the order of the other blocks is unknown
+        recorded.order.clear()
+    recorded.values = weight_uses.values | recorded.values | {"logits": logits}
+    return recorded
+
+
+def block_paths(module: nn.Module, match: WeightMatch) -> dict[str, str]:
+    """Return for each layer the path of the module that holds all its weights, if there is one that runs."""
+    return _common_paths(module, match, "")
+
+
+def attention_paths(module: nn.Module, match: WeightMatch) -> dict[int, str]:
+    """Return for each layer the path of the module that holds the attention's maps, or else of the block."""
+    whole_blocks = block_paths(module, match)
+    paths = {f"blocks.{layer}": whole_blocks.get(f"blocks.{layer}") for layer in range(match.num_layers)}
+    paths |= _common_paths(module, match, ".attn")
+    return {int(name.split(".")[1]): path for name, path in paths.items() if path}
+
+
+def _common_paths(module: nn.Module, match: WeightMatch, inside: str) -> dict[str, str]:
+    common_paths = {}
+    for layer in range(match.num_layers):
+        name = f"blocks.{layer}"
+        paths = [
+            location.within.split(".")
+            for key, location in match.locations.items()
+            if key.startswith(f"{name}{inside}.")
+        ]
+        common = ".".join(os.path.commonprefix(paths)) if all(paths) else ""
+        if common and type(module.get_submodule(common)).forward is not nn.Module.forward:
+            common_paths[name] = common
+    return common_paths
+
+
+def _hook(
+    hooks: ExitStack,
+    recorded: RecordedValues,
+    module: nn.Module,
+    value_name: str,
+    location: WeightLocation | None,
+    running: RunningBlocks | None = None,
+) -> None:
+    length = len(recorded.token_ids)
+
+    def note(_module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        name = running.value_name(value_name) if running else value_name
+        rows = location.rows if location else slice(None)
+        for end, tensor in (("in", first_tensor((*args, *kwargs.values()))), ("out", first_tensor((output,)))):
+            value = as_2d_rows(tensor, length)
+            key = f"{name}.{end}"
+            key = f"{key}{SECOND_RUN}" if key in recorded.values else key
+            if value is not None and key not in recorded.values:
+                recorded.values[key] = value[:, rows] if end == "out" else value
+
+    hooks.callback(module.register_forward_hook(note, with_kwargs=True).remove)
+
+
+def first_tensor(values: Sequence[Any]) -> Tensor | None:
+    for value in values:
+        value = value[0] if isinstance(value, tuple | list) and value else value
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value
+    return None
+
+
+def as_2d_rows(value: Tensor | None, length: int) -> Tensor | None:
+    """Return (1, T, n) or (T, n) as (T, n); None for anything else."""
+    if value is None or value.numel() % length:
+        return None
+    value = value.detach().squeeze(0) if value.ndim > 2 else value.detach()
+    return value.float().clone() if value.ndim == 2 and len(value) == length else None
+
+
+class _OpRecorder(TorchFunctionMode):
+    """Records outputs of functions while a layer's sublayer runs, and uses of weights by functions."""
+
+    def __init__(self, recorded: RecordedValues, weight_uses: WeightUseRecorder):
+        super().__init__()
+        self.recorded, self.weight_uses, self.layer, self.remaining_bytes = recorded, weight_uses, None, MAX_NOTED_BYTES
+
+    def watch(self, hooks: ExitStack, module: nn.Module, layer: int) -> None:
+        def begin(*_arguments):
+            self.layer = layer
+
+        def end(*_arguments):
+            self.layer = None
+
+        hooks.callback(module.register_forward_pre_hook(begin).remove)
+        hooks.callback(module.register_forward_hook(end).remove)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.weight_uses.note(getattr(function, "__name__", ""), args, kwargs or {}, result)
+        if self.layer is not None:
+            read = (
+                args if getattr(function, "__name__", "") in PRODUCTS else ()
+            )  # includes operands that were filled by assignment
+            for tensor in (*read, *(result if isinstance(result, tuple | list) else (result,))):
+                self._note(tensor)
+        return result
+
+    def _note(self, tensor: Any) -> None:
+        if not isinstance(tensor, Tensor) or not tensor.is_floating_point() or tensor.ndim < 2:
+            return
+        size = math.prod(tensor.shape) * 4
+        if tensor.numel() >= len(self.recorded.token_ids) ** 2 // 2 and size <= self.remaining_bytes:
+            self.remaining_bytes -= size
+            layer, self.layer = self.layer, None  # do not record our own operations
+            self.recorded.intermediates[layer].append(tensor.detach().float().clone())
+            self.layer = layer

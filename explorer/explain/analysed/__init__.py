@@ -1,1 +1,0 @@
-"""Numbers that the analysis makes of captured values, one at a time: how each comes about, worked out again."""

@@ -1,0 +1,1 @@
+"""Derivations of single numbers that the analysis computes from captured values."""

@@ -1,0 +1,78 @@
+"""Calculations used by many derivations: norms, cosines, products and means."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from explorer.explain.calculation import Calculation, Input
+from explorer.explain.notation import format_dot_product, format_factor, format_number, format_sum
+from explorer.translations import _
+
+Read = tuple[np.ndarray, Input]  # numbers, and where they are from
+
+
+def norm(
+    x: np.ndarray, inputs: tuple[Input, ...], symbols: str = "‖x‖₂ = √Σx²", with_square: bool = False
+) -> Calculation:
+    """Calculate ‖x‖₂ of all numbers of an array; `with_square` also shows its square."""
+    squares = (x * x).ravel()
+    total = math.fsum(squares)
+    value, root = math.sqrt(total), f"√{format_number(total)} = " * with_square
+    return Calculation(symbols, lambda: f"‖x‖₂ = √{format_sum(squares)} = {root}{format_number(value)}", value, inputs)
+
+
+def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Calculation:
+    """Calculate the cosine similarity of two vectors; 0 if one is zero."""
+    (x, from_x), (y, from_y) = a, b
+    norms = [math.sqrt(math.fsum(v * v)) for v in (x, y)]
+    scale = norms[0] * norms[1]
+    value = math.fsum(x * y) / scale if scale else 0.0
+    return Calculation(
+        _("cosine = {a}·{b} / (‖{a}‖ ‖{b}‖)", a=names[0], b=names[1]),
+        lambda: _(
+            "cosine = {product} / ({lengths}) = {value}",
+            product=format_dot_product(x, y),
+            lengths=" · ".join(map(format_number, norms)),
+            value=format_number(value),
+        ),
+        value,
+        (from_x, from_y),
+    )
+
+
+def product(
+    symbols: str, a: np.ndarray, b: np.ndarray, inputs: tuple[Input, ...], plus: float | None = None
+) -> Calculation:
+    """Calculate a·b, plus a number if given."""
+    value, added = float(a @ b) + (plus or 0.0), "" if plus is None else f" + {format_factor(plus)}"
+    return Calculation(symbols, lambda: f"{format_dot_product(a, b)}{added} = {format_number(value)}", value, inputs)
+
+
+def mean(symbols: str, terms: Sequence[float] | np.ndarray, inputs: tuple[Input, ...], name: str = "") -> Calculation:
+    """Calculate the mean of numbers; `name` labels the result."""
+    terms = np.asarray(terms)
+    value = math.fsum(terms) / len(terms)
+    result = f"{name} = " if name else ""
+    return Calculation(
+        symbols, lambda: f"{result}{format_sum(terms)} / {len(terms)} = {format_number(value)}", value, inputs
+    )
+
+
+def largest(symbols: str, terms: np.ndarray, labels: Sequence[str], inputs: tuple[Input, ...]) -> Calculation:
+    """Calculate the maximum of numbers; `labels` names their owners."""
+    value = max(terms.tolist())
+    return Calculation(
+        symbols,
+        lambda: _("that of {whose}: {value}", whose=labels[int(terms.argmax())], value=format_number(value)),
+        value,
+        inputs,
+    )
+
+
+def quotient(symbols: str, above: float, below: float, inputs: tuple[Input, ...]) -> Calculation:
+    """Calculate above / below; 0 if `below` is 0."""
+    value = above / below if below else 0.0
+    return Calculation(
+        symbols, lambda: f"{format_number(above)} / {format_number(below)} = {format_number(value)}", value, inputs
+    )

@@ -1,0 +1,152 @@
+"""Derivations of ablation effects and of other effects of interventions."""
+
+import math
+
+import numpy as np
+
+from explorer.analysis.ablation import ablation
+from explorer.analysis.intervention_effects import attention_shift, next_token_change, stream_change, surprisal_change
+from explorer.analysis.residual import stages
+from explorer.analysis.tolerance import Check
+from explorer.explain.calculation import Calculation, Input, read_input
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.arithmetic import mean, quotient
+from explorer.explain.derived.distribution import surprisal
+from explorer.explain.derived.prediction import probability
+from explorer.explain.labels import format_position
+from explorer.explain.notation import format_number, quote_token
+from explorer.explain.point import get_element, get_item
+from explorer.explain.source_line import SourceLine
+from explorer.state.interventions import make_intervention
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, ngettext, translate
+
+CHANGE = "explorer/analysis/intervention_effects.py"
+ABLATION_LOCATIONS = {
+    "head": N_("of {token} after {place}, without head {head} of layer {layer}"),
+    "heads": N_("of {token} after {place}, without all heads of layer {layer}"),
+    "feed_forward": N_("of {token} after {place}, without the feed-forward of layer {layer}"),
+}
+
+
+def ablation_effect(trace: Trace, query: int, token_id: int, component: int, layer: int) -> Derivation:
+    """Derive the change of a token's log₂ probability after the query if a component is ablated, in bits.
+
+    Args:
+        component: index of a head of the layer; after the heads, all heads, then all neurons of its feed-forward.
+    """
+    ablations, heads = ablation(trace, query, token_id), trace.config.num_heads
+    displayed_value = get_element(np.concatenate([ablations.heads, ablations.sublayers], axis=-1), layer, component)
+    logits, read = read_input(trace, "logits", query)
+    before = -surprisal(logits, token_id, ()).value
+    after = float(trace.ablate(query, token_id)[1 + layer * (heads + 2) + component]) / math.log(2)
+    kind = ["heads", "feed_forward"][component - heads] if component >= heads else "head"
+    location = translate(
+        ABLATION_LOCATIONS[kind],
+        token=quote_token(trace.vocabulary[token_id]),
+        place=format_position(trace, query),
+        head=component,
+        layer=layer,
+    )
+    index = component if component < heads else None
+    intervention = make_intervention(
+        f"blocks.{layer}.{'ffn.hidden' if component > heads else 'attn.z'}", "zero", index=index
+    )
+    numbers = {
+        "after": format_number(2**after),
+        "before": format_number(2**before),
+        "change": format_number(after - before),
+    }
+    working = Calculation(
+        _("change = log₂ p without it − log₂ p as it is"),
+        lambda: _("log₂ {after} − log₂ {before} = {change} bits", **numbers),
+        after - before,
+        (read, Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), logits.shape)),
+    )
+    return Derivation(
+        _("change of log₂ p, in bits"),
+        location,
+        displayed_value,
+        working,
+        SourceLine(
+            "explorer/analysis/ablation.py",
+            "trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2)",
+        ),
+    )
+
+
+def check_rerun(trace: Trace, query: int, token_id: int) -> Check:
+    """Check log₂ p of a token, from running the model again without ablation, against the captured logits."""
+    error = ablation(trace, query, token_id).error
+    return Check.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
+
+
+def next_token_probability(comparison: Comparison, query: int, token_id: int, changed: bool) -> Derivation:
+    """Derive a next token's probability in the changed run, or in the unchanged one."""
+    change = next_token_change(comparison, query)
+    displayed_value = float((change.after if changed else change.before)[token_id])
+    source = SourceLine(CHANGE, "before, after = (next_token(run, position).plain")
+    return probability(comparison.trace if changed else comparison.other, query, token_id, displayed_value, source)
+
+
+def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation | None:
+    """Derive the change of a token's surprisal in bits; None for the first token."""
+    trace = comparison.trace
+    displayed_value = get_element(surprisal_change(comparison), position)
+    if position == 0:
+        return None
+    logits, reads = zip(*(read_input(run, "logits", position - 1) for run in comparison.runs), strict=True)
+    after, before = (surprisal(run_logits, trace.token_ids[position], ()).value for run_logits in logits)
+    numbers = {"after": format_number(after), "before": format_number(before), "change": format_number(after - before)}
+    working = Calculation(
+        _("changed − unchanged, each −log₂ p"),
+        lambda: _("{after} − {before} = {change} bits", **numbers),
+        after - before,
+        reads,
+    )
+    return Derivation(
+        _("change of the surprisal, in bits"),
+        _("of {token}", token=format_position(trace, position)),
+        displayed_value,
+        working,
+        SourceLine(CHANGE, "return surprisal(comparison.trace) - surprisal(comparison.other)"),
+    )
+
+
+def residual_change(comparison: Comparison, row: int, position: int) -> Derivation:
+    """Derive the relative change of a token's stream at one of the `stages`."""
+    stage = get_item(stages(comparison.trace), row)
+    displayed_value = get_element(stream_change(comparison), row, position)
+    (after, from_after), (before, from_before) = (read_input(run, stage.tap, position) for run in comparison.runs)
+    distance, norm = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
+    return Derivation(
+        _("how far the stream moved at {stage}", stage=stage.name),
+        format_position(comparison.trace, position),
+        displayed_value,
+        quotient(_("‖changed x − unchanged x‖ / ‖unchanged x‖"), distance, norm, (from_after, from_before)),
+        SourceLine(CHANGE, "return np.divide(distances, norms, "),
+    )
+
+
+def derive_attention_shift(comparison: Comparison, layer: int, head: int) -> Derivation:
+    """Derive the fraction of a head's attention that moved to other keys."""
+    displayed_value = get_element(attention_shift(comparison), layer, head)
+    name = f"blocks.{layer}.attn.pattern"
+    (after, from_after), (before, from_before) = (read_input(run, name, head) for run in comparison.runs)
+    shifts = [math.fsum(row) / 2 for row in np.abs(after - before)]
+    symbols = _("share = mean over queries of ½ Σ |changed weight − unchanged weight|")
+    location = ngettext(
+        "layer {layer} head {head}, mean over {count} query",
+        "layer {layer} head {head}, mean over {count} queries",
+        len(shifts),
+        layer=layer,
+        head=head,
+    )
+    return Derivation(
+        _("share of the head’s attention that moved"),
+        location,
+        displayed_value,
+        mean(symbols, shifts, (from_after, from_before), _("share")),
+        SourceLine(CHANGE, "return np.stack([np.abs(changed - unchanged).sum(-1)"),
+    )

@@ -1,0 +1,161 @@
+"""Glossary entries on the comparison of two runs."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from explorer.analysis.divergence import kl_divergence
+from explorer.analysis.run_difference import head_distances, next_tokens
+from explorer.explain.notation import format_number, quote_token
+from explorer.lessons.glossary.entry import Entry, GlossaryContext
+from explorer.tracing.comparison import Comparison
+from explorer.translations import N_, _
+
+
+def comparison_example(describe: Callable[[GlossaryContext, Comparison], str]) -> Callable[[GlossaryContext], str]:
+    """Return an example function that calls `describe` if there are two comparable runs, or else says why not."""
+
+    def example(context: GlossaryContext) -> str:
+        if context.comparison is None:
+            return _("Here is one run alone.")
+        if not context.comparison.is_comparable:
+            return _("Here no token of B stands for one of A.")
+        return describe(context, context.comparison)
+
+    return example
+
+
+def difference_example(context: GlossaryContext, comparison: Comparison) -> str:
+    probabilities_a, probabilities_b = next_tokens(comparison, context.selection.query)
+    token_id = int(probabilities_a.argmax())
+    return _(
+        "After {token} the probability of {likeliest} is {a} in A and {b} in B, so A − B is {less}.",
+        token=quote_token(context.token),
+        likeliest=quote_token(context.trace.vocabulary[token_id]),
+        a=format_number(probabilities_a[token_id]),
+        b=format_number(probabilities_b[token_id]),
+        less=format_number(probabilities_a[token_id] - probabilities_b[token_id]),
+    )
+
+
+def alignment_example(context: GlossaryContext, comparison: Comparison) -> str:
+    partners = comparison.alignment.partners
+    return _(
+        "Here {count} of the {tokens} tokens of A have one.",
+        count=len(partners) - partners.count(None),
+        tokens=len(partners),
+    )
+
+
+def edit_distance_example(context: GlossaryContext, comparison: Comparison) -> str:
+    tokens_a, tokens_b = (run.tokens for run in comparison.runs)
+    alignment = comparison.alignment
+    pairs = [(tokens_a[i], tokens_b[p]) for i, p in enumerate(alignment.partners) if p is not None]
+    return _(
+        "Here {kept} tokens are kept, {replaced} replaced, {deleted} of A deleted and {inserted} of B inserted.",
+        kept=sum(a == b for a, b in pairs),
+        replaced=sum(a != b for a, b in pairs),
+        deleted=alignment.partners.count(None),
+        inserted=alignment.inverse.count(None),
+    )
+
+
+def divergence_example(context: GlossaryContext, comparison: Comparison) -> str:
+    probabilities_a, probabilities_b = next_tokens(comparison, context.selection.query)
+    if np.isnan(probabilities_b).any():
+        return _("Here the models have different tokens, and there is none.")
+    return _(
+        "After {token} it is {there} bits from A to B and {back} bits from B to A.",
+        token=quote_token(context.token),
+        there=format_number(kl_divergence(probabilities_a, probabilities_b)),
+        back=format_number(kl_divergence(probabilities_b, probabilities_a)),
+    )
+
+
+def distance_example(context: GlossaryContext, comparison: Comparison) -> str:
+    shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
+    if len(shapes) > 1:
+        return _("Here the models have different heads.")
+    values = head_distances(comparison)
+    layer, head = np.unravel_index(np.nanargmax(values), values.shape)
+    return _(
+        "Here it is largest, {distance}, for layer {layer} head {head}.",
+        distance=format_number(values[layer, head]),
+        layer=layer,
+        head=head,
+    )
+
+
+def a_minus_b_example(context: GlossaryContext, comparison: Comparison) -> str:
+    (tokens_a, tokens_b), partners = (run.tokens for run in comparison.runs), comparison.alignment.partners
+    partner = partners[context.selection.query]
+    return _(
+        "On the tab Patching {clean} is clean and {corrupted} corrupted. Of the {tokens} tokens of A {count} are "
+        "others in B, where {partner} stands beside {token}.",
+        clean="B" if context.selection.clean_run == "b" else "A",
+        corrupted="A" if context.selection.clean_run == "b" else "B",
+        tokens=len(partners),
+        count=sum(p is None or tokens_a[i] != tokens_b[p] for i, p in enumerate(partners)),
+        partner=_("nothing") if partner is None else quote_token(tokens_b[partner]),
+        token=quote_token(context.token),
+    )
+
+
+ENTRIES = (
+    Entry(
+        ("A − B",),
+        N_("what a number is in the run A less what it is in the run B, at tokens that stand beside each other"),
+        comparison_example(difference_example),
+    ),
+    Entry(
+        (N_("partner"), N_("partners")),
+        N_("the token of the other run that stands beside a token when two runs are compared"),
+        comparison_example(alignment_example),
+    ),
+    Entry(
+        (N_("edit script"),),
+        N_("the way to make one row of tokens of another with as few insertions, deletions and replacements as can be"),
+        comparison_example(edit_distance_example),
+    ),
+    Entry(
+        (N_("divergence"), "KL", N_("KL divergence")),
+        N_(
+            "how many bits more it takes to write down what one set of probabilities draws with a code made for the "
+            "other (after Kullback and Leibler): 0 for the same, and another number each way"
+        ),
+        comparison_example(divergence_example),
+    ),
+    Entry(
+        (N_("Jensen-Shannon distance"),),
+        N_(
+            "how far apart two sets of probabilities are, 0 for the same to 1 where they share nothing; of a head the "
+            "mean over the queries of both runs"
+        ),
+        comparison_example(distance_example),
+    ),
+    Entry(
+        (N_("patching"), N_("patched"), N_("patch")),
+        N_("putting a value of one run into another run, to see what that changes"),
+        comparison_example(a_minus_b_example),
+    ),
+    Entry(
+        (N_("clean"),),
+        N_("of two prompts in patching the one with the answer that is looked for"),
+        comparison_example(a_minus_b_example),
+    ),
+    Entry(
+        (N_("corrupted"),),
+        N_("of two prompts in patching the one that differs from the clean one in what decides the answer"),
+        comparison_example(a_minus_b_example),
+    ),
+    Entry(
+        (N_("denoising"),),
+        N_("putting values of the clean run into the corrupted one: what suffices for the answer"),
+        comparison_example(a_minus_b_example),
+    ),
+    Entry(
+        (N_("noising"),),
+        N_("putting values of the corrupted run into the clean one: what the answer needs"),
+        comparison_example(a_minus_b_example),
+    ),
+)

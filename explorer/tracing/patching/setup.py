@@ -1,0 +1,175 @@
+"""Two prompts with different answers: patching from one into the other, and the metrics of the answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from explorer.state.alignment import Partners
+from explorer.state.errors import UserError
+from explorer.tracing.hooks import forward_hooks
+from explorer.tracing.patching.effect_scale import normalise_changes
+from explorer.tracing.patching.experiment import DIRECTIONS
+from explorer.tracing.token_validation import check_ids, check_tokens
+from explorer.translations import _
+from model.overflow import check_finite
+from model.transformer_lm import TransformerLM
+
+
+def logit_difference(logits: Tensor, answer: int, wrong: int) -> Tensor:
+    """Return the answer's logit minus the wrong answer's, (..., V) -> (...)."""
+    return logits[..., answer] - logits[..., wrong]
+
+
+def log_probability(logits: Tensor, answer: int, wrong: int) -> Tensor:
+    """Return ln of the answer's probability, (..., V) -> (...)."""
+    return logits.log_softmax(-1)[..., answer]
+
+
+def probability(logits: Tensor, answer: int, wrong: int) -> Tensor:
+    """Return the answer's probability, (..., V) -> (...); a decrease of a small probability can hardly be seen."""
+    return logits.softmax(-1)[..., answer]
+
+
+METRICS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
+    "logit_difference": logit_difference,
+    "log_probability": log_probability,
+    "probability": probability,
+}
+
+
+@dataclass(frozen=True)
+class PatchingSetup:
+    """A clean and a corrupted prompt, and the metric that is measured at the last position of either.
+
+    Values of the source run are patched into the target run: denoising patches clean values into the corrupted run,
+    noising the other way round. The two are not symmetric (Heimersheim & Nanda 2024, arXiv:2404.15255): the first
+    finds components that are sufficient for the answer, the second components that are necessary.
+
+    Attributes:
+        answer, wrong: ids of the right and the wrong token after the clean prompt.
+        direction: "denoise" or "noise".
+        metric: one of METRICS.
+        partners: for each target position the source position whose value it takes; None for a position that keeps
+            its own value. None: the same position; both prompts then have the same length.
+
+    Raises:
+        UserError: the prompts differ in length and have no partners, or the model cannot read them; an id, the
+            direction or the metric is unknown.
+    """
+
+    lm: TransformerLM
+    clean_ids: Sequence[int]
+    corrupted_ids: Sequence[int]
+    answer: int
+    wrong: int
+    direction: str = "denoise"
+    metric: str = "logit_difference"
+    partners: Partners | None = None
+
+    def __post_init__(self):
+        clean, corrupted = len(self.clean_ids), len(self.corrupted_ids)
+        if clean != corrupted and self.partners is None:
+            message = _(
+                "values go from one prompt to the other position by position, so both must have as many tokens, got "
+                "{clean} and {corrupted}",
+                clean=clean,
+                corrupted=corrupted,
+            )
+            raise UserError(message)
+        for token_ids in (self.clean_ids, self.corrupted_ids):
+            check_tokens(self.lm.config, token_ids)
+        check_ids(self.lm.config, (self.answer, self.wrong))
+        for value, allowed in ((self.direction, DIRECTIONS), (self.metric, METRICS)):
+            if value not in allowed:
+                raise UserError(_("wanted one of {known}, got {got!r}", known=", ".join(allowed), got=value))
+
+    @property
+    def target_ids(self) -> Sequence[int]:
+        return self.corrupted_ids if self.direction == "denoise" else self.clean_ids
+
+    @property
+    def source_ids(self) -> Sequence[int]:
+        return self.clean_ids if self.direction == "denoise" else self.corrupted_ids
+
+    def record(self, token_ids: Sequence[int], taps: Sequence[str]) -> dict[str, Tensor]:
+        """Return a run's values at taps: name -> (1, …)."""
+        values, names = {}, {self.lm.taps[name]: name for name in taps}
+
+        def store_value(module, inputs, output):
+            values[names[module]] = output
+
+        with forward_hooks(names, store_value), torch.inference_mode():
+            self.lm(self.batch(token_ids))
+        return values
+
+    def source_values(self, taps: Sequence[str]) -> dict[str, Tensor]:
+        """Return the source's values at the target's positions: name -> (1, …, T, N).
+
+        Positions without a partner have the target's own value, so that nothing changes there.
+        """
+        source = self.record(self.source_ids, taps)
+        if self.partners is None:
+            return source
+        target_indices, source_indices = zip(*self.aligned_positions, strict=True)
+        patched = self.record(self.target_ids, taps)
+        for tap, value in patched.items():
+            patched[tap] = value.clone()
+            patched[tap][..., target_indices, :] = source[tap][..., source_indices, :]
+        return patched
+
+    @property
+    def aligned_positions(self) -> list[tuple[int, int]]:
+        """Pairs of target and source positions between which values are patched."""
+        partners = range(len(self.target_ids)) if self.partners is None else self.partners
+        return [(position, partner) for position, partner in enumerate(partners) if partner is not None]
+
+    def to_clean_positions(self, values: np.ndarray) -> np.ndarray:
+        """Reorder values from the target's positions, (…, T), to the clean prompt's; NaN where nothing is patched."""
+        aligned = np.full((*values.shape[:-1], len(self.clean_ids)), np.nan)
+        for position, partner in self.aligned_positions:
+            aligned[..., partner if self.direction == "denoise" else position] = values[..., position]
+        return aligned
+
+    def batch(self, token_ids: Sequence[int]) -> Tensor:
+        """Return token ids as a batch of one, (1, T)."""
+        return torch.tensor([list(token_ids)], device=self.lm.device)
+
+    def measure(self, logits: Tensor) -> Tensor:
+        """Return the metric at the last position: (N, T, V) -> (N,), float64 on the CPU."""
+        return METRICS[self.metric](self._last_logits(logits), self.answer, self.wrong)
+
+    def measure_all(self, logits: Tensor) -> Tensor:
+        """Return every metric at the last position, in METRICS' order: (N, T, V) -> (M, N), float64 on the CPU."""
+        last = self._last_logits(logits)
+        return torch.stack([metric(last, self.answer, self.wrong) for metric in METRICS.values()])
+
+    def _last_logits(self, logits: Tensor) -> Tensor:
+        check_finite(logits[:, -1], self.lm.dtype)
+        return logits[:, -1].cpu().double()
+
+    @cached_property
+    def unpatched_metrics(self) -> tuple[float, float]:
+        """The metric of the clean and the corrupted run."""
+        with torch.inference_mode():
+            return tuple(
+                float(self.measure(self.lm(self.batch(token_ids)))[0])
+                for token_ids in (self.clean_ids, self.corrupted_ids)
+            )
+
+    def normalised_effects(self, measured: np.ndarray) -> np.ndarray:
+        """Return the normalised effects of patched runs.
+
+        (m − m(corrupted)) / (m(clean) − m(corrupted)) if the corrupted run was denoised: 0 if nothing was gained, 1
+        if all was. (m − m(clean)) / (m(clean) − m(corrupted)) if the clean run was noised: 0 if nothing was lost,
+        −1 if all was. NaN if the two differ by less than 1e-6: then there is nothing to explain.
+        """
+        clean, corrupted = self.unpatched_metrics
+        return self.normalise_changes(measured - (corrupted if self.direction == "denoise" else clean))
+
+    def normalise_changes(self, changes: np.ndarray) -> np.ndarray:
+        """Return changes of the metric divided by the difference of clean and corrupted; NaN if it is 0."""
+        return normalise_changes(changes, *self.unpatched_metrics)

@@ -1,0 +1,124 @@
+"""Figures of a direction: its cosines with the stream, and its effects on example prompts."""
+
+import numpy as np
+
+from explorer.analysis.steering import SteeringEffects, chosen_direction, cosines, effects
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.steering import direction_cosine, steering_effect
+from explorer.explain.labels import token_formatter
+from explorer.explain.notation import format_number, quote_token
+from explorer.explain.point import Point, get_item
+from explorer.state.interventions import DirectionSpec
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import _
+from explorer.views import graph_objects as go
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.target_token import target_and_contrast
+
+
+def selected_direction(trace: Trace, selection: Selection) -> DirectionSpec:
+    return chosen_direction(trace, selection.direction)
+
+
+def projection(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw the cosine of every token's stream (column) at every depth (row) with the direction; the query framed."""
+    direction_spec, query = selected_direction(trace, selection), selection.query
+    values = cosines(trace, trace.direction(direction_spec))  # (L + 1, T)
+    largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
+    largest = float(np.abs(values).max()) or 1.0
+    rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=rows,
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            customdata=np.repeat(np.maximum(0, np.arange(len(rows)) - 1)[:, None], len(trace), axis=1),
+            hovertemplate=_("token %{x}, %{y}<br>cosine %{z:.3g}<extra></extra>"),
+            colorbar={"title": {"text": _("cosine"), "side": "right"}},
+        ),
+        alt=_(
+            "Cosine of the stream of {tokens} tokens at {depths} depths with {direction}: largest in size, {value}, at "
+            "{token}, {depth}.",
+            tokens=len(trace),
+            depths=len(rows),
+            direction=direction_spec.describe(token_formatter(trace)),
+            value=format_number(values[largest_index]),
+            token=quote_token(trace.tokens[largest_index[1]]),
+            depth=rows[largest_index[0]],
+        ),
+        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    )
+    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+
+
+def steering_effects(trace: Trace, selection: Selection) -> SteeringEffects:
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    if contrast_id is None:
+        contrast_id = target_and_contrast(
+            trace, Selection(query=selection.query, target=2 if selection.target == 1 else 1)
+        )[0]
+    return effects(trace, selected_direction(trace, selection), selection.layer, token_id, contrast_id)
+
+
+def examples(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw the effect of adding the direction after every example prompt, the largest first."""
+    steering = steering_effects(trace, selection)
+    order = np.argsort(-steering.changes, kind="stable")
+    values, expected_sign = steering.changes[order], np.sign(steering.edit.amount)
+    names = [label(trace.text(steering.prompts[i]), max_chars=28) for i in order]
+    return figure(
+        go.Bar(
+            x=values,
+            y=np.arange(len(values)),
+            orientation="h",
+            marker={"color": [SELECTED if value * expected_sign < 0 else RESIDUAL for value in values]},
+            text=[
+                f"{label(trace.text(steering.prompts[i]), max_chars=80)}<br>"
+                f"{format_number(steering.before[i])} → "
+                f"{format_number(steering.after[i])}: {format_number(steering.changes[i])}"
+                for i in order
+            ],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=_(
+            "{change}: how it changes by how much the logit of {token} is above that of {rival} after each of {count} "
+            "prompts, from {least} to {most}; {backwards} go backwards.",
+            least=format_number(values.min()),
+            most=format_number(values.max()),
+            token=quote_token(trace.vocabulary[steering.token_id]),
+            rival=quote_token(trace.vocabulary[steering.contrast_id]),
+            change=steering.edit.describe(trace.config, token_formatter(trace)),
+            backwards=steering.num_reversed,
+            count=len(names),
+        ),
+        xaxis={
+            "title": {
+                "text": _(
+                    "change of the logit of {token} less that of {rival};<br>{backwards} of {count} go backwards (red)",
+                    token=label(trace.vocabulary[steering.token_id]),
+                    rival=label(trace.vocabulary[steering.contrast_id]),
+                    backwards=steering.num_reversed,
+                    count=len(names),
+                )
+            }
+        },
+        yaxis={"tickvals": np.arange(len(names)), "ticktext": names, "autorange": "reversed", "showgrid": False},
+        bargap=0.3,
+        hovermode="y",  # a short bar is hard to hit
+    )
+
+
+def inspect_projection(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    return direction_cosine(trace, selected_direction(trace, selection), point.row, point.column)
+
+
+def inspect_example(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    steering = steering_effects(trace, selection)
+    order = np.argsort(-steering.changes, kind="stable").tolist()
+    return steering_effect(trace, steering, get_item(order, point.coordinate("item")))

@@ -1,0 +1,209 @@
+"""Sliders and switches with which a view changes the run."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from explorer.analysis.steering import chosen_direction
+from explorer.explain.notation import quote_token
+from explorer.state.errors import UserError
+from explorer.state.interventions import (
+    AttentionEdge,
+    Clamp,
+    CrossRunIntervention,
+    Intervention,
+    NormReplacement,
+    PositionSet,
+    PositionShift,
+    RopeBase,
+)
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.patch_values import check_source
+from explorer.tracing.trace import Trace
+from explorer.translations import _, translate
+from explorer.views.target_token import target_token
+
+BY_DIRECTION = "{direction}"  # replaced by the chosen direction
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A set of components that an intervention applies to.
+
+    Attributes:
+        title: in a list, translated on use, with fields of the selection in braces.
+        tap, index: of the intervention.
+    """
+
+    title: str
+    tap: str
+    index: int | str | None = None
+
+
+@dataclass(frozen=True)
+class InterventionControl:
+    """An intervention with a slider for its amount, or with a switch (0 off, 1 on) where it takes none.
+
+    With scopes the amount is the number of the chosen scope, from 1.
+
+    Attributes:
+        title: beside the slider, translated on use; in it and in other texts, fields of the selection stand in
+            braces, `token`, the id of the target token, and `word`, the token itself.
+        tap, kind: of the intervention.
+        default: the amount that changes nothing.
+        minimum, maximum, step: of the amount; with `log`, `step` is one of log₁₀ of the amount.
+        log: whether the slider is logarithmic.
+        index: of the intervention, or the field of the selection that has it.
+        positions, by: of the intervention.
+        scopes: of a switch, the choices of a list in its place, the narrowest first: that of `tap` and `index`.
+        amount: of a switch whose intervention has one, or the field of the selection that has it.
+        without: a tap; models that have it do not get this control.
+        here: the chosen token's position, where the intervention can be restricted to it.
+        amount_here: the current amount there.
+    """
+
+    title: str
+    tap: str
+    kind: type[Intervention]
+    default: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 1.0
+    step: float = 1.0
+    log: bool = False
+    index: int | str | None = None
+    positions: str | None = None
+    by: str = ""
+    scopes: tuple[Scope, ...] = ()
+    amount: float | str = 0.0
+    without: str = ""
+    here: str | None = None
+    amount_here: float = 0.0
+
+    @property
+    def is_switch(self) -> bool:
+        return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdge)
+
+    def make_intervention(self, amount: float, here: bool = False) -> Intervention:
+        """Return the intervention with an amount; a switch's has its own amount."""
+        positions = PositionSet.parse(here and self.here or self.positions)
+        amount = self.amount if self.is_switch else amount
+        return self.kind(self.tap, amount, self.index, positions, self.by)
+
+    def texts(self, here: bool = False) -> tuple[str, str]:
+        """Return the intervention's text without a slider's amount, and the prefix of those that it replaces."""
+        intervention = self.make_intervention(self.default, here)
+        return str(intervention) if self.is_switch else intervention.identity_key, intervention.identity_key
+
+    def scope_texts(self) -> list[str]:
+        """Return the intervention's text in each scope."""
+        return [str(replace(self, tap=scope.tap, index=scope.index).make_intervention(1)) for scope in self.scopes]
+
+    def current_amount(self, trace: Trace, here: bool = False) -> float:
+        """Return the amount that the run has now."""
+        if self.scopes:
+            texts = {str(intervention) for intervention in trace.edits}
+            return float(max((i for i, text in enumerate(self.scope_texts(), 1) if text in texts), default=0))
+        text, identity_key = self.texts(here)
+        if self.is_switch:
+            return float(any(str(intervention) == text for intervention in trace.edits))
+        return next(
+            (intervention.amount for intervention in trace.edits if intervention.identity_key == identity_key),
+            self.default,
+        )
+
+    def slider_position(self, amount: float) -> float:
+        """Return the slider position of an amount, on a scale from `slider_position(minimum)` to the maximum's."""
+        return math.log10(amount) if self.log else amount
+
+
+def available_controls(
+    controls: Sequence[InterventionControl], trace: Trace, selection: Selection, comparison: Comparison | None = None
+) -> list[tuple[InterventionControl, float]]:
+    """Return the controls that apply to a run's model, filled in with its numbers, each with its current amount.
+
+    Args:
+        comparison: the run and another to patch values from; None where there is none.
+    """
+    available = [for_selection(control, trace, selection) for control in controls]
+    available = list(filter(None, (for_patch_source(offer, comparison) for offer in available)))
+    available = [
+        for_model(offer, trace, selection) for offer in available if offer.tap in trace and offer.without not in trace
+    ]
+    available = [offer for offer in available if offer.maximum > offer.minimum and is_applicable(offer, trace)]
+    return [
+        (replace(offer, amount_here=offer.current_amount(trace, here=True)), offer.current_amount(trace))
+        for offer in available
+    ]
+
+
+def for_selection(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+    fields = selection.as_dict()
+    if control.kind is NormReplacement:
+        _blocks, _dot, name = control.tap.rpartition(".")
+        fields["norm"] = name if name == control.tap else _("{name} of layer {layer}", name=name, layer=selection.layer)
+    elif control.by == BY_DIRECTION:
+        direction_spec = chosen_direction(trace, selection.direction)
+        fields |= {"direction": str(direction_spec)}
+    elif control.by:
+        token_id = target_token(trace, selection)
+        fields |= {"token": token_id, "word": quote_token(trace.vocabulary[token_id])}
+    filled = {name: getattr(control, name) for name in ("tap", "positions", "by", "without", "here")}
+    texts = {name: text.format(**fields) for name, text in filled.items() if text}
+    numbers = {name: fields.get(getattr(control, name), getattr(control, name)) for name in ("index", "amount")}
+    scopes = tuple(
+        Scope(translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index))
+        for scope in control.scopes
+    )
+    return replace(control, title=translate(control.title, **fields), scopes=scopes, **texts, **numbers)
+
+
+def for_model(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+    config = trace.config
+    if control.kind is RopeBase:
+        theta = config.rope_theta
+        minimum, maximum = min(control.minimum, theta), max(control.maximum, theta)
+        return replace(control, default=theta, minimum=minimum, maximum=maximum)
+    if control.kind is PositionShift and config.position == "learned":  # the table has no more positions
+        return replace(control, maximum=min(control.maximum, config.context_length - len(trace)))
+    if control.kind is Clamp:  # the default is the value at the chosen token
+        value = float(f"{(trace.baseline or trace)[control.tap][selection.query, control.index]:.3g}")
+        minimum, maximum = min(control.minimum, value), max(control.maximum, value)
+        return replace(control, default=value, minimum=minimum, maximum=maximum)
+    return control
+
+
+def for_patch_source(control: InterventionControl, comparison: Comparison | None) -> InterventionControl | None:
+    """Return the control with `here` only where the other run has values for it; None where it has none at all.
+
+    Controls that patch nothing are returned as they are.
+    """
+    if not issubclass(control.kind, CrossRunIntervention):
+        return control
+    if comparison is None or not _can_patch(comparison, control.make_intervention(1)):
+        return None
+    return control if _can_patch(comparison, control.make_intervention(1, here=True)) else replace(control, here=None)
+
+
+def _can_patch(comparison: Comparison, intervention: CrossRunIntervention) -> bool:
+    prompt_ids, other_ids = comparison.prompt_ids
+    source = replace(comparison.other, token_ids=other_ids)
+    try:
+        check_source(
+            replace(intervention, pins=comparison.pins),
+            comparison.trace.config,
+            comparison.trace.tokens[: len(prompt_ids)],
+            source,
+        )
+    except UserError:
+        return False
+    return True
+
+
+def is_applicable(control: InterventionControl, trace: Trace) -> bool:
+    """Return whether the model has what the control changes, and whether it changes anything."""
+    try:
+        control.make_intervention(control.default).check(trace.config, trace.values)
+    except UserError:
+        return False
+    return not (control.kind is NormReplacement and control.by == trace.config.norm)

@@ -1,0 +1,132 @@
+"""The explained logit as a running sum along the depth of the model, aligned with the map on a wide page."""
+
+import html
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from explorer.analysis.attribution import has_intervention_additions
+from explorer.analysis.model_overview import Overview
+from explorer.architecture import logit_constants
+from explorer.explain.notation import format_full, format_number
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import _
+from explorer.views import graph_objects as go
+from explorer.views.overview.landscape_layout import WIDTH, LandscapeLayout
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
+
+CLICK_FIELDS = ("view", "layer")  # what a click on a bar selects
+
+
+class Step(NamedTuple):
+    """A summand of the running sum; `selects` is what a click on it selects."""
+
+    x: float
+    value: float
+    color: str
+    name: str
+    selects: dict
+
+
+def running_sum(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> go.Figure:
+    """Draw a bar from the sum before each component to the sum after it, and a last bar of the total.
+
+    Args:
+        score: name of the explained logit.
+        alt: alternative text, in a sentence.
+    """
+    plan, layers = LandscapeLayout(trace.config), range(trace.config.num_layers)
+    end = (plan.offset_after_blocks("lm_head") + plan.offset_after_blocks("lm_head_end")) / 2
+    x, values, colors, names, selections = zip(*steps(trace, plan, overview), strict=True)
+    after = np.cumsum(values)
+    before = after - values
+    hover_texts = [
+        _(
+            "{part} adds {value}<br>{first} → {last}",
+            part=name,
+            value=format_full(value),
+            first=format_full(first),
+            last=format_full(last),
+        )
+        for name, value, first, last in zip(names, values, before, after, strict=True)
+    ]
+    total_text = _(
+        "sum {total}<br>{score} was {logit}",
+        total=format_full(after[-1]),
+        score=html.escape(score, quote=False),
+        logit=format_full(overview.attribution.logit),
+    )
+    clicks = [selection.as_dict() | change for change in (*selections, {"view": "prediction"})]
+    bars = go.Bar(
+        x=[*x, end],
+        y=[*values, after[-1]],
+        base=[*before, 0.0],
+        width=min(18, 0.2 * plan.block_length),
+        marker={"color": [*colors, RESIDUAL]},
+        text=[*hover_texts, total_text],
+        textposition="none",
+        customdata=[tuple(click[field] for field in CLICK_FIELDS) for click in clicks],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    ends = [i for i, color in enumerate(colors) if color == FEED_FORWARD][:-1] if plan.has_room_for_labels else []
+    sums = go.Scatter(
+        x=[*((x[i] + x[i + 1]) / 2 for i in ends), end],
+        y=[*after[ends], after[-1]],
+        text=[format_number(value) for value in (*after[ends], after[-1])],
+        mode="text",
+        textposition="top center",
+        textfont={"size": 11},
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+    joints = [
+        {"type": "line", "x0": left, "x1": right, "y0": y, "y1": y, "line": {"color": RESIDUAL, "width": 1}}
+        for (left, right), y in zip(pairwise([*x, end]), after, strict=True)
+    ]
+    return figure(
+        [bars, sums],
+        alt=alt,
+        shapes=[{**joint, "layer": "below"} for joint in joints],
+        showlegend=False,
+        margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
+        xaxis={
+            "automargin": "height",
+            "range": [0, WIDTH],
+            "fixedrange": True,
+            "showgrid": False,
+            "tickvals": [float(np.mean(plan.token)), *(plan.layer_offset(layer, 0.5) for layer in layers), end],
+            "ticktext": [_("embedding"), *(plan.title(layer) for layer in layers), _("logit")],
+        },
+        yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
+    )
+
+
+def steps(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[Step]:
+    """Yield the components of the logit in the order of the data flow."""
+    contributions = overview.attribution
+    yield Step(
+        float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
+    )
+    if "position_embed" in trace:
+        yield Step(plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"})
+    for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
+        x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
+        yield Step(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
+        x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
+        yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
+    if logit_constants.has_logit_constants(trace.config):
+        yield Step(
+            plan.offset_after_blocks("final_norm"),
+            contributions.shift,
+            NORM,
+            logit_constants.long_label(trace.config),
+            {"view": "residual"},
+        )
+    if has_intervention_additions(trace):
+        text = _("what the changes of the run put in")
+        yield Step(
+            plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
+        )

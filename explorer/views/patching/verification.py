@@ -1,0 +1,188 @@
+"""Verification of the patching maps, and derivations of clicked effects."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from explorer.analysis.patching import component_effects, neuron_effects, strongest
+from explorer.analysis.tolerance import largest_error
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.patching import (
+    check_patched_run,
+    check_unpatched,
+    patch_effect,
+    patch_estimate,
+    path_effect,
+)
+from explorer.explain.notation import format_number
+from explorer.explain.point import Point, get_element, get_item
+from explorer.state.errors import PointNotFoundError
+from explorer.state.interventions import Intervention, parse_intervention
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.patching.experiment import DIRECTIONS
+from explorer.translations import _
+from explorer.views.patching.estimates import both_defined
+from explorer.views.patching.exact_map import patch_texts
+from explorer.views.patching.neurons import TOP_NEURONS
+from explorer.views.patching.paths import selected_receiver
+from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
+from explorer.views.verification import Verification, check_values
+
+Node = tuple[Intervention, np.ndarray]  # the intervention that patches it, and the metrics (M,) measured then
+Largest = Callable[[PromptPairContext, Selection], Node]
+
+
+def get_node(prompt_pair: PromptPairContext, component: str, direction: str, layer: int, column: int) -> Node:
+    """Return the intervention that patches a node, and the metrics (M,) measured then.
+
+    Raises:
+        PointNotFoundError: the map has no such cell, or its position is not aligned.
+    """
+    metrics = prompt_pair.experiment.component_metrics()[component][DIRECTIONS.index(direction)]  # (M, L, P)
+    for layer_columns in metrics:
+        get_element(layer_columns, layer, column)
+    text = patch_texts(prompt_pair, component, direction, metrics.shape[1:])[layer][column]
+    if not text:
+        raise PointNotFoundError(_("the token at position {at} has no aligned token in the other run", at=column))
+    return parse_intervention(text), metrics[:, layer, column]
+
+
+def largest_node(prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str) -> Node:
+    values = np.nan_to_num(np.abs(component_effects(prompt_pair.experiment, component, selection.metric, direction)))
+    return get_node(
+        prompt_pair, component, direction, *(int(i) for i in np.unravel_index(values.argmax(), values.shape))
+    )
+
+
+def verify(runs: Comparison, selection: Selection, largest: Largest | None, direction: str) -> Verification:
+    """Verify a patching experiment.
+
+    Both runs' logits are recomputed, their metrics compared with those measured, and the node of the largest
+    effect is run as an ordinary intervention.
+    """
+    prompt_pair = make_prompt_pair(runs, selection)
+    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
+    checks = {}
+    for name, run in zip(("clean", "corrupted"), baseline_runs, strict=True):
+        checks |= {f"{tap}, {name}": check for tap, check in check_values(run, ["logits"]).items()}
+    checks[_("measured of clean and corrupted run")] = check_unpatched(prompt_pair.experiment, baseline_runs)
+    if largest:
+        intervention, metrics = largest(prompt_pair, selection)
+        checks[_("the largest effect, as a changed run")] = check_patched_run(
+            prompt_pair.experiment, baseline_runs, intervention, metrics, direction
+        )
+    template = (
+        _("the largest effect run again as an ordinary change, largest error {error}")
+        if largest
+        else _("measured of both runs as captured, largest error {error}")
+    )
+    details = _("logits of the clean and of the corrupted run")
+    return Verification.from_checks(
+        checks, template.format(error=format_number(largest_error(checks.values()))), details, *runs.runs
+    )
+
+
+def verify_map(runs: Comparison, selection: Selection, component: str, direction: str) -> Verification:
+    return verify(runs, selection, lambda two, s: largest_node(two, s, component, direction), direction)
+
+
+def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
+    def get_largest(prompt_pair: PromptPairContext, selection: Selection) -> Node:
+        values = neuron_effects(prompt_pair.experiment, selection.layer, selection.metric)
+        return neuron_node(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
+
+    return verify(runs, selection, get_largest, "denoise")
+
+
+def neuron_node(prompt_pair: PromptPairContext, layer: int, neuron: int, curve: int) -> Node:
+    metrics = prompt_pair.experiment.neuron_metrics(layer)[curve][:, neuron]
+    return parse_intervention(f"blocks.{layer}.ffn.hidden.{neuron}*patch"), metrics
+
+
+def inspect_node(
+    runs: Comparison, selection: Selection, component: str, direction: str, point: Point
+) -> Derivation | None:
+    prompt_pair = make_prompt_pair(runs, selection)
+    intervention, metrics = get_node(prompt_pair, component, direction, point.row, point.column)
+    return patch_effect(
+        prompt_pair.experiment,
+        (prompt_pair.clean, prompt_pair.corrupted),
+        intervention,
+        metrics,
+        selection.metric,
+        direction,
+    )
+
+
+def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
+    prompt_pair = make_prompt_pair(runs, selection)
+    order = strongest(neuron_effects(prompt_pair.experiment, selection.layer, selection.metric), TOP_NEURONS)
+    direction = get_item(DIRECTIONS, point.coordinate_or_none("curve") or 0)
+    intervention, metrics = neuron_node(
+        prompt_pair, selection.layer, int(get_item(order, point.coordinate("item"))), DIRECTIONS.index(direction)
+    )
+    return patch_effect(
+        prompt_pair.experiment,
+        (prompt_pair.clean, prompt_pair.corrupted),
+        intervention,
+        metrics,
+        selection.metric,
+        direction,
+    )
+
+
+def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: Point) -> Derivation | None:
+    prompt_pair = make_prompt_pair(runs, selection)
+    get_element(
+        prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric), point.row, point.column
+    )
+    return derive_estimate(prompt_pair, selection, component, (point.row, point.column))
+
+
+def derive_estimate(
+    prompt_pair: PromptPairContext, selection: Selection, component: str, index: tuple[int, int]
+) -> Derivation | None:
+    return patch_estimate(
+        prompt_pair.experiment,
+        (prompt_pair.clean, prompt_pair.corrupted),
+        component,
+        index,
+        selection.metric,
+        selection.patch_direction,
+    )
+
+
+def inspect_estimate_vs_exact(
+    runs: Comparison, selection: Selection, component: str, point: Point
+) -> tuple[Derivation, Derivation] | None:
+    """Derive the exact effect and the estimate of a dot."""
+    prompt_pair, direction = make_prompt_pair(runs, selection), selection.patch_direction
+    exact = component_effects(prompt_pair.experiment, component, selection.metric, direction)
+    estimates = prompt_pair.experiment.estimate(direction, component, selection.metric)
+    indices = np.argwhere(both_defined(exact, estimates))
+    layer, column = (int(i) for i in get_item(indices.tolist(), point.coordinate("item")))
+    intervention, metrics = get_node(prompt_pair, component, direction, layer, column)
+    exact_derivation = patch_effect(
+        prompt_pair.experiment,
+        (prompt_pair.clean, prompt_pair.corrupted),
+        intervention,
+        metrics,
+        selection.metric,
+        direction,
+    )
+    return exact_derivation and (exact_derivation, derive_estimate(prompt_pair, selection, component, (layer, column)))
+
+
+def inspect_path(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
+    prompt_pair = make_prompt_pair(runs, selection)
+    receiver, direction = selected_receiver(prompt_pair, selection), selection.patch_direction
+    get_element(prompt_pair.experiment.path_metrics(direction, receiver)[0], point.row, point.column)
+    return path_effect(
+        prompt_pair.experiment,
+        (prompt_pair.clean, prompt_pair.corrupted),
+        receiver,
+        (point.row, point.column),
+        selection.metric,
+        direction,
+    )

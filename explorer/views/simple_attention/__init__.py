@@ -1,0 +1,139 @@
+"""Attention step of the simple page: the head that contributes most to the guess, and its attention."""
+
+import numpy as np
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.next_token import trace_ranking
+from explorer.explain.captured import derive
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import quote_token
+from explorer.explain.point import Point
+from explorer.state.errors import PointNotFoundError
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _
+from explorer.views import graph_objects as go
+from explorer.views.target_token import PARTS, SUM_CHECK
+from explorer.views.token_bars import format_percent, token_bars
+from explorer.views.verification import Verification, verify_captured, verify_derived
+from explorer.views.view import Panel, View
+from model.config import ModelConfig
+
+PATTERN = "blocks.{layer}.attn.pattern"
+MAX_NAMED = 3  # tokens that it looks at
+MIN_NAMED_WEIGHT = 0.05  # of its attention
+
+
+def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
+    """Return layer and head of the largest contribution to the most probable next token's logit.
+
+    By direct logit attribution; the page says that this head "speaks most" for the token.
+    """
+    heads = attribution(trace, query, int(trace_ranking(trace, query)[0])).heads  # (L, H)
+    layer, head = np.unravel_index(heads.argmax(), heads.shape)
+    return int(layer), int(head)
+
+
+def attention_weights(trace: Trace, query: int) -> np.ndarray:
+    """Return the strongest head's attention from the query to each token up to it, (query + 1,); it sums to 1."""
+    layer, head = top_contributing_head(trace, query)
+    return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
+
+
+def draw(trace: Trace, query: int) -> go.Figure:
+    layer, head = top_contributing_head(trace, query)
+    alt = _(
+        "Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=token_label(trace, query)
+    )
+    return token_bars(
+        trace,
+        attention_weights(trace, query),
+        int(attention_weights(trace, query).argmax()),
+        _("share of its attention"),
+        f"{alt} {strongest_attention_text(trace, query)}",
+    )
+
+
+def token_label(trace: Trace, position: int) -> str:
+    return quote_token(trace.tokens[position])
+
+
+def strongest_attention_text(trace: Trace, query: int) -> str:
+    """Describe the tokens that the strongest head attends to most, in a sentence."""
+    weights = attention_weights(trace, query)
+    top_positions = [int(i) for i in np.argsort(-weights, kind="stable")[:MAX_NAMED] if weights[i] >= MIN_NAMED_WEIGHT]
+    phrases = (
+        _("at itself, {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
+        if i == query
+        else _("at {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
+        for i in top_positions
+    )
+    if not top_positions:
+        return _("It looks a little at many tokens, at none with a twentieth of its attention.")
+    return _("It looks most {places}.", places=", ".join(phrases))
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    layer, head = top_contributing_head(trace, selection.query)
+    head_text = _(
+        "Of {heads} heads, head {head} of layer {layer} speaks most for its guess after {token}, {guess}.",
+        token=token_label(trace, selection.query),
+        guess=quote_token(trace.vocabulary[trace_ranking(trace, selection.query)[0]]),
+        head=head,
+        layer=layer,
+        heads=trace.config.num_layers * trace.config.num_heads,
+    )
+    return f"{head_text}\n{strongest_attention_text(trace, selection.query)}"
+
+
+def verify(trace: Trace, selection: Selection) -> Verification:
+    """Verify the drawn pattern and the attribution by which the head is chosen."""
+    layer, _head = top_contributing_head(trace, selection.query)
+    pattern_verification = verify_captured(PATTERN.format(layer=layer))(trace, selection)
+    head_verification = verify_derived(*PARTS, "logits", against=SUM_CHECK)(trace, selection)
+    return head_verification if head_verification.state == "off" else pattern_verification
+
+
+def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    if point.column > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    layer, head = top_contributing_head(trace, selection.query)
+    return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
+
+
+def full_page_link(trace: Trace, selection: Selection) -> tuple[str, dict]:
+    layer, head = top_contributing_head(trace, selection.query)
+    return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
+
+
+def unavailable_reason(config: ModelConfig) -> str:
+    return _("This model has no attention.")
+
+
+VIEW = View(
+    name="looks",
+    title=N_("2 · Looking back"),
+    description=N_(
+        "To guess, the model looks back. It has many small searchlights, called attention heads: each decides anew, at "
+        "every token, how much to take from which earlier one. Here is the one that speaks most for the guess; choose "
+        "another token above to see where it looks from there."
+    ),
+    formula=formula,
+    required_taps=(
+        *("embed", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+        "lm_head.weight",
+    ),
+    unavailable_message=unavailable_reason,
+    panels=(
+        Panel(
+            name="weights",
+            title=N_("Who looks at whom?"),
+            draw=lambda trace, s: draw(trace, s.query),
+            click_selects={"x": "key"},
+            verify=verify,
+            inspect=inspect,
+            height=300,
+        ),
+    ),
+    full_page_link=full_page_link,
+)

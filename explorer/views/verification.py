@@ -1,0 +1,228 @@
+"""Verification of a panel's numbers: a badge below its figure, and the derivation of a clicked number.
+
+Names of values are templates: "blocks.{layer}.attn.pattern" is filled from the selection, * stands for all
+layers, and those that a kind of model does not have are left out.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+
+from explorer.analysis.tolerance import largest_error, tolerance
+from explorer.explain.captured import Check, check, derive, input_names
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import format_number, join_names
+from explorer.explain.point import Point
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of recomputing a panel's numbers.
+
+    Attributes:
+        state: "recomputed" if all agree but for rounding, "off" if one does not, "unchecked" if nothing was
+            compared.
+        words: the main result.
+        details: which values were recomputed, and from what.
+    """
+
+    state: Literal["recomputed", "off", "unchecked"]
+    words: str
+    details: str = ""
+
+    @classmethod
+    def from_checks(cls, checks: Mapping[str, Check], text: str, details: str, *runs: Trace) -> "Verification":
+        """Return the verification of runs from named checks.
+
+        Args:
+            text: the main result if all checks passed.
+            details: which values were recomputed, and from what.
+        """
+        if checks and any(run.is_lazy for run in runs):
+            lazy_text = _("values inside a block were computed anew when looked at, from what entered it")
+            details = f"{details} · {lazy_text}"
+        if checks and runs[0].dtype != "float32":
+            tolerance_text = _(
+                "held to what {dtype} can tell: off by at most {percent} per cent of the terms that a number is made "
+                "of",
+                dtype=runs[0].dtype,
+                percent=format_number(100 * tolerance(runs[0].dtype)),
+            )
+            details = f"{details} · {tolerance_text}"
+        if not all(check.is_within_tolerance for check in checks.values()):
+            return cls("off", format_failures(checks, runs[0].dtype), details)
+        return cls("recomputed" if checks else "unchecked", text, details)
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+STATES = ("off", "unchecked", "recomputed")  # the worst first
+
+
+def worse_verification(first: Verification, second: Verification) -> Verification:
+    """Return the worse of two runs' verifications, with the texts of both."""
+    worse = min(first, second, key=lambda mark: STATES.index(mark.state))
+    text = first.words if first.words == second.words else f"A: {first.words}; B: {second.words}"
+    return Verification(worse.state, text, first.details)
+
+
+MAX_NAMED_FAILURES = 2  # checks
+Verifier = Callable[[Trace, Selection], Verification]
+Inspect = Callable[[Trace, Selection, Point], Derivation | tuple[Derivation, ...] | None]
+
+
+def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
+    """Name the checks that failed and by how much, the worst first."""
+    failed = [name for name, check in checks.items() if not check.is_within_tolerance]
+    failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
+    texts = [format_deviation(name, checks[name], dtype) for name in failed[:MAX_NAMED_FAILURES]]
+    if rest := len(failed[MAX_NAMED_FAILURES:]):
+        texts.append(_("{count} more", count=rest))
+    return _("Wrong numbers: {which}", which="; ".join(texts))
+
+
+def format_deviation(name: str, check: Check, dtype: str) -> str:
+    if not np.isfinite(check.error):
+        return _("{name} holds or gives something that is not a number (NaN or infinite)", name=name)
+    return _(
+        "{name} is off by {error}, {times} times what {dtype} rounding can explain",
+        name=name,
+        error=format_number(check.error),
+        times=format_number(check.times),
+        dtype=dtype,
+    )
+
+
+def verify_captured(*templates: str) -> Verifier:
+    """Return a verifier of captured values: their largest error when recomputed, and the inputs used."""
+
+    def verify(trace: Trace, selection: Selection) -> Verification:
+        if not trace.has_weights:
+            return unverifiable()
+        names = expand_names(templates, trace, selection)
+        checks = check_values(trace, names)
+        inputs = join_names(without_layer(read) for name in checks for read in input_names(trace, name))
+        text = _("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
+        details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
+        return Verification.from_checks(checks, text, details, trace)
+
+    return verify
+
+
+def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selection], Check]] | None = None) -> Verifier:
+    """Return a verifier of an analysis of captured values and weights.
+
+    Args:
+        against: a check of the analysis itself against captured values: its name, translated on use, and the
+            function.
+    """
+
+    def verify(trace: Trace, selection: Selection) -> Verification:
+        if not trace.has_weights:
+            return unverifiable()
+        names = expand_names(templates, trace, selection)
+        checks = check_values(trace, names)
+        texts = [inputs_text(checks)] if checks else []
+        if against:
+            check_name, compare = translate(against[0]), against[1]
+            checks[check_name] = check_result = compare(trace, selection)
+            texts.insert(
+                0, _("{compared}, off by {error}", compared=check_name, error=format_number(check_result.error))
+            )
+        source = _("worked out from {values}", values=join_names(names))
+        return Verification.from_checks(checks, "; ".join(texts) or source, source, trace)
+
+    return verify
+
+
+def verify_comparison(
+    *templates: str, against: tuple[str, Callable[[Comparison, Selection], Check]] | None = None
+) -> Callable[[Comparison, Selection], Verification]:
+    """Return a verifier of the effects of interventions: the largest error of either run's values when recomputed.
+
+    The angles are among them, because they tell changes from rounding.
+
+    Args:
+        against: as in `verify_derived`.
+    """
+
+    def verify(comparison: Comparison, selection: Selection) -> Verification:
+        trace = comparison.trace
+        names = expand_names([*templates, "rope.angles", "local_rope.angles"], trace, selection)
+        runs = ("{name}, A", "{name}, B")
+        details = _("{values} of A and B", values=join_names(names))
+        if comparison.is_unchanged:
+            runs = N_("{name} of the changed run"), N_("{name} of the unchanged run")
+            details = _("{values}, changed and unchanged", values=join_names(names))
+        both_runs = zip(runs, comparison.runs, strict=True)
+        checks = {
+            translate(run_template, name=name): c
+            for run_template, run in both_runs
+            for name, c in check_values(run, names).items()
+        }
+        texts = [inputs_text(checks)]
+        if against:
+            check_name, compare = translate(against[0]), against[1]
+            checks[check_name] = check_result = compare(comparison, selection)
+            texts.insert(
+                0, _("{compared}, off by {error}", compared=check_name, error=format_number(check_result.error))
+            )
+        return Verification.from_checks(checks, "; ".join(texts), details, *comparison.runs)
+
+    return verify
+
+
+def unverifiable() -> Verification:
+    """Return the verification of values of a module whose formulas and weights are unknown."""
+    return Verification("unchecked", _("values of a module of another build: nothing here works them out again"))
+
+
+def inputs_text(checks: Mapping[str, Check]) -> str:
+    return _("inputs recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
+
+
+def make_unverified(text: str, details: str = "") -> Verifier:
+    """Return a verifier for a figure of numbers that were not computed; `text` is translated on use."""
+    return lambda trace, selection: Verification("unchecked", translate(text), details)
+
+
+def inspect_captured(template: str, *axes: str) -> Inspect:
+    """Return a function that derives the captured value of a clicked cell.
+
+    Args:
+        axes: the index of each axis: a coordinate of the point, or else a field of the selection.
+    """
+
+    def inspect_cell(trace: Trace, selection: Selection, point: Point) -> Derivation:
+        fields = selection.as_dict()
+        for name in {"layer", "head", *axes} & {"x", "y", "layer", "head"}:
+            if (coordinate := point.coordinate_or_none(name)) is not None:
+                fields[name] = coordinate
+        return derive(trace, template.format(**fields), tuple(fields[axis] for axis in axes))
+
+    return inspect_cell
+
+
+def expand_names(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
+    """Return the names of the values and weights that exist, filled in from the selection."""
+    names = [template.format(**selection.as_dict()) for template in templates]
+    return [name for name in names if trace.has_tap(name) or name in trace.weights]
+
+
+def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
+    """Compare each captured value among these names with its recomputation; weights are not checked."""
+    layers = range(trace.config.num_layers)
+    expanded = [name.replace("*", str(layer)) for name in names for layer in (layers if "*" in name else layers[:1])]
+    return {name: check(trace, name) for name in expanded if name in trace}
+
+
+def without_layer(name: str) -> str:
+    return re.sub(r"^blocks\.\d+\.", "", name)

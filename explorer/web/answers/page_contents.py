@@ -1,0 +1,209 @@
+"""Contents of the page around the tabs by element id: tokens, text, next token, continuations."""
+
+from typing import Any
+
+from explorer.analysis.divergence import align_to_vocabulary
+from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.prediction_reasons import prediction_reasons
+from explorer.analysis.redundancy import find_redundancy
+from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
+from explorer.lessons import redundancy_text as of_stand_ins
+from explorer.lessons.prediction_text import explain_prediction
+from explorer.lessons.prompt_advice import prompt_advice
+from explorer.state.branches import build_tree
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.state.selection import MAX_SEARCH_CHARS, SIMPLE_TABS
+from explorer.tracing.request_budget import BudgetExceededError
+from explorer.tracing.retokenize import has_bos, strip_bos
+from explorer.tracing.runs import RunService
+from explorer.tracing.trace import Trace
+from explorer.web.answers.continuations import ContinuationSurprisals
+from explorer.web.protocol import (
+    ADVICE,
+    BRANCHES,
+    BRIEF,
+    GUESS,
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    PLAYBACK,
+    PROBLEM,
+    RUNS,
+    STAND_INS,
+    STORY,
+    STRIP,
+    STRIP_B,
+    WHY,
+)
+from explorer.web.widgets.advice import Advice
+from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.brief import PromptTail
+from explorer.web.widgets.distribution import Distribution
+from explorer.web.widgets.distribution.other_run import OtherNextToken
+from explorer.web.widgets.distribution.text import summary
+from explorer.web.widgets.explanation import Explanation
+from explorer.web.widgets.guess import Guess
+from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.runs import ComparisonBar as RunsWidget
+from explorer.web.widgets.token_strip import TokenStrip
+
+
+class PageContents:
+    """Contents of the widgets around the tabs; errors are those of `RunService`."""
+
+    def __init__(self, runs: RunService):
+        self.runs, self.continuations = runs, ContinuationSurprisals(runs.library)
+
+    def tokens(self, page_state: PageState, trace: Trace) -> dict[str, Any]:
+        run = page_state.run
+        prompt, generated = self.runs.text(run)
+        strip = token_strip(run, trace)
+        other = {STRIP_B: None}
+        if page_state.visible_other:
+            comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
+            shades_a, shades_b = shade_by_surprisal_difference(comparison)
+            strip_b = token_strip(self.runs.other(page_state), comparison.other)
+            other = {STRIP_B: TokenStrip.pack(**strip_b | {"shades": {"change": shades_b}})}
+            strip["shades"] = {"change": shades_a}
+        return other | {
+            STRIP: TokenStrip.pack(**strip, beginning=self.bos_text(run)),
+            STORY: {"prompt": prompt, "generated": generated},
+            PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
+        }
+
+    def bos_text(self, run: Run) -> tuple[str, bool]:
+        """Return the model's BOS text, "" for none, and whether the prompt begins with it.
+
+        The text is "" for a truncated prompt, too, whose beginning the model does not see.
+        """
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        expected = "" if run.dropped else "".join(map(tokenizer.token_text, tokenizer.bos_ids))
+        return expected, has_bos(run.prompt, tokenizer)
+
+    def prediction(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        position, vocabulary = min(page_state.selection.query, len(trace) - 1), trace.vocabulary
+        prediction = next_token_in_run(page_state.run, position, settings, trace)
+        find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
+        sampled_id = prediction.sampled_token_id
+        before = self.previous_prediction(page_state, position, settings, trace)
+        other = self.other_prediction(page_state, position, settings) if page_state.visible_other else None
+        return {
+            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
+            GUESS: Guess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
+            BRIEF: PromptTail.pack(
+                trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
+            ),
+        }
+
+    def previous_prediction(
+        self, page_state: PageState, position: int, settings: GenerationSettings, trace: Trace
+    ) -> NextToken | None:
+        """Return the prediction that a generated token was sampled from.
+
+        None for the prompt's tokens, and on pages that do not show it.
+        """
+        is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
+        if page_state.selection.view not in SIMPLE_TABS or not is_generated or not position:
+            return None
+        return next_token_in_run(page_state.run, position - 1, settings, trace)
+
+    def other_prediction(self, page_state: PageState, position: int, settings: GenerationSettings) -> OtherNextToken:
+        """Return B's prediction after the token aligned with A's, sampled with the same random number."""
+        comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
+        trace, other = comparison.runs
+        aligned = comparison.alignment.nearest_aligned(position)
+        start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
+        other_token = next_token_in_trace(other, aligned, settings, start)
+        plain = align_to_vocabulary(other_token.plain, other.vocabulary, trace.vocabulary)
+        return OtherNextToken(plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned)
+
+    def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
+        """Return the contents of the bar that compares two runs."""
+        comparison = self.runs.comparison(page_state) if page_state.visible_other else None
+        texts = (
+            self.runs.text(page_state.run)[0],
+            self.runs.text(self.runs.other(page_state))[0] if page_state.visible_other else "",
+        )
+        return {RUNS: RunsWidget.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
+
+    def advice(self, run: Run) -> dict[str, Any]:
+        """Return advice on how to end the prompt; empty once tokens were generated."""
+        advice = None if run.generated else prompt_advice(self.runs.trace(run))
+        if advice is None:
+            return {ADVICE: Advice.pack()}
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        text = tokenizer.decode(run.prompt)
+        better = advice.follow(text)
+        prompt_ids = strip_bos(run.prompt, tokenizer)
+        is_whole_text = not run.dropped and tuple(tokenizer.encode(text)) == prompt_ids  # else the text is truncated
+        return {ADVICE: Advice.pack(advice.text, better if is_whole_text and better != text else "")}
+
+    def explanations(self, page_state: PageState) -> dict[str, Any]:
+        """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
+        _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
+        selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
+        trace_and_target = trace, selection.query, selection.target
+        if selection.why == "open":
+            contents[WHY] = Explanation.pack(
+                explain_prediction(trace, selection.query, prediction_reasons(*trace_and_target))
+            )
+        if selection.stand_ins == "open":
+            contents[STAND_INS] = Explanation.pack(
+                of_stand_ins.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+            )
+        return contents
+
+    def tree(self, page_state: PageState) -> dict[str, Any]:
+        _, tokenizer = self.runs.model(page_state.run.checkpoint)
+        try:
+            segments = build_tree(self.continuations.surprisals(page_state))
+        except BudgetExceededError as error:  # and what there is beside the tree is shown
+            return {PROBLEM: str(error)}
+        generated, branches = page_state.run.generated, page_state.branches
+        return {BRANCHES: Branches.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
+
+
+def token_strip(run: Run, trace: Trace) -> dict[str, Any]:
+    """Return the tokens that the model sees, their shading, and the number of tokens before them.
+
+    Args:
+        trace: of the run; logits suffice.
+    """
+    num_unseen = len(run.token_ids) - len(trace)
+    return {
+        "tokens": trace.tokens,
+        "shades": {name: shade_tokens(trace, name) for name in SHADES},
+        "num_prompt": max(0, len(run.prompt) - num_unseen),
+        "earlier": num_unseen + run.dropped,
+    }
+
+
+def next_token_in_run(run: Run, position: int, settings: GenerationSettings, trace: Trace) -> NextToken:
+    """Return the next-token distribution after a position of a run.
+
+    Args:
+        position: index in the trace.
+        trace: of the run; logits suffice.
+    """
+    return next_token_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+
+
+def next_token_in_trace(trace: Trace, position: int, settings: GenerationSettings, start: int) -> NextToken:
+    """Return the next-token distribution after a position of a trace.
+
+    Args:
+        start: number of tokens before the trace's first; random numbers are indexed by position in the whole text.
+    """
+    return next_token(
+        trace,
+        position,
+        settings.temperature,
+        settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=start,
+    )

@@ -1,0 +1,19 @@
+"""Error responses of rooms."""
+
+from explorer.translations import _
+
+
+class RoomError(Exception):
+    """An error response: HTTP status and message."""
+
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+def room_not_found() -> RoomError:
+    return RoomError(404, _("There is no such room: it was closed, or its code is another."))
+
+
+def too_many_rooms() -> RoomError:
+    return RoomError(403, _("This room is full."))

@@ -1,0 +1,1 @@
+"""Stores for bytes shared by several processes, such as caches; one module per backend."""
