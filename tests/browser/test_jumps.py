@@ -98,9 +98,9 @@ def expect_painted(person, opening):
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
     if state["view"] == "overview":
         diagram = open_view.draw(FULL[0].panels[0])
-        expected_names = [accessible_name(component.told, component.written) for component in diagram.parts]
+        expected_names = [accessible_name(component.hover_text, component.label) for component in diagram.parts]
         person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=expected_names)
-        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in diagram.sheets[0].words]
+        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in diagram.sheets[0].labels]
     if state["view"] == "attention":
         pattern = open_view.trace[f"blocks.{state['layer']}.attn.pattern"][state["head"]]
         np.testing.assert_allclose(person.page.evaluate(LARGE_PATTERN), pattern, atol=1e-6)

@@ -33,13 +33,13 @@ def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
         with person.redrawn(panel.locator(".clauses")):
             person.chips.nth(position).click()
         expected = expected_clauses(person.state)
-        expect(sentences).to_have_text([clause.words for clause in expected])
+        expect(sentences).to_have_text([clause.text for clause in expected])
     for i, clause in enumerate(expected):
         address = parse_qs(urlsplit(sentences.nth(i).get_attribute("href")).query)
-        assert {name: address[name] for name in clause.look} == {k: [str(v)] for k, v in clause.look.items()}
+        assert {name: address[name] for name in clause.selection_change} == {k: [str(v)] for k, v in clause.selection_change.items()}
         sentences.nth(i).click()
-        person.expect_selected(**clause.look)
-        picture = person.page.locator(f"#{clause.picture} [data-draws]")
+        person.expect_selected(**clause.selection_change)
+        picture = person.page.locator(f"#{clause.figure_id} [data-draws]")
         expect(picture).to_be_in_viewport()
 
 

@@ -24,7 +24,7 @@ def kept_server(checkpoints) -> Iterator[Server]:
 @pytest.fixture
 def server(kept_server) -> Server:
     """Server that runs when the test begins."""
-    if not kept_server.runs:
+    if not kept_server.is_running:
         kept_server.start()
     return kept_server
 
