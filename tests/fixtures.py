@@ -10,7 +10,7 @@ from model.checkpoint import save_checkpoint
 from model.config import ModelConfig
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 
 # pytest listens to every logger that passes nothing on to the root, six times a test; torch has dozens of them.
 for logger in logging.root.manager.loggerDict.values():
@@ -20,12 +20,12 @@ for logger in logging.root.manager.loggerDict.values():
 
 @pytest.fixture(scope="session")
 def tiny_tokenizer() -> Tokenizer:
-    return specimens.tokenizer()
+    return sample_models.tokenizer()
 
 
 @pytest.fixture(scope="session")
 def tiny_config() -> ModelConfig:
-    return specimens.config()
+    return sample_models.config()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
-from tests.specimens import CORE, STYLES, capture_edited_style, capture_style
+from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
 JOB_PANELS = {  # panels computed on request, as they take longer than a click

@@ -18,7 +18,7 @@ from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
 from tests.hub import Hub, serve_hub, use_hub
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 from . import chromium
 from .checkpoints import write_checkpoints

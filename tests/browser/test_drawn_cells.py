@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from explorer.state.interventions import parse_interventions
 from explorer.views.style import LIGHT
 from explorer.web.widgets.figure import heatmap_images
-from tests.drawn import contains_number
+from tests.rendered_figures import contains_number
 
 from .painted import TICKS, capture_visible_run, in_both_themes, scale_colours
 from .person import CELL

@@ -12,7 +12,7 @@ from explorer.analysis.next_token import ranking
 from explorer.views.prediction.lens_pages import visible_page
 from explorer.views.prediction.logit_lens import MAX_ROW_CHARS
 from explorer.views.style import DARK, shorten_token
-from tests.drawn import contains_number
+from tests.rendered_figures import contains_number
 
 from .painted import (
     BARS,

@@ -11,8 +11,8 @@ from PIL import Image
 from explorer.analysis.next_token import next_token
 from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
 from explorer.views.overview.portrait_layout import PortraitLayout
-from tests.drawn import contains_number
 from tests.exhaustive import in_turn
+from tests.rendered_figures import contains_number
 
 from .conftest import DESK
 from .drawn_map import (

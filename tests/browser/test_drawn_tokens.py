@@ -11,7 +11,7 @@ from explorer.analysis.next_token import rank, surprisal
 from model.generation.autoregressive import generate
 from model.generation.sampling import draw, sampling_distribution, uniform_draw
 from model.generation.window import window_start
-from tests.drawn import contains_number
+from tests.rendered_figures import contains_number
 
 from .checkpoints import CONTEXT_LENGTH
 from .painted import capture_visible_run, in_both_themes, model, wait_for_animations

@@ -11,7 +11,7 @@ from explorer.web.answers.view_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import first_in_core
-from tests.specimens import STYLES, capture_style
+from tests.sample_models import STYLES, capture_style
 
 from .conftest import DESK
 from .drawn_map import (

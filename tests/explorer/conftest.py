@@ -13,9 +13,9 @@ from explorer.views.style import template
 from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 from tests.nasty_prompts import NASTY_PROMPTS
-from tests.specimens import CORE, ROTATING, STYLES
+from tests.sample_models import CORE, ROTATING, STYLES
 
 
 def in_turn(styles: Iterable[str]) -> list:
@@ -68,17 +68,17 @@ def style(request) -> str:
 @pytest.fixture(scope="session")
 def lms() -> dict[str, TransformerLM]:
     """Models of each style, shared by all tests: not to be changed."""
-    return specimens.models()
+    return sample_models.models()
 
 
 @pytest.fixture(scope="session")
 def trace_of() -> Callable[..., Trace]:
-    return specimens.capture_style
+    return sample_models.capture_style
 
 
 @pytest.fixture(scope="session")
 def edited_trace_of() -> Callable[..., Trace]:
-    return specimens.capture_edited_style
+    return sample_models.capture_edited_style
 
 
 @pytest.fixture

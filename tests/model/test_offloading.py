@@ -26,7 +26,7 @@ from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.generation.autoregressive import CachedLogits, generate
 from model.offloading import parse_bytes, parse_device, read_weight
 from tests.panels import PANELS, subject
-from tests.specimens import models
+from tests.sample_models import models
 
 pytest.importorskip("accelerate")
 IDS = [3, 7, 1, 4, 2, 9, 6]

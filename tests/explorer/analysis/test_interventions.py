@@ -9,7 +9,7 @@ from explorer.analysis.unembedding import unembed_vectors, unembedding
 from explorer.architecture.residual_stream import stream_taps
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from tests.specimens import applicable_interventions
+from tests.sample_models import applicable_interventions
 
 ON_THE_WAY = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 

@@ -19,7 +19,7 @@ from explorer.analysis.run_difference import (
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from tests.specimens import models, tokenizer
+from tests.sample_models import models, tokenizer
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 

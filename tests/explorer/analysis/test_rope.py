@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
-from tests.specimens import YARN
+from tests.sample_models import YARN
 
 
 @pytest.mark.parametrize(

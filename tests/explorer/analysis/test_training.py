@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from explorer.analysis.text_loss import mean_text_loss
-from tests.specimens import capture_style, models
+from tests.sample_models import capture_style, models
 
 
 def test_the_loss_of_a_text_is_the_cross_entropy_that_training_makes_small(style):

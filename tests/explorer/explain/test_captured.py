@@ -15,7 +15,7 @@ from explorer.explain.source_line import ROOT
 from explorer.tracing.capture import capture
 from model.rope_scaling import RopeScaling
 from model.transformer_lm import TransformerLM
-from tests.specimens import capture_all_kinds_edited_style, capture_stream_edited_style
+from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
 
 
 def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -22,7 +22,7 @@ from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, shows, subject
-from tests.specimens import STYLES, capture_all_kinds_edited_style, capture_stream_edited_style
+from tests.sample_models import STYLES, capture_all_kinds_edited_style, capture_stream_edited_style
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places

@@ -18,7 +18,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views.experiments.compensation import norms_text
 from explorer.views.residual import VIEW
-from tests.specimens import CORE
+from tests.sample_models import CORE
 
 NAMES = ("blocks.1.attn_norm", "blocks.1.ffn_norm", "final_norm")
 OFF, ON = 5, 6  # tokens at which they are off, and as they were

@@ -12,10 +12,10 @@ from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from tests.drawn import Point as Seen
-from tests.drawn import RenderedFigure, RenderedMap, numbers, render_panel
 from tests.panels import PANELS, capture_first_applicable_run, capture_panel_run, each_panel_and_style, subject
-from tests.specimens import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
+from tests.rendered_figures import Point as Seen
+from tests.rendered_figures import RenderedFigure, RenderedMap, numbers, render_panel
+from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
 
 UNEXPLAINED = {"tokens-merges", "residual-gains", "training-loss", "training-copying"}
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places

@@ -12,7 +12,7 @@ from explorer.explain.notation import format_number
 from explorer.explain.walkthroughs import WALKTHROUGHS, get_walkthrough
 from explorer.state.errors import UserError
 from explorer.state.selection import Selection
-from tests.specimens import tokenizer
+from tests.sample_models import tokenizer
 
 AT = Selection(layer=1, head=1, query=5, key=2)
 

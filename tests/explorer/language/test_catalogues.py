@@ -11,8 +11,8 @@ from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po, write_po
 
 from explorer.translations import CATALOGUES, LANGUAGES
-from tests import unmarked
-from tests.unmarked import fields, marked_messages
+from tests import untranslated
+from tests.untranslated import fields, marked_messages
 
 MARKUP = re.compile(r"%\{[^}]*\}|\{[^{}]*\}|</?\w+>|^\s|\s$|\n")
 
@@ -71,10 +71,10 @@ def test_the_template_has_every_mark():
 
 
 def test_the_template_has_what_is_wrong_with_a_model(monkeypatch):
-    monkeypatch.setattr(unmarked, "MARKS", {"ModelError": 1, "CheckpointError": 1, "Note": 1})
+    monkeypatch.setattr(untranslated, "MARKS", {"ModelError": 1, "CheckpointError": 1, "Note": 1})
     extracted = set(read_catalogue(CATALOGUES / "explorer.pot", read_po))
     sources = [path.read_text(encoding="utf-8") for path in (CATALOGUES.parents[1] / "model").rglob("*.py")]
-    assert [call for source in sources for call in unmarked.find_misused_marks(source)] == []
+    assert [call for source in sources for call in untranslated.find_misused_marks(source)] == []
     marked = set().union(*map(marked_messages, sources))
     assert len(marked) > 30 and marked <= extracted
 

@@ -9,7 +9,7 @@ from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.prompt_lists import PROMPT_LISTS
 from explorer.web.page import BAR_CSS
 from explorer.web.stores.redis_store import PUT_SCRIPT
-from tests.unmarked import find_misused_marks, find_unmarked
+from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
 SQL = re.compile(r"\s*(BEGIN|CREATE|DELETE|INSERT|PRAGMA|SELECT|WHERE) [A-Za-z*(]")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from explorer.web.assets import WEB, module_paths
-from tests.unmarked_scripts import find_misused_marks, find_unmarked
+from tests.untranslated_scripts import find_misused_marks, find_unmarked
 
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
 SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*module_paths(WEB), *INLINE)}

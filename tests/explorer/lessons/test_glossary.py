@@ -14,7 +14,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.translations import CATALOGUES, use_locale
-from tests.specimens import STYLES, capture_style, models, tokenizer
+from tests.sample_models import STYLES, capture_style, models, tokenizer
 
 HERE = Path(__file__).parent
 WORD = re.compile(r"[A-Za-z][A-Za-z_\-]*[A-Za-z]|[^\x00-\x7f]")

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import save_file
 
 from explorer.diagnosis.command import main
-from tests import course, spelled
+from tests import course, weight_names
 from tests.course import TransformerLM
 
-COURSE, SPELLED = Path(course.__file__), Path(spelled.__file__)
+COURSE, SPELLED = Path(course.__file__), Path(weight_names.__file__)
 SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 3, "num_heads": 4, "d_ff": 48}
 SLIP = """
 from course import *

@@ -9,8 +9,8 @@ from explorer.diagnosis.match_weights import match_weights
 from explorer.state.errors import UserError
 from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
-from tests.planted_slips import PLANTED, make_buggy_model
-from tests.spelled import gpt, llama
+from tests.planted_bugs import PLANTED, make_buggy_model
+from tests.weight_names import gpt, llama
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 THETA = {"rope_type": "default", "rope_theta": 500000.0}

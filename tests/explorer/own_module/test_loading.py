@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 
 from explorer.diagnosis.load_module import load_module, load_own_module
 from explorer.state.errors import UserError
-from tests import course, spelled
+from tests import course, weight_names
 from tests.course import TransformerLM
-from tests.spelled import GPT, GPTConfig
+from tests.weight_names import GPT, GPTConfig
 
 SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 48}
 COURSE = f"{course.__file__}:TransformerLM"
@@ -235,7 +235,7 @@ def test_a_default_of_the_class_is_no_answer(tmp_path):
     torch.manual_seed(0)
     args = {"block_size": 32, "vocab_size": 61, "n_layer": 2, "n_head": 4, "n_embd": 24}
     module = GPT(GPTConfig(**args))
-    module_path, file = f"{spelled.__file__}:GPT", tmp_path / "ckpt.pt"
+    module_path, file = f"{weight_names.__file__}:GPT", tmp_path / "ckpt.pt"
     torch.save(
         {"model": add_prefix(module.state_dict(), "_orig_mod."), "model_args": args, "config": {"n_head": 12}}, file
     )

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from explorer import capture, diagnose, from_module
 from tests.devices import on_each_device
-from tests.planted_slips import make_buggy_model
+from tests.planted_bugs import make_buggy_model
 
 from .test_from_module import IDS, MODELS
 

@@ -21,11 +21,11 @@ from explorer.diagnosis.run_module import copy_module
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests import raw_parameters
+from tests.bug_planting import replace_methods, replace_norm, root_mean_square, rotate_halves
 from tests.course import SIZES, Attention, RMSNorm, SwiGLU, course_model
 from tests.exhaustive import every_nth_in_core
-from tests.mistakes import replace_methods, replace_norm, root_mean_square, rotate_halves
-from tests.planted_slips import PLANTED, UNEXPLAINED, make_buggy_model
-from tests.spelled import gpt
+from tests.planted_bugs import PLANTED, UNEXPLAINED, make_buggy_model
+from tests.weight_names import gpt
 
 MAX_SECONDS = 10
 

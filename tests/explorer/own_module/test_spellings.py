@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from explorer import diagnose, from_module
 from explorer.state.errors import UserError
 from model.config import ModelConfig
-from tests import odd_models
+from tests import unusual_modules
+from tests.bug_planting import replace_methods, rotate_halves
 from tests.course import SIZES, Attention, Block, RotaryPositionalEmbedding, SwiGLU, course_model
-from tests.mistakes import replace_methods, rotate_halves
-from tests.odd_models import (
+from tests.planted_bugs import PLANTED
+from tests.unusual_modules import (
     FLAT,
     FlatModel,
     FusedModel,
@@ -21,7 +22,6 @@ from tests.odd_models import (
     transposed_model,
     without_gains,
 )
-from tests.planted_slips import PLANTED
 
 OLDER = ModelConfig.gpt_style(**SIZES)
 POST = replace(OLDER, norm_placement="post")
@@ -127,7 +127,7 @@ class PostNormBugs:
 )
 @pytest.mark.exhaustive
 def test_norms_after_the_additions_have_slips_of_their_own(forward, slip):
-    model = replace_methods(odd_models.OlderBlock, forward=forward)(OlderModel(post=True))
+    model = replace_methods(unusual_modules.OlderBlock, forward=forward)(OlderModel(post=True))
     assert causes_by_tap(diagnose(model, POST)) == [slip]
 
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 
 from explorer import diagnose
 from model.config import ModelConfig
+from tests.bug_planting import replace_methods, replace_norm
 from tests.course import Attention, TransformerLM, course_model
-from tests.mistakes import replace_methods, replace_norm
 from tests.step_bugs import GPT, GROUPED, LLAMA, Bug, StepLM, catalogue
 
 WEIGHTS, FORWARD = Attention.weights, TransformerLM.forward

@@ -12,10 +12,10 @@ from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.intervene import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
-from tests import specimens
+from tests import sample_models
 from tests.devices import on_each_device
 from tests.exhaustive import every_nth_in_core
-from tests.specimens import POSITION_INTERVENTIONS
+from tests.sample_models import POSITION_INTERVENTIONS
 
 from .changed_runs import IDS, assert_clean, assert_same
 
@@ -48,9 +48,9 @@ def generation_edits() -> Iterator:
     Each intervention is in the core suite where it first occurs.
     """
     met = set()
-    for style, lm in specimens.models().items():
+    for style, lm in sample_models.models().items():
         for text in [POSITION_INTERVENTIONS[lm.config.position], *EDITS_OF_GENERATION]:
-            if specimens.applicable_interventions(lm, text) == [*parse_interventions(text)]:
+            if sample_models.applicable_interventions(lm, text) == [*parse_interventions(text)]:
                 yield pytest.param(style, text, marks=pytest.mark.exhaustive if text in met else ())
                 met.add(text)
 

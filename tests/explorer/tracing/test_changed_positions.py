@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.rope_scaling import RopeScaling
-from tests.specimens import ROTATING
+from tests.sample_models import ROTATING
 
 from .changed_runs import IDS, assert_clean, assert_same, rebuilt, run
 

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from tests.specimens import capture_style, models, tokenizer
+from tests.sample_models import capture_style, models, tokenizer
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 

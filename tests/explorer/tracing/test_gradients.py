@@ -13,7 +13,7 @@ from explorer.tracing import token_attribution
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.token_attribution import embedding_gradients, num_units, token_contributions
-from tests.specimens import ALL_KINDS_INTERVENTIONS, applicable_interventions
+from tests.sample_models import ALL_KINDS_INTERVENTIONS, applicable_interventions
 
 IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
 

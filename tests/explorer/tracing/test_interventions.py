@@ -11,7 +11,7 @@ from explorer.explain.captured import check
 from explorer.state.interventions import KINDS, parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 
 from .changes_by_hand import BY_HAND, IDS, assignment_hook, hooked_logits, run
 
@@ -203,8 +203,8 @@ def test_every_kind_has_a_change_by_hand():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_in_half_precision_all_is_worked_out_again_too(dtype):
-    lm = TransformerLM(specimens.config()).eval().requires_grad_(False).to(dtype)
-    edits = specimens.applicable_interventions(lm, specimens.ALL_KINDS_INTERVENTIONS.format(other="layernorm"))
+    lm = TransformerLM(sample_models.config()).eval().requires_grad_(False).to(dtype)
+    edits = sample_models.applicable_interventions(lm, sample_models.ALL_KINDS_INTERVENTIONS.format(other="layernorm"))
     changed = capture(lm, IDS, edits)
     assert changed.dtype == str(dtype).removeprefix("torch.")
     for name in changed.values:

@@ -18,7 +18,7 @@ from explorer.tracing.logits_cache import LogitsCache
 from explorer.tracing.memory import weight_num_bytes
 from explorer.web.answers.continuations import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 DOUBLED = parse_interventions("embed*scale*2")
 

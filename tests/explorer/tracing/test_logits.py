@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import explorer.tracing.logits as logits_module
 from explorer.tracing.capture import capture
 from explorer.tracing.logits import Logits, logits_from_array
-from tests import specimens
+from tests import sample_models
 
 IDS = tuple(range(3, 15))
 
@@ -22,7 +22,7 @@ def step(request, monkeypatch, lms, style):
 @pytest.fixture(params=["", "logits*scale*2~logits@3-5*scale*-3"], ids=lambda text: text or "plain")
 def runs(request, lms, style):
     """Return a run that stores its logits, and one that recomputes them."""
-    edits = specimens.applicable_interventions(lms[style], request.param) if request.param else ()
+    edits = sample_models.applicable_interventions(lms[style], request.param) if request.param else ()
     return capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
 
 

@@ -16,7 +16,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.lru import LRU
 from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 
 IDS = tuple(range(3, 15))
 
@@ -38,9 +38,9 @@ def edits(request, lms, style):
     lm, name = lms[style], request.param
     if not name:
         return ()
-    text = getattr(specimens, name)
+    text = getattr(sample_models, name)
     text = text[lm.config.position] if isinstance(text, dict) else text.format(other="layernorm")
-    return specimens.applicable_interventions(lm, text)
+    return sample_models.applicable_interventions(lm, text)
 
 
 def test_they_are_those_of_a_capture_of_every_value(lms, style, edits):
@@ -185,7 +185,7 @@ def test_of_16_bits_to_the_last_bit(lms, style, dtype, most_bytes_of_blocks, mon
 
 
 def test_no_hook_stays_and_no_edit(tiny_lm):
-    edits = specimens.applicable_interventions(tiny_lm, specimens.STREAM_INTERVENTIONS)
+    edits = sample_models.applicable_interventions(tiny_lm, sample_models.STREAM_INTERVENTIONS)
     plain = capture(tiny_lm, IDS)
     lazy = capture(tiny_lm, IDS, edits, max_bytes=0)
     lazy["blocks.1.attn.pattern"], lazy["logits"]

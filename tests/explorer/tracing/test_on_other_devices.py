@@ -21,7 +21,7 @@ from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
 from tests.devices import on_each_device
 from tests.exhaustive import first_in_core, in_turn
-from tests.specimens import CORE, STYLES, models, tokenizer
+from tests.sample_models import CORE, STYLES, models, tokenizer
 
 IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16

@@ -17,7 +17,7 @@ from model.checkpoint import CheckpointError, load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.self_check import REFERENCE_LOGITS
 from tests.hub import Hub, serve_hub, use_hub
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 NAME = "somebody/stories"
 

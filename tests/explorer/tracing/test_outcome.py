@@ -9,7 +9,7 @@ from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.next_token_outcome import next_token_outcome
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
-from tests.specimens import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
+from tests.sample_models import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
 
 IDS = tuple(range(40, 52))
 

@@ -9,14 +9,14 @@ from numpy.testing import assert_array_equal
 from explorer import capture, make_intervention
 from explorer.state.errors import UserError
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 
 from .put_by_hand import CLEAN, SHORTER
 
 
 def other_model(**choices) -> TransformerLM:
     torch.manual_seed(1)
-    return TransformerLM(replace(specimens.config(), **choices)).eval().requires_grad_(False)
+    return TransformerLM(replace(sample_models.config(), **choices)).eval().requires_grad_(False)
 
 
 @pytest.mark.parametrize(

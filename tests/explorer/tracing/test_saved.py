@@ -17,7 +17,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import ModelUnloadedError
 from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
-from tests import specimens
+from tests import sample_models
 
 IDS = tuple(range(3, 15))
 
@@ -45,10 +45,10 @@ def test_a_run_is_the_same_once_it_was_saved(lms, style, tiny_tokenizer, most_by
 
 @pytest.mark.parametrize("text", ["STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
 def test_a_changed_run_has_its_changes_and_what_it_would_be_without(lms, style, most_bytes, text, tmp_path):
-    lm, written = lms[style], getattr(specimens, text)
+    lm, written = lms[style], getattr(sample_models, text)
     written = written[lm.config.position] if isinstance(written, dict) else written.format(other="layernorm")
     plain = capture(lm, IDS, max_bytes=most_bytes)
-    edits = tuple(edit.for_prompt(IDS[:9]) for edit in specimens.applicable_interventions(lm, written))
+    edits = tuple(edit.for_prompt(IDS[:9]) for edit in sample_models.applicable_interventions(lm, written))
     before = replace(capture(lm, IDS, edits, max_bytes=most_bytes), baseline=plain)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
     assert after.edits == before.edits and after.baseline.edits == ()

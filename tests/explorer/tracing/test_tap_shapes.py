@@ -11,7 +11,7 @@ import torch
 from explorer.tracing.capture import capture
 from explorer.tracing.tap_shapes import tap_shapes
 from model.transformer_lm import TransformerLM
-from tests.specimens import STYLES, models
+from tests.sample_models import STYLES, models
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -11,7 +11,7 @@ from model.checkpoint import load_checkpoint
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.tokenizer import Tokenizer
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 
 @pytest.fixture(scope="module")

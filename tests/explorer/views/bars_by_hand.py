@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.look import Case, ExpectedPoint, ExpectedPoints, points_at_tokens
+from tests.evaluation_case import Case, ExpectedPoint, ExpectedPoints, points_at_tokens
 
 
 def rollout(case: Case) -> ExpectedPoints:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from explorer.state.selection import Selection
-from tests.look import Case
+from tests.evaluation_case import Case
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from explorer.views.overview.map_data import Diagram
 from explorer.views.view import SmallMultiples
 from explorer.web.answers.view_contents import figure_payload
 from explorer.web.widgets.model_map import ModelMap
-from tests.drawn_parts import collect_numbers
 from tests.panels import PANELS
-from tests.specimens import capture_edited_style
+from tests.rendered_parts import collect_numbers
+from tests.sample_models import capture_edited_style
 
 FIGURES = [name for name, (_, panel) in PANELS.items() if panel.kind == "figure"]
 

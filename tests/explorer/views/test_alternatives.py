@@ -19,7 +19,7 @@ from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.prediction.logit_parts import head_contribution_map
 from explorer.views.residual.stream import norm_map
 from model.parameter_counts import kv_cache_bytes_per_token
-from tests.specimens import tokenizer
+from tests.sample_models import tokenizer
 
 QUERY, TOKEN = 9, 17
 

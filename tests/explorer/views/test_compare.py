@@ -23,7 +23,7 @@ from explorer.views.target_token import target_and_contrast
 from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.verification import Verification, worse_verification
-from tests.specimens import CORE, models, tokenizer
+from tests.sample_models import CORE, models, tokenizer
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 SELECTION = Selection(query=4, layer=1, head=2)

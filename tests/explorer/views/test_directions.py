@@ -20,7 +20,7 @@ from explorer.views.intervention_control import available_controls
 from explorer.views.select_fields import select_fields
 from explorer.views.style import RESIDUAL, SELECTED, label
 from tests import layouts
-from tests.drawn import contains_number, render_panel
+from tests.rendered_figures import contains_number, render_panel
 
 PROJECTION, EXAMPLES = VIEW.panels
 

@@ -8,7 +8,7 @@ import pytest
 from explorer.state.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label, positions
-from tests.look import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
+from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 
 from .bars_by_hand import logit_parts, rollout
 

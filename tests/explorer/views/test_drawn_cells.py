@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from explorer.state.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import positions
-from tests.drawn import contains_number
-from tests.look import PRE_NORM, Case
+from tests.evaluation_case import PRE_NORM, Case
+from tests.rendered_figures import contains_number
 
 STAGES, LAYER_OF_STAGE = (
     ("embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))),

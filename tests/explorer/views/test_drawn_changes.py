@@ -6,8 +6,8 @@ import pytest
 from explorer.state.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label
-from tests.drawn import contains_number
-from tests.look import PRE_NORM, Case, ExpectedPoint, check_points
+from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, check_points
+from tests.rendered_figures import contains_number
 
 from .bars_by_hand import logit_parts
 

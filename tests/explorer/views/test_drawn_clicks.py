@@ -5,7 +5,7 @@ import re
 import pytest
 
 from explorer.views import VIEWS
-from tests.look import Case
+from tests.evaluation_case import Case
 
 CLICKED = {
     f"{view.name}-{panel.name}": (view.name, panel)

@@ -9,8 +9,8 @@ from explorer.explain.point import Point as Clicked
 from explorer.state.interventions import Intervention, make_intervention
 from explorer.tracing.intervene import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, positions
-from tests.drawn import contains_number
-from tests.look import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
+from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
+from tests.rendered_figures import contains_number
 
 from .bars_by_hand import rollout
 

@@ -10,8 +10,8 @@ from explorer.analysis.next_token import next_token
 from explorer.views import VIEWS
 from explorer.views.style import label, positions
 from model.parameter_counts import kv_cache_bytes_per_token
-from tests.drawn import contains_number
-from tests.look import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
+from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
+from tests.rendered_figures import contains_number
 
 SUBLAYERS = [(layer, part) for layer in (0, 1) for part in ("attn", "ffn")]
 STAGES = ["embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))]

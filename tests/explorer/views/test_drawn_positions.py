@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from explorer.views import VIEWS
-from tests.drawn import RenderedFigure, contains_number
-from tests.look import Case, ExpectedPoint, check_points, points_at_tokens
+from tests.evaluation_case import Case, ExpectedPoint, check_points, points_at_tokens
+from tests.rendered_figures import RenderedFigure, contains_number
 
 pytestmark = pytest.mark.parametrize("style", ["rope", "grouped"])
 

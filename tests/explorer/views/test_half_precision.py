@@ -16,7 +16,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from tests.exhaustive import first_in_core
 from tests.panels import PANELS, read_values, shows, subject
-from tests.specimens import STYLES, capture_edited_style, models, tokenizer
+from tests.sample_models import STYLES, capture_edited_style, models, tokenizer
 
 DTYPES = torch.bfloat16, torch.float16
 LENGTH = 12

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.tracing.trace import Trace
-from tests.drawn import RenderedFigure
 from tests.panels import PANELS, capture_first_applicable_run, subject
+from tests.rendered_figures import RenderedFigure
 
 from .every_picture import FIGURES, figure_json, selections, texts
 

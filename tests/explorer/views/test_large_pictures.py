@@ -14,7 +14,7 @@ from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import JOB_PANELS, PANELS, shows, subject
-from tests.specimens import RECORD, SCORES, set_training_history, training_history
+from tests.sample_models import RECORD, SCORES, set_training_history, training_history
 
 from .every_picture import FIGURES, check, figure_json
 

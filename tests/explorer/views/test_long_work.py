@@ -10,7 +10,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, ResultNotReadyError, num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
-from tests.specimens import capture_style, tokenizer
+from tests.sample_models import capture_style, tokenizer
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 

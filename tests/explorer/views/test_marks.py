@@ -12,7 +12,7 @@ from explorer.analysis.logit_lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
-from tests.specimens import capture_all_kinds_edited_style, capture_stream_edited_style
+from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
 
 
 def selections(name: str, trace: Trace) -> list[Selection]:

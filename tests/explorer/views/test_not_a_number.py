@@ -16,7 +16,7 @@ from explorer.views import VIEWS, intervention_effects
 from explorer.views.experiments.effects import text_change
 from explorer.web.answers.view_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
-from tests.specimens import capture_edited_style, capture_style
+from tests.sample_models import capture_edited_style, capture_style
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of NaN and infinity
 

@@ -10,7 +10,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, subject
-from tests.specimens import models, tokenizer
+from tests.sample_models import models, tokenizer
 
 from .every_picture import figure_numbers
 

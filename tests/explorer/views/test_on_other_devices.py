@@ -13,7 +13,7 @@ from explorer.tracing.model_registry import get_model
 from explorer.tracing.trace import Trace
 from tests.devices import on_each_device
 from tests.panels import PANELS, capture_panel_run, shows, subject
-from tests.specimens import CORE, capture_style, models, set_training_history, tokenizer
+from tests.sample_models import CORE, capture_style, models, set_training_history, tokenizer
 
 from .every_picture import figure_numbers
 

@@ -9,7 +9,7 @@ from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
 from explorer.views.positions.cosines import cosine_by_distance, cosine_map
 from explorer.views.positions.vectors import curves, norm_bars
-from tests.drawn import RenderedFigure, contains_number
+from tests.rendered_figures import RenderedFigure, contains_number
 
 QUERY, KEY = 9, 4
 

@@ -15,8 +15,8 @@ from explorer.views.training.step_metrics import draw_order
 from explorer.views.training.steps import tick_steps
 from explorer.views.two_runs.basis_warning import basis_warning
 from explorer.web.answers.open_view import OpenView
-from tests.drawn import RenderedFigure
-from tests.specimens import RECORD, SCORES, STEPS, TRAINED, capture_style
+from tests.rendered_figures import RenderedFigure
+from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style
 
 PANELS = {panel.name: panel for panel in VIEW.panels}
 KEPT = ("rope", "gpt")  # styles of models with intermediate checkpoints

@@ -16,7 +16,7 @@ from explorer.views.two_runs.draw import Placeholder, draw_two_runs
 from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.view import SmallMultiples
 from tests.panels import PANELS, shows
-from tests.specimens import CORE, STYLES, models, tokenizer
+from tests.sample_models import CORE, STYLES, models, tokenizer
 
 TEXTS = {
     "same": "the fox and the owl and the moon",

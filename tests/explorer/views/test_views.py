@@ -13,9 +13,9 @@ from explorer.views.select_fields import OPTIONS, TITLES
 from explorer.views.view import View
 from explorer.web.answers.open_view import OpenView
 from model.config import CHOICES
-from tests.drawn import RenderedFigure
 from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, every_panel, subject
-from tests.specimens import CORE, STYLES, capture_edited_style, capture_style
+from tests.rendered_figures import RenderedFigure
+from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
 
 from .every_picture import FIGURES, check, edited_run, figure_json, selections
 

@@ -36,7 +36,7 @@ from explorer.views.intervention_controls import (
 from explorer.views.style import label
 from tests import layouts
 from tests.exhaustive import first_in_core
-from tests.specimens import STYLES, tokenizer
+from tests.sample_models import STYLES, tokenizer
 
 ALL = [ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF]
 

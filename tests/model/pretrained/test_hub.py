@@ -11,7 +11,7 @@ from model.errors import ModelError
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.hub import cached_folder, download_files, is_hub_name, list_hub_files
 from tests.hub import SHA, Hub, serve_hub, use_hub
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 NAME = "somebody/stories"
 

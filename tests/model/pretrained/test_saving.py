@@ -14,7 +14,7 @@ from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.rope_scaling import RopeScaling
 from tests.hugging_face import transformers
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
-from tests.specimens import STORIES, TEXT
+from tests.sample_models import STORIES, TEXT
 
 LAYERNORM = {"norm": "layernorm", "bias": True}
 LLAMA3 = RopeScaling(

@@ -10,7 +10,7 @@ from model.pretrained import self_check as module
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.self_check import REFERENCE_LOGITS, Agreement, self_check
 from tests.hugging_face import transformers
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.experiments import PATCHING_FUNCTIONS
 from tests.devices import on_each_device
 from tests.exhaustive import in_turn
-from tests.specimens import CORE
+from tests.sample_models import CORE
 
 from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG
 

@@ -7,8 +7,8 @@ import pytest
 
 from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
 from explorer.views.style import ATTENTION, FEED_FORWARD, shorten_token
-from tests.drawn import Point, RenderedMap, contains_number
-from tests.look import PRE_NORM, Case
+from tests.evaluation_case import PRE_NORM, Case
+from tests.rendered_figures import Point, RenderedMap, contains_number
 
 pytestmark = pytest.mark.parametrize("style", PRE_NORM)
 

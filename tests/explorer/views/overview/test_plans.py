@@ -16,7 +16,7 @@ from explorer.views.overview.portrait_layout import WIDTH, PortraitLayout
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
-from tests.specimens import STYLES, capture_style, config
+from tests.sample_models import STYLES, capture_style, config
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
 PLANS = [LandscapeLayout, PortraitLayout]

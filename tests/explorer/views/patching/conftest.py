@@ -4,7 +4,7 @@ import pytest
 
 from explorer import capture
 from explorer.tracing.comparison import Comparison
-from tests.specimens import tokenizer
+from tests.sample_models import tokenizer
 
 from .pictures import PatchingCase
 

@@ -9,7 +9,7 @@ from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import VIEW
-from tests.drawn import RenderedFigure, render_panel
+from tests.rendered_figures import RenderedFigure, render_panel
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
 BY_POSITION = ("positions_denoise", "positions_noise", "estimate_positions")

@@ -11,7 +11,7 @@ from explorer.explain.notation import format_contribution
 from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.views.style import positions
-from tests.drawn import contains_number, render_panel
+from tests.rendered_figures import contains_number, render_panel
 
 from .pictures import INTO, PANEL, cell_values, clicked_point, near
 

@@ -12,8 +12,8 @@ from explorer.explain.point import Point
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
 from explorer.views.style import positions
-from tests.drawn import contains_number
-from tests.specimens import tokenizer
+from tests.rendered_figures import contains_number
+from tests.sample_models import tokenizer
 
 from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point, near
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.drawn import contains_number
+from tests.rendered_figures import contains_number
 
 from .pictures import INTO, PANEL, clicked_point, near
 

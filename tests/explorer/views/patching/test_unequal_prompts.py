@@ -7,7 +7,7 @@ from explorer import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
 from explorer.views.two_runs.difference import NoDifferenceError
-from tests.specimens import tokenizer
+from tests.sample_models import tokenizer
 
 from .pictures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point
 

@@ -18,7 +18,7 @@ from explorer.web.answers.view_contents import figure_payload
 from model.generation.autoregressive import generate
 from model.generation.sampling import uniform_draw
 from model.generation.window import window_start
-from tests.drawn import contains_number
+from tests.rendered_figures import contains_number
 
 CONTEXT, PROMPT, NUM_GENERATED = 32, 28, 14
 SETTINGS = {"temperature": 0.7, "top_k": 12, "seed": 5}

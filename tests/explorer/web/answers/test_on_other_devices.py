@@ -12,9 +12,9 @@ from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.run_factory import RunFactory
 from tests.devices import on_each_device
-from tests.drawn_parts import collect_numbers
 from tests.exhaustive import first_in_core
-from tests.specimens import CORE
+from tests.rendered_parts import collect_numbers
+from tests.sample_models import CORE
 
 PROMPT = "the fox asked the owl"
 

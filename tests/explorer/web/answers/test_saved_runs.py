@@ -16,7 +16,7 @@ from explorer.web.answers.inspection import inspect
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM
-from tests.specimens import capture_edited_style, capture_style, models, tokenizer
+from tests.sample_models import capture_edited_style, capture_style, models, tokenizer
 
 IDS = tuple(range(3, 15))
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)

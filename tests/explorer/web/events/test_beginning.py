@@ -5,7 +5,7 @@ import pytest
 from explorer.web.answers.page_contents import PageContents
 from explorer.web.api import Api
 from explorer.web.protocol import STRIP
-from tests.specimens import STORIES
+from tests.sample_models import STORIES
 
 
 @pytest.fixture(scope="module")

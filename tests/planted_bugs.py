@@ -6,16 +6,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from tests.course import (
-    Attention,
-    Block,
-    RotaryPositionalEmbedding,
-    SwiGLU,
-    TransformerLM,
-    course_model,
-    softmax,
-)
-from tests.mistakes import (
+from tests.bug_planting import (
     bfloat16_norm,
     block_input_twice,
     finite_mask_softmax,
@@ -33,6 +24,15 @@ from tests.mistakes import (
     rotated_before_split,
     softmaxed_logits,
     stream_overwritten,
+)
+from tests.course import (
+    Attention,
+    Block,
+    RotaryPositionalEmbedding,
+    SwiGLU,
+    TransformerLM,
+    course_model,
+    softmax,
 )
 
 INFINITY = float("inf")

@@ -16,8 +16,8 @@ from explorer.views import VIEWS
 from explorer.views.style import positions
 from explorer.views.view import Panel, View
 from model.transformer_lm import TransformerLM
-from tests.drawn import Point, RenderedFigure, RenderedMap, contains_number, render_panel
 from tests.panels import subject
+from tests.rendered_figures import Point, RenderedFigure, RenderedMap, contains_number, render_panel
 
 PRE_NORM = ("rope", "gpt", "grouped")  # kinds of small models whose last stream goes through a final norm
 

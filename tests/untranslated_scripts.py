@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from babel.messages.jslexer import Token, tokenize, unquote_string
 
-from tests.unmarked import MARKS, fields, is_prose
+from tests.untranslated import MARKS, fields, is_prose
 
 TEMPLATE_VALUE = re.compile(r"\${[^{}]*}")  # a value in a template literal
 # What visitors do not read: selectors, names of classes, words of other programs.

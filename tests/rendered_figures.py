@@ -11,7 +11,7 @@ from explorer.views.overview.map_data import Diagram
 from explorer.views.view import Panel
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.model_map import ModelMap
-from tests.drawn_parts import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
+from tests.rendered_parts import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
 
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
 
