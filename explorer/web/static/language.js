@@ -6,7 +6,7 @@
 export const language = /** @type {any} */ (globalThis).gradio_config?.language ?? "en";
 const { MESSAGES } = await import(`./messages.${language}.js`);
 
-/** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (visitors_language.py).
+/** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (request_locale.py).
  * @param {string} tag */
 export const rememberLanguage = (tag) => { document.cookie = `lang=${tag}; max-age=31536000; samesite=lax`; };
 

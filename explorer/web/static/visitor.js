@@ -3,7 +3,7 @@
 
 export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** What a request asks with, and who asks (http/visitors.py). @param {RequestInit} options @returns {RequestInit} */
+/** What a request asks with, and who asks (http/clients.py). @param {RequestInit} options @returns {RequestInit} */
 export function named(options) {
   const headers = new Headers(options.headers);
   headers.set("X-Visitor", visitor);
