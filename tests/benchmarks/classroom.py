@@ -34,7 +34,7 @@ def main():
     options = parser.parse_args()
     running_server = options.address and (options.address, None)
     with nullcontext(running_server) if running_server else serve_app(options.app) as (address, process):
-        measurements = asyncio.run(run_classroom(address, options.people, options.seconds, options.equivalent, process))
+        measurements = asyncio.run(run_classroom(address, options.people, options.seconds, options.same, process))
     print_report(measurements)
     print(f"the server computed for {cpu:.1f} s") if (cpu := measurements.server_seconds) else None
     print("load over one, five and fifteen minutes:", *(f"{load:.1f}" for load in os.getloadavg()))
