@@ -37,19 +37,17 @@ OPENINGS = (
     "Of|What|Which|Where|How|Whether|That|As|By|When|Why|Who|Whose|Likewise|The same|All that|All of|See|Has|Have|Those"
     "|Whatever|In which|On which|It"
 )
-CEILINGS = {
-    "app": {
-        "bare participles": 15,
-        "names with of": 9,
-        "prepositions": 20,
-        "modules": 8,
-        "classes": 8,
-        "openings": 60,
-        "locals": 60,
-        "parameters": 20,
-        "bounds": 0,
+CEILINGS = {  # today's counts; what is not named is 0
+    "app": {"prepositions": 2, "modules": 8, "classes": 1, "locals": 5, "parameters": 13},
+    "tests": {
+        "bare participles": 13,
+        "names with of": 6,
+        "prepositions": 5,
+        "modules": 28,
+        "classes": 3,
+        "locals": 13,
+        "parameters": 114,
     },
-    "tests": {"bare participles": 25, "locals": 100},
 }
 
 
@@ -112,5 +110,5 @@ def count_faults(paths: list[Path]) -> tuple[Counter, list[str]]:
 @pytest.mark.parametrize(("side", "folders"), [("app", ("explorer", "model")), ("tests", ("tests",))])
 def test_names_and_docstrings_keep_to_the_rules(side, folders):
     counts, lines = count_faults([path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))])
-    above = {fault: counts[fault] for fault, ceiling in CEILINGS[side].items() if counts[fault] > ceiling}
+    above = {fault: count for fault, count in counts.items() if count > CEILINGS[side].get(fault, 0)}
     assert not above, "\n".join([str(above), *(line for line in lines if line.split(":")[0] in above)])

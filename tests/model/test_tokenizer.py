@@ -60,6 +60,10 @@ def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
         assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
 
 
+def test_nothing_is_expected_before_a_text(tiny_tokenizer):
+    assert tiny_tokenizer.beginning == tiny_tokenizer.bos_ids == ()
+
+
 def test_a_stream_needs_no_more_memory_the_longer_it_is(tiny_tokenizer):
     """Ids are yielded before the stream ends."""
 

@@ -52,7 +52,7 @@ def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
     expected = load_checkpoint(folder)[1]
     (folder / "tokenizer.json").unlink()
     tokenizer = load_checkpoint(folder)[1]
-    assert tokenizer.bos_ids == ((0,) if begins else ())
+    assert tokenizer.beginning == tokenizer.bos_ids == ((0,) if begins else ())
     assert tokenizer.special_tokens == {"<|end|>": 0}
     for text in ("the fox and the moon", " é 🌙\n\tx", "<|end|>"):
         assert tokenizer.encode(text) == expected.encode(text)
