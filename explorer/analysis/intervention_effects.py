@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.analysis.residual import stream
-from explorer.analysis.tolerance import resolution as resolution_of
+from explorer.analysis.tolerance import resolution as rounding_resolution
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
 from explorer.tracing.comparison import Comparison
 
@@ -22,7 +22,7 @@ def resolution(comparison: Comparison) -> float:
         angles = [run[name] for run in comparison.runs if name in run]
         if len(angles) == 2 and not np.array_equal(*angles):
             largest = max(largest, *(float(np.abs(values).max()) for values in angles))
-    return resolution_of(comparison.trace.dtype, largest)
+    return rounding_resolution(comparison.trace.dtype, largest)
 
 
 def pattern_change(comparison: Comparison, layer: int, head: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from explorer.diagnosis.infer_config import candidate_configs, with_context
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
 from explorer.diagnosis.prepare import add_missing_gains, probe_norms, randomise_untrained, sample_ids
 from explorer.diagnosis.recording import RecordedValues, record_values
-from explorer.diagnosis.reference_formulas import reference_formulas as formulas_of
+from explorer.diagnosis.reference_formulas import reference_formulas
 from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
 from explorer.diagnosis.segment_diagnosis import SegmentDiagnosis
@@ -152,7 +152,7 @@ def describe_reference(config: ModelConfig) -> str:
 @torch.no_grad()
 def _count_unexplained(lm: TransformerLM, recorded: RecordedValues) -> tuple[int, int]:
     """Return the numbers of unexplained and of all differences up to the end of the first block."""
-    config, weights, formulas = lm.config, lm.state_dict(), formulas_of(lm.config)
+    config, weights, formulas = lm.config, lm.state_dict(), reference_formulas(lm.config)
     walks = [SegmentDiagnosis(EmbeddingSegment(config, recorded, weights), formulas)]
     entry = walks[0].scope.value("embed", walks[0].formulas)
     block = BlockSegment(config, recorded, weights, 0, entry)
@@ -175,7 +175,7 @@ def single_thread() -> Iterator[None]:
 @torch.no_grad()
 def diagnose_segments(lm: TransformerLM, recorded: RecordedValues) -> Diagnosis:
     """Diagnose all segments in order; differences with the same cause are merged, and every value has a row."""
-    config, weights, formulas = lm.config, lm.state_dict(), formulas_of(lm.config)
+    config, weights, formulas = lm.config, lm.state_dict(), reference_formulas(lm.config)
     reference_values, _dtype = module_outputs(lm, recorded.token_ids, (), lm.taps)
     walks = [SegmentDiagnosis(EmbeddingSegment(config, recorded, weights), formulas)]
     entry = walks[0].scope.value("embed", walks[0].formulas)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.state.alignment import Pins, parse_pins
-from explorer.state.alignment import format_pins as pins_written
+from explorer.state.alignment import Pins, format_pins, parse_pins
 from explorer.state.branches import Branches, format_branches, parse_branches
 from explorer.state.errors import UserError
 from explorer.state.interventions import CrossRunIntervention
@@ -86,7 +85,7 @@ class PageState:
     def other_as_dict(self) -> dict[str, Any]:
         """Return the fields of the second run; empty values under the same names if there is none."""
         fields = self.other.as_dict() if self.other else dict.fromkeys(self.run.as_dict(), "")
-        return {OTHER_PREFIX + name: value for name, value in fields.items()} | {"b.pins": pins_written(self.pins)}
+        return {OTHER_PREFIX + name: value for name, value in fields.items()} | {"b.pins": format_pins(self.pins)}
 
     def tree_as_dict(self) -> dict[str, Any]:
         return {"branches": format_branches(self.branches), "began": self.began}

@@ -34,9 +34,9 @@ class LocalizedBlocks(gr.Blocks):
     @property
     def config(self) -> dict[str, Any]:
         own, language = self._config["components"], current_locale()
-        told = self._props_in(language) if self._props_in and language != ENGLISH else []
-        components = [component | {"props": props} for component, props in zip(own, told, strict=False)]
-        return self._config | {"components": components + own[len(told) :], "language": language}
+        localized_props = self._props_in(language) if self._props_in and language != ENGLISH else []
+        components = [component | {"props": props} for component, props in zip(own, localized_props, strict=False)]
+        return self._config | {"components": components + own[len(localized_props) :], "language": language}
 
     @config.setter
     def config(self, config: dict[str, Any]):

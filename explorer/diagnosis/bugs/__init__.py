@@ -22,4 +22,4 @@ KNOWN_BUGS: tuple[KnownBug, ...] = (
     *linear_bugs(),
 )
 STEP_BUGS: tuple[KnownBug, ...] = tuple(step_bugs())
-BUG_BY_NAME = {slip.name: slip for slip in KNOWN_BUGS}
+BUG_BY_NAME = {bug.name: bug for bug in KNOWN_BUGS}

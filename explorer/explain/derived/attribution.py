@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.tolerance import Check
-from explorer.architecture.logit_constants import long_label as shifts_of
+from explorer.architecture.logit_constants import long_label
 from explorer.architecture.residual_stream import (
     norm_inputs,
     output_taps,
@@ -84,7 +84,7 @@ def logit_component(
     template, get_value, line = LOGIT_COMPONENTS[component]
     logit_attribution: Attribution = attribution(trace, position, token_id, contrast_id)
     symbols = (AT_THE_END if component in ("sum", "logit") else THROUGH_NORMS)[contrast_id is not None]
-    shifts = shifts_of(trace.config) if component == "shift" else ""
+    shifts = long_label(trace.config) if component == "shift" else ""
     name, formula = translate(template, layer=layer, shifts=shifts), translate(symbols, x="x")
     vector, biased = unembedding_input(trace, component, position, layer), component in WITH_BIAS
     return contribution(

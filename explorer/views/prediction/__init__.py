@@ -6,7 +6,7 @@ from explorer.analysis.norms import norm_kinds, norm_scale
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import rollout as shares
+from explorer.explain.derived import rollout as derived_rollout
 from explorer.explain.derived.attribution import head_contribution, logit_component
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
@@ -112,7 +112,7 @@ def inspect_path(trace: Trace, selection: Selection, point: Point) -> Derivation
 def inspect_rollout(trace: Trace, selection: Selection, point: Point) -> Derivation:
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
-    return shares.rollout_share(trace, selection.query, point.column)
+    return derived_rollout.rollout_share(trace, selection.query, point.column)
 
 
 def inspect_component(trace: Trace, selection: Selection, point: Point) -> Derivation:

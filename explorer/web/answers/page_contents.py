@@ -7,7 +7,7 @@ from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.prediction_reasons import prediction_reasons
 from explorer.analysis.redundancy import find_redundancy
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
-from explorer.lessons import redundancy_text as of_stand_ins
+from explorer.lessons import redundancy_text
 from explorer.lessons.prediction_text import explain_prediction
 from explorer.lessons.prompt_advice import prompt_advice
 from explorer.state.branches import build_tree
@@ -45,7 +45,7 @@ from explorer.web.widgets.distribution.text import summary
 from explorer.web.widgets.explanation import Explanation
 from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.playback import Playback
-from explorer.web.widgets.runs import ComparisonBar as RunsWidget
+from explorer.web.widgets.runs import ComparisonBar
 from explorer.web.widgets.token_strip import TokenStrip
 
 
@@ -126,7 +126,7 @@ class PageContents:
             self.runs.text(page_state.run)[0],
             self.runs.text(self.runs.other(page_state))[0] if page_state.visible_other else "",
         )
-        return {RUNS: RunsWidget.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
+        return {RUNS: ComparisonBar.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
 
     def advice(self, run: Run) -> dict[str, Any]:
         """Return advice on how to end the prompt; empty once tokens were generated."""
@@ -151,7 +151,7 @@ class PageContents:
             )
         if selection.stand_ins == "open":
             contents[STAND_INS] = Explanation.pack(
-                of_stand_ins.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+                redundancy_text.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
             )
         return contents
 

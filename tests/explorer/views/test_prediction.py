@@ -9,7 +9,7 @@ from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabili
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.rollout import rollout
 from explorer.analysis.unembedding import unembed_vectors
-from explorer.explain.derived import logit_lens as of_lens
+from explorer.explain.derived import logit_lens as derived_logit_lens
 from explorer.explain.notation import format_number
 from explorer.state.interventions import make_intervention
 from explorer.state.selection import Selection
@@ -88,7 +88,9 @@ def test_the_path_is_a_column_of_the_lens(trace):
 
 def test_lens_and_path_are_held_against_the_captured_logits_once(rope_trace, monkeypatch):
     trace, worked_out = replace(rope_trace), []
-    monkeypatch.setattr(of_lens, "unembed_vectors", lambda *args: worked_out.append(args) or unembed_vectors(*args))
+    monkeypatch.setattr(
+        derived_logit_lens, "unembed_vectors", lambda *args: worked_out.append(args) or unembed_vectors(*args)
+    )
     marks = {
         panel.verify(trace, Selection(query=QUERY))
         for panel in prediction.VIEW.panels

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import format_number as written
+from explorer.explain.notation import format_number
 from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
 from explorer.lessons.course.questions.examples import WORKED_EXAMPLES, WorkedExampleRow
 from explorer.lessons.course.questions.question import SEPARATOR, Grade, parse_numbers
@@ -35,14 +35,15 @@ class BlanksQuestion:
     def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
         rows = self._rows(context)
         lines = [
-            {"says": row.text, "value": None if row in self._blank_rows(rows) else written(row.value)} for row in rows
+            {"says": row.text, "value": None if row in self._blank_rows(rows) else format_number(row.value)}
+            for row in rows
         ]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}
 
     def grade(self, context: EvaluationContext, reply: str | None) -> Grade | None:
         rows = self._rows(context)
         blanks = self._blank_rows(rows)
-        truth = {"truth": [written(row.value) for row in blanks]}
+        truth = {"truth": [format_number(row.value) for row in blanks]}
         if reply is None:
             return Grade(None, "", truth)
         if not blanks or (numbers := parse_numbers(reply, len(blanks))) is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from explorer.explain.notation import format_number
-from explorer.state.branches import Branches as Kept
+from explorer.state.branches import Branches as SavedBranches
 from explorer.state.branches import Path, TreeSegment
 from explorer.translations import N_, _, translate
 from explorer.web.widgets.widget import Widget, fill_template
@@ -56,7 +56,7 @@ class Branches(Widget):
 
     @staticmethod
     def pack(
-        segments: Sequence[TreeSegment], visible_path: Path, branches: Kept, token_text: Callable[[int], str]
+        segments: Sequence[TreeSegment], visible_path: Path, branches: SavedBranches, token_text: Callable[[int], str]
     ) -> list[dict[str, Any]]:
         """Return the widget's value.
 
