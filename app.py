@@ -1,13 +1,9 @@
 """Start the TransformerLM Explorer: `python app.py`, then open the URL it prints."""
 
-import atexit
 import logging
 import os
-import shutil
 import signal
 import sys
-import tempfile
-from argparse import Namespace
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 # Threads of numpy's small products would wait for one another under several users.
@@ -19,36 +15,11 @@ from explorer.options import allowed_hub_models, parse_arguments, user_limits
 from explorer.tracing.library import Library
 from explorer.tracing.threads import set_threads
 from explorer.web.page import Page
-from explorer.web.stores.factory import open_store
-from explorer.web.stores.store import StoreError
-from explorer.web.workers.processes import LocalWorker
-from explorer.web.workers.serving import serve
-from explorer.web.workers.worker import Worker
+from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 from model.malloc import limit_malloc_arenas
 from model.overflow import OverflowedRunError
-
-
-def serve_from_workers(options: Namespace):
-    host = options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
-    port = options.port or int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
-    if not isinstance(options.workers, int):
-        serve([Worker(number, *address) for number, address in enumerate(options.workers)], host, port)
-        return
-    command, shared = [sys.executable, *sys.argv], options.store
-    if not shared:
-        folder = tempfile.mkdtemp(prefix="shared-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        shared = f"file:{folder}/answers.db"
-        command += ["--store", shared]
-    open_store(shared, "answers")  # before all of them would make it at once
-    if not allowed_hub_models(options):  # which each of them would decide by the address that it listens on itself
-        command.append("--no-open")
-    if options.host and "*" not in options.allowed_hosts:
-        command += ["--allowed-hosts", *options.allowed_hosts, options.host]
-    root = os.environ.get("GRADIO_ROOT_PATH", "")
-    serve([LocalWorker(number, command, root) for number in range(options.workers)], host, port)
 
 
 def main():
@@ -57,12 +28,6 @@ def main():
         sys.exit("error: --max-memory needs --device-map auto: add it")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
-    if options.workers != 1:
-        try:
-            serve_from_workers(options)
-        except StoreError as error:
-            sys.exit(f"error: {error}")
-        return
     limit_malloc_arenas()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that cleanup handlers run
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from explorer.diagnosis.command import add_arguments
 from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.web.stores.factory import check_address
+from explorer.web.stores import check_address
 from model.offloading import parse_bytes, parse_device
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -105,37 +105,29 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--share", action="store_true", help="also create a public link through Gradio's servers")
     parser.add_argument(
-        "--workers",
-        type=parse_workers,
-        metavar="N or HOST:PORT,…",
-        default=1,
-        help="number of worker processes, each with its own copy of the models, restarted if they exit; or the "
-        "addresses of workers started elsewhere (default: 1)",
-    )
-    parser.add_argument(
         "--store",
-        metavar="redis://HOST or file:PATH",
+        metavar="redis://HOST",
         type=parse_store,
         default="",
-        help="store shared by several processes, for cached answers and rooms: redis://HOST, for several machines "
-        "(needs the redis package), or file:PATH on this machine (default: none; with --workers N a temporary file)",
+        help="Redis server by which several processes share cached answers and rooms, see docs/deploy.md (needs the "
+        "redis package; default: none)",
     )
     add_old_names(parser)
     options = parser.parse_args(arguments)
-    if options.share and options.workers != 1:
-        parser.error("--share works with a single process only: remove --workers")
     options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
     return options
 
 
 def add_old_names(parser: argparse.ArgumentParser) -> None:
-    """Add hidden aliases: earlier names of flags, which scripts still use."""
+    """Add hidden flags: earlier names, which scripts still use, and one that only says what to do instead."""
+    hidden = {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
     for flag, name, parse in (
         ("--most-new-tokens", "max_new_tokens", parse_positive_int),
         ("--most-seconds", "max_seconds", parse_positive_int),
         ("--shared", "store", parse_store),
     ):
-        parser.add_argument(flag, dest=name, type=parse, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        parser.add_argument(flag, dest=name, type=parse, **hidden)
+    parser.add_argument("--workers", nargs="?", const="", type=refuse_workers, **hidden)
 
 
 def allowed_hub_models(options: argparse.Namespace) -> Collection[str]:
@@ -166,14 +158,8 @@ def parse_positive_int(text: str) -> int:
     return number
 
 
-def parse_workers(text: str) -> int | list[tuple[str, int]]:
-    """Parse a number of workers, or a list of HOST:PORT of workers started elsewhere."""
-    if text.lstrip("-").isdigit():
-        return parse_positive_int(text)
-    addresses = [address.strip().rpartition(":") for address in text.split(",")]
-    if not all(host and port.isdigit() for host, _colon, port in addresses):
-        raise argparse.ArgumentTypeError(f"must be a number, or HOST:PORT,HOST:PORT, got {text!r}")
-    return [(host, int(port)) for host, _colon, port in addresses]
+def refuse_workers(text: str) -> None:
+    raise argparse.ArgumentTypeError("the app is one process: start several behind nginx, see docs/deploy.md")
 
 
 def parse_store(text: str) -> str:

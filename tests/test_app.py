@@ -15,7 +15,6 @@ from explorer.options import allowed_hub_models, parse_arguments, user_limits
 from explorer.state.generation_settings import RANGES
 from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.web.workers.worker import Worker
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
@@ -104,65 +103,21 @@ def test_visitors_open_any_model_only_where_nobody_else_is_served(monkeypatch, a
     assert allowed_hub_models(parse_arguments(arguments)) == names
 
 
-def test_workers_are_a_number_or_places():
-    assert parse_arguments([]).workers == 1 and parse_arguments(["--workers", "3"]).workers == 3
-    workers = parse_arguments(["--workers", "explorer-0.workers:7860, 10.0.0.7:80"]).workers
-    assert workers == [("explorer-0.workers", 7860), ("10.0.0.7", 80)]
-
-
-@pytest.fixture
-def served_from(monkeypatch) -> list:
-    """List of what `main` would have served: workers, host and port."""
-    served = []
-    monkeypatch.setattr("app.serve", lambda *given: served.extend(given))
-    for name in ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_ROOT_PATH", "PORT"):
-        monkeypatch.delenv(name, raising=False)
-    return served
-
-
-def test_so_many_processes_are_started_as_are_said_and_share_a_file(monkeypatch, served_from):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "3", "--port", "80", "--host", "0.0.0.0"])
-    monkeypatch.setenv("GRADIO_ROOT_PATH", "/explorer")
-    main()
-    workers, host, port = served_from
-    assert (host, port) == ("0.0.0.0", 80) and len({worker.port for worker in workers}) == 3
-    assert [(worker.number, worker.path) for worker in workers] == [(n, f"/explorer/w{n}") for n in range(3)]
-    (command,) = {tuple(worker.command) for worker in workers}
-    options = parse_arguments(list(command[2:]))
-    assert options.store.startswith("file:") and Path(options.store.removeprefix("file:")).parent.is_dir()
-    assert options.no_open and options.allowed_hosts == ["0.0.0.0"]
-
-
-def test_processes_share_what_is_said(monkeypatch, served_from, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--store", f"file:{tmp_path}/kept.db"])
-    main()
-    assert parse_arguments(served_from[0][0].command[2:]).store == f"file:{tmp_path}/kept.db"
-    assert (tmp_path / "kept.db").exists()  # before any of them is started
-
-
-def test_a_front_of_others_starts_none_of_its_own(monkeypatch, served_from):
-    worker_list = "worker-0.workers:7860,worker-1.workers:7861"
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", worker_list])
-    main()
-    workers, host, port = served_from
-    assert [(type(worker), worker.number, worker.host, worker.port) for worker in workers] == [
-        (Worker, 0, "worker-0.workers", 7860),
-        (Worker, 1, "worker-1.workers", 7861),
-    ]
-    assert (host, port) == ("127.0.0.1", 7860)
+@pytest.mark.parametrize("argument", ["--store", "--shared"])
+def test_a_store_is_a_redis(argument):
+    assert parse_arguments([argument, "redis://lab.example:7/1"]).store == "redis://lab.example:7/1"
+    assert parse_arguments([]).store == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--workers", "0"], "must be 1 or more"),
-        (["--workers", "-2"], "must be 1 or more"),
-        (["--workers", "lab.example"], "must be a number, or HOST:PORT"),
-        (["--workers", "a:1,:2"], "must be a number, or HOST:PORT"),
-        (["--workers", "2", "--share"], "remove --workers"),
-        (["--workers", "a:1", "--share"], "remove --workers"),
-        (["--store", "http://a"], "must be redis://host, rediss://host or file:PATH"),
-        (["--store", "redis://"], "must be redis://host, rediss://host or file:PATH"),
+        (["--workers", "3"], "start several behind nginx, see docs/deploy.md"),
+        (["--workers"], "start several behind nginx, see docs/deploy.md"),
+        (["--workers", "worker-0:7860,worker-1:7860"], "start several behind nginx, see docs/deploy.md"),
+        (["--store", "file:kept.db"], "give redis://HOST or rediss://HOST (docs/deploy.md), not 'file:kept.db'"),
+        (["--store", "http://a"], "give redis://HOST"),
+        (["--store", "redis://"], "give redis://HOST"),
     ],
 )
 def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
@@ -171,9 +126,8 @@ def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("more", [[], ["--workers", "2"]])
-def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch, more):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--store", "redis://127.0.0.1", *more])
+def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--store", "redis://127.0.0.1"])
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(SystemExit, match="error: --store redis://… needs the Python package"):
         main()
@@ -199,8 +153,8 @@ def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path):
 
 
 def test_earlier_names_of_flags_work(capsys):
-    options = parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5", "--shared", "file:a"])
-    assert (options.max_new_tokens, options.max_seconds, options.store) == (40, 5, "file:a")
+    options = parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5", "--shared", "redis://a"])
+    assert (options.max_new_tokens, options.max_seconds, options.store) == (40, 5, "redis://a")
     with pytest.raises(SystemExit):
         parse_arguments(["--help"])
     assert "--most-" not in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """App in an environment with only temporary files writable and no network, as in a container or on a Space.
 
-Also checks the files that start it there: Dockerfile, front matter, and the examples.
+Also checks the files that start it there: Dockerfile and front matter.
 """
 
 import json
@@ -21,7 +21,6 @@ from explorer.options import is_public, parse_arguments
 from tests.benchmarks.served import free_port
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "explorer" / "web" / "workers" / "examples"
 # Of Python's own audit events, what a read-only file system and a machine without a network would refuse.
 CONFINED = """
 import os, sys, tempfile
@@ -225,26 +224,6 @@ def test_the_image_asks_after_its_own_health(tmp_path):
         server.terminate()
         server.wait()
     assert subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode != 0
-
-
-def test_compose_starts_the_image_with_what_this_app_knows():
-    yaml = pytest.importorskip("yaml")
-    (service,) = yaml.safe_load((EXAMPLES / "compose.yaml").read_text("utf-8"))["services"].values()
-    allowed_keys = {"build", "command", "ports", "read_only", "tmpfs", "restart", "mem_limit", "stop_grace_period"}
-    assert set(service) <= allowed_keys  # of Compose's specification
-    assert (EXAMPLES / service["build"]).resolve() == ROOT
-    options = parse_arguments(service["command"])
-    assert is_public(options) and options.workers == 3
-    assert service["ports"] == [f"7860:{dict(instructions())['EXPOSE']}"]
-    assert "/tmp" in service["tmpfs"] and service["read_only"]
-
-
-def test_nginx_reads_its_example(tmp_path):
-    if not (nginx := shutil.which("nginx")):
-        pytest.skip("needs nginx: apt-get install nginx-light")
-    command = [nginx, "-t", "-p", str(tmp_path), "-c", str(EXAMPLES / "nginx.conf"), "-g", f"pid {tmp_path}/pid;"]
-    result = subprocess.run([*command, "-e", "stderr"], capture_output=True, text=True)
-    assert "syntax is ok" in result.stderr, result.stderr
 
 
 def test_a_space_installs_the_cpus_build_first_and_the_image_what_it_may_be_asked_for():

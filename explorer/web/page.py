@@ -38,8 +38,7 @@ from explorer.web.locale_blocks import LocalizedBlocks
 from explorer.web.log_lines import limit_logging
 from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
-from explorer.web.stores.factory import open_store
-from explorer.web.stores.optional_store import OptionalStore
+from explorer.web.stores import OptionalStore, open_store
 
 MAX_SESSIONS = 100  # Gradio sessions, about 0.3 MB each; an evicted one is recreated unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would

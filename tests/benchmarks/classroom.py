@@ -30,7 +30,7 @@ def main():
         "--same", action="store_true", help="all users run the same prompt, like a class that follows its teacher"
     )
     parser.add_argument("--address", help="URL of a running server (default: start one)")
-    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=3")
+    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: public")
     options = parser.parse_args()
     running_server = options.address and (options.address, None)
     with nullcontext(running_server) if running_server else serve_app(options.app) as (address, process):

@@ -137,7 +137,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=2")
+    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: public")
     options = parser.parse_args()
     with serve_app(options.app) as (address, process):
         measurements, counted = asyncio.run(run_class(address, options.people, options.seconds, process))

@@ -15,7 +15,7 @@ def serve_app(options: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
     """Serve the app while the block runs; yield its URL, which ends with "/", and its process id.
 
     Args:
-        options: of app.py, without the dashes: workers=3.
+        options: of app.py, without the dashes: public.
     """
     port = free_port()
     command = [sys.executable, "app.py", "--port", str(port), *(f"--{option}" for option in options)]

@@ -25,7 +25,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--people", type=int, default=30)
-    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=3")
+    parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: public")
     options = parser.parse_args()
     with serve_app(options.app) as (address, process):
         measurements, curve = asyncio.run(soak(address, process, options.people, 60 * options.minutes))

@@ -4,6 +4,9 @@ import hashlib
 import json
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -13,9 +16,11 @@ from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import is_incomplete
 from explorer.tracing.runs import RunService
 from explorer.translations import current_locale
-from explorer.web.stores.code_version import code_version
-from explorer.web.stores.optional_store import OptionalStore
+from explorer.web.stores import OptionalStore
 
+ROOT = Path(__file__).parents[3]
+SOURCE_PATTERNS = ("**/*.py", "**/*.mo")  # of the code and of what it is told in
+LIBRARIES = ("torch", "numpy")
 MAX_CACHE_BYTES = 64 << 20
 BYTES_PER_TOKEN, OVERHEAD_BYTES = 40, 4096  # bytes per token id, and overhead per entry
 SHARED_TTL_S = 3600.0
@@ -101,3 +106,20 @@ def entry_bytes(entry: tuple[PageState, bytes]) -> int:
     tokens = len(page_state.run.token_ids) + sum(len(branch.path) for branch in page_state.branches)
     tokens += len(page_state.other.token_ids) if page_state.other else 0
     return len(answer) + BYTES_PER_TOKEN * tokens + OVERHEAD_BYTES
+
+
+@cache
+def code_version(root: Path = ROOT) -> str:
+    """Return a hash of all source files and catalogues, and of the versions of the numerical libraries.
+
+    It is part of the key of cached answers.
+    """
+    digest = hashlib.sha256(repr([version(name) for name in LIBRARIES]).encode())
+    for path in sorted(
+        path
+        for package in ("explorer", "model")
+        for pattern in SOURCE_PATTERNS
+        for path in (root / package).glob(pattern)
+    ):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

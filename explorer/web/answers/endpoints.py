@@ -27,7 +27,7 @@ from explorer.web.http.request_types import About, PointFields, Stage, State
 from explorer.web.http.server_functions import as_json, server_function
 from explorer.web.http.turns import BELOW_DELAY_S, NO_DELAY_S, VERIFICATION_DELAY_S
 from explorer.web.protocol import ABOUT, OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, element_id
-from explorer.web.stores.optional_store import OptionalStore
+from explorer.web.stores import OptionalStore
 from explorer.web.widgets.picker import ModelPicker
 from explorer.web.widgets.prompt_lists import split_prompts
 from explorer.web.widgets.series import TrainingStepSlider

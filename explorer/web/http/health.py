@@ -10,7 +10,7 @@ import gradio as gr
 import torch
 
 from explorer.tracing.library import Library
-from explorer.web.stores.optional_store import OptionalStore
+from explorer.web.stores import OptionalStore
 
 
 def health(library: Library, blocks: gr.Blocks, shared: OptionalStore | None = None) -> dict[str, Any]:

@@ -51,9 +51,7 @@
     const folder = (path) => path.replace(/\/*$/, "/"), served = folder(location.pathname);
     const root = folder(new URL(config.root, location.href).pathname);
     if (root === served || new URL(address).pathname.startsWith(served) || !(await isThere())) return null;
-    const [worker] = root.match(/\/w\d+\/$/) ?? ["/"]; // which every worker adds by itself
-    const path = served.endsWith(worker) ? served.slice(0, -worker.length) : served.slice(0, -1);
-    return { served, root, variable: `GRADIO_ROOT_PATH=${path}` };
+    return { served, root, variable: `GRADIO_ROOT_PATH=${served.slice(0, -1)}` };
   }
 
   const after = (pause) => new Promise((resolve) => setTimeout(resolve, pause));

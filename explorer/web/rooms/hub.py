@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from explorer.web.rooms.local_room import LocalRoom
 from explorer.web.rooms.room_store import CHANNEL, PRESENCE_TTL_S, RoomStore, TeacherState, new_process_name
-from explorer.web.stores.store import Store, StoreError
+from explorer.web.stores import Store, StoreError
 
 LOG = logging.getLogger(__name__)
 MAX_THREADS = 4  # threads that ask the store
@@ -132,10 +132,10 @@ class RoomHub:
     def _refresh_all(self, loop: asyncio.AbstractEventLoop):
         while self._wanted.wait() and not loop.is_closed():
             try:
-                with self.room_store.store.listen(CHANNEL) as messages:
+                with self.room_store.store.listen(CHANNEL) as next_message:
                     loop.call_soon_threadsafe(self._request_all_reads)
                     while self._rooms and not loop.is_closed():
-                        if message := messages.next(1.0):
+                        if message := next_message(1.0):
                             loop.call_soon_threadsafe(self._on_change, message.decode())
             except StoreError:
                 time.sleep(RETRY_AFTER_S)  # meanwhile each room is read every few seconds

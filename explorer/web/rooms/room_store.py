@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from explorer.web.rooms.codes import hash_key, matches_digest, new_code, new_key
-from explorer.web.stores.store import Store
+from explorer.web.stores import Store
 
 TTL_S = 4 * 3600.0  # seconds after the teacher's last sign
 PRESENCE_TTL_S = 60.0  # expiry of a process's report of its students

@@ -41,7 +41,7 @@ from explorer.web.rooms.requests import (
 )
 from explorer.web.rooms.room_store import TeacherState
 from explorer.web.rooms.teacher_state import parse_teacher_state
-from explorer.web.stores.store import Store, StoreError
+from explorer.web.stores import Store, StoreError
 
 LONG_POLL_S = 20.0  # maximum wait of a long poll: proxies close idle connections
 MIN_RENEW_INTERVAL_S = 60.0  # seconds between two of the teacher's signs that are kept

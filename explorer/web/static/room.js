@@ -53,7 +53,6 @@ export function changeRoom(change) {
 /** The address at which students join. @param {string} code @param {string} address */
 export function linkOf(code, address) {
   const url = new URL(address);
-  url.pathname = url.pathname.replace(/\/w\d{1,3}\/$/, "/"); // of several processes any
   url.hash = "";
   url.search = `?${ROOM}=${code}`;
   return url.href;

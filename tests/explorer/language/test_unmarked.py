@@ -1,6 +1,5 @@
 """All sentences in the Python code are marked for translation."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.prompt_lists import PROMPT_LISTS
 from explorer.web.page import BAR_CSS
-from explorer.web.stores.redis_store import PUT_SCRIPT
+from explorer.web.stores import PUT_SCRIPT
 from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
-SQL = re.compile(r"\s*(BEGIN|CREATE|DELETE|INSERT|PRAGMA|SELECT|WHERE) [A-Za-z*(]")
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
@@ -75,32 +73,12 @@ EXCEPTIONS = {
     },
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {BAR_CSS: "style"},
-    "web/stores/sqlite_store.py": {
-        text: "SQL"
-        for text in find_unmarked((EXPLORER / "web/stores/sqlite_store.py").read_text("utf-8"))
-        if SQL.match(text)
-    },
-    "web/stores/memory_store.py": {"this process": "for who looks after the server"},
-    "web/stores/redis_store.py": {
+    "web/stores.py": {
+        "this process": "for who looks after the server",
         PUT_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
-    "web/workers/front.py": dict.fromkeys(
-        (
-            "307 Temporary Redirect",
-            "404 Not Found",
-            "503 Service Unavailable",
-            "Not Found",
-            "cache-control: no-store",
-            "connection: close",
-            "content-length: {}",
-            "content-type: {}",
-            "location: {}{}",
-        ),
-        "HTTP's own",
-    ),
     "web/log_lines.py": {" (the last line of this client for now)": "log"},
-    "web/workers/serving.py": {"* Running on local URL:  {}, from {} processes": "as Gradio tells it on the terminal"},
     "web/widgets/widget.py": {
         "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
     },

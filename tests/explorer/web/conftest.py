@@ -1,6 +1,6 @@
 """Fixtures of the page: the page itself and the state that its script in the browser would hold."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +11,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.runs import RunService
 from explorer.web.events.run_factory import RunFactory
 from explorer.web.page import Page
+from tests.deployment import RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -82,3 +83,17 @@ def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
 def state(load, merged) -> dict:
     """State of the page after a link to a prompt was opened."""
     return merged({}, [load(text="the fox asked the owl", seed="3", temperature="1.0", top_k="0")])
+
+
+@pytest.fixture(params=["memory", "redis"])
+def address(request) -> str:
+    """Address of a store of each kind."""
+    return request.getfixturevalue("redis_server").address if request.param == "redis" else ""
+
+
+@pytest.fixture
+def redis_server(tmp_path) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()

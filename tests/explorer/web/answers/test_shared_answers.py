@@ -13,13 +13,10 @@ from explorer.tracing.request_budget import RequestBudget, mark_incomplete
 from explorer.tracing.runs import RunService
 from explorer.translations import use_locale
 from explorer.web.answers import answer_cache
-from explorer.web.answers.answer_cache import SHARED_TTL_S
+from explorer.web.answers.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.run_factory import RunFactory
-from explorer.web.stores.code_version import code_version
-from explorer.web.stores.memory_store import MemoryStore
-from explorer.web.stores.optional_store import OptionalStore
-from explorer.web.stores.store import StoreError
+from explorer.web.stores import MemoryStore, OptionalStore, StoreError
 from tests.explorer.web.answers.test_kept_answers import STATE_CHANGES
 
 

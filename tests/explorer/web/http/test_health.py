@@ -6,9 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.web.http.health import health, resident_bytes
-from explorer.web.stores.memory_store import MemoryStore
-from explorer.web.stores.optional_store import OptionalStore
-from explorer.web.stores.store import StoreError
+from explorer.web.stores import MemoryStore, OptionalStore, StoreError
 
 
 class FullStore(MemoryStore):

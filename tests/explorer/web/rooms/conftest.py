@@ -14,11 +14,7 @@ from explorer.state.limits import NO_LIMITS, UserLimits
 from explorer.web.answers.lesson_contents import ELEMENT_IDS
 from explorer.web.rooms import hub
 from explorer.web.rooms.routes import RoomRoutes
-from explorer.web.stores.factory import open_store
-from explorer.web.stores.memory_store import MemoryStore
-from tests.exhaustive import first_in_core
-
-from ..shared.conftest import make_store_address, redis_server  # noqa: F401
+from explorer.web.stores import MemoryStore, open_store
 
 SHELF = LessonLibrary(None, ELEMENT_IDS)
 A_STUDENT = "0" * 32
@@ -29,12 +25,6 @@ STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query"
 def reads_often(monkeypatch):
     """Read a room again after 10 ms, without waiting for further changes."""
     monkeypatch.setattr(hub, "MIN_READ_INTERVAL_S", 0.01)
-
-
-@pytest.fixture(params=first_in_core(["file", "memory", "redis"]))
-def address(request, tmp_path) -> str:
-    """Address of a store of each kind."""
-    return make_store_address(request.param, request, tmp_path)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 
 from explorer.web.rooms import hub
 from explorer.web.rooms.room_store import RoomStore
-from explorer.web.stores.memory_store import MemoryStore
+from explorer.web.stores import MemoryStore
 
 from .conftest import A_STUDENT, Student, Teacher, make_process, run_story
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS
 from explorer.web.rooms.limits import MAX_MISSES_PER_MINUTE
 from explorer.web.rooms.local_room import GRACE_S
-from explorer.web.stores.memory_store import MemoryStore
+from explorer.web.stores import MemoryStore
 
 from .conftest import A_STUDENT, RoomClient, Student, Teacher, assert_refused, make_process, run_story
 

@@ -6,9 +6,7 @@ from contextlib import suppress
 import pytest
 
 from explorer.web.rooms import hub, local_room
-from explorer.web.stores.factory import open_store
-from explorer.web.stores.memory_store import MemoryStore
-from explorer.web.stores.store import StoreError
+from explorer.web.stores import MemoryStore, StoreError, open_store
 
 from .conftest import STATE, Student, Teacher, make_process, run_story
 

@@ -54,11 +54,9 @@ const CUT = [
   ["/x", `${HERE}/`, "/theme.css", "GRADIO_ROOT_PATH=/x"],
   ["/a/b/", "http://127.0.0.1:7860", "/theme.css", "GRADIO_ROOT_PATH=/a/b"],
   ["/x/", `${HERE}/y`, "/y/theme.css", "GRADIO_ROOT_PATH=/x"],
-  ["/lab/w1/", `${HERE}/w1`, "/w1/theme.css", "GRADIO_ROOT_PATH=/lab"],
   ["/x/", `${HERE}/x`, "/x/theme.css", ""],
   ["/x/", HERE, "/x/assets/index.js", ""],
   ["/", HERE, "/theme.css", ""],
-  ["/w0/", `${HERE}/w0`, "/w0/theme.css", ""],
 ];
 for (const [path, root, missing, variable] of CUT)
   test(`a page at ${path} whose files are asked for at ${root} and that lacks ${missing} names ${variable || "nothing"}`, async () => {

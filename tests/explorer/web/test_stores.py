@@ -1,14 +1,16 @@
-"""Behaviour common to all stores of shared bytes."""
+"""Stores of bytes: what both kinds do, and how the app goes on without one."""
 
+import logging
 import multiprocessing
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from explorer.web.stores.factory import open_store
-from explorer.web.stores.memory_store import MemoryStore
+from explorer.web import stores
+from explorer.web.stores import MemoryStore, OptionalStore, StoreError, open_store
 
 MAX_BYTES = 10_000
 
@@ -74,15 +76,15 @@ def test_bytes_that_were_dropped_or_put_anew_count_no_more(store):
 def test_what_is_published_comes_in_order_to_all_who_listen(store):
     store.publish("room", b"before anybody listened")
     with store.listen("room") as first, store.listen("room") as second, store.listen("other") as other:
-        assert first.next(0.01) is None
+        assert first(0.01) is None
         store.publish("room", b"1")
         store.publish("room", b"2")
-        assert [first.next(2), first.next(2), second.next(2), second.next(2)] == [b"1", b"2", b"1", b"2"]
+        assert [first(2), first(2), second(2), second(2)] == [b"1", b"2", b"1", b"2"]
         began = time.monotonic()
-        assert other.next(0.1) is None and first.next(0) is None
+        assert other(0.1) is None and first(0) is None
         assert 0.05 < time.monotonic() - began < 1
         threading.Timer(0.1, store.publish, ["other", b"3"]).start()
-        assert other.next(5) == b"3"
+        assert other(5) == b"3"
 
 
 def test_many_threads_may_use_one(store):
@@ -97,11 +99,11 @@ def test_many_threads_may_use_one(store):
 def test_another_name_is_another_store(address):
     answers, rooms = open_store(address, "answers", MAX_BYTES), open_store(address, "rooms", MAX_BYTES)
     rooms.put("a", b"of a room", 60)
-    with rooms.listen("a") as subscription:
+    with rooms.listen("a") as next_message:
         answers.publish("a", b"of an answer")
         for number in range(5):
             answers.put(str(number), bytes(MAX_BYTES), 600)
-        assert subscription.next(0.1) is None
+        assert next_message(0.1) is None
     assert answers.get("a") is None and rooms.get("a") == b"of a room"
 
 
@@ -111,24 +113,73 @@ def put_and_publish(address: str):
     store.publish("room", b"hello")
 
 
-@pytest.mark.parametrize("address", ["file", "redis"], indirect=True)
+@pytest.mark.parametrize("address", ["redis"], indirect=True)
 def test_another_process_finds_it(address, store):
-    with store.listen("room") as subscription:
+    with store.listen("room") as next_message:
         other = multiprocessing.get_context("fork").Process(target=put_and_publish, args=[address])
         other.start()
-        assert subscription.next(30) == b"hello"
+        assert next_message(30) == b"hello"
         other.join()
     assert store.get("from another process") == b"x"
 
 
-def test_the_store_at_an_address_says_where_it_is_and_no_password(tmp_path):
+def test_the_store_at_an_address_says_where_it_is_and_no_password():
     assert isinstance(open_store("", "a"), MemoryStore)
-    assert open_store(f"file:{tmp_path}/a", "a").location == "a file"
     pytest.importorskip("redis", reason="needs Python's package for Redis: pip install redis")
     assert open_store("redis://me:secret@somewhere:7/1", "a").location == "redis://somewhere:7"
 
 
-@pytest.mark.parametrize("address", ["kept.db", "file:", "http://127.0.0.1", "redis:", "redis://"])
+@pytest.mark.parametrize("address", ["kept.db", "file:kept.db", "http://127.0.0.1", "redis:", "redis://"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(ValueError, match="must be redis://host, rediss://host or file:PATH"):
+    with pytest.raises(ValueError, match="give redis://HOST or rediss://HOST"):
         open_store(address, "a")
+
+
+class UnreliableStore(MemoryStore):
+    """Store that answers while `works`, and counts its reads."""
+
+    works, num_reads = True, 0
+
+    def get(self, key: str) -> bytes | None:
+        self.num_reads += 1
+        if not self.works:
+            raise StoreError("gone")
+        return super().get(key)
+
+
+def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "explorer")
+    unreliable = UnreliableStore()
+    store = OptionalStore(unreliable)
+    store.put("a", b"x", 60)
+    assert store.get("a") == b"x" and store.is_available
+    unreliable.works = False
+    assert [store.get("a") for _time in range(5)] == [None] * 5
+    assert unreliable.num_reads == 2 and not store.is_available  # after the first failure it is not asked at every read
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "continuing without it: gone" in caplog.text
+    monkeypatch.setattr(stores, "RETRY_AFTER_S", 0.0)
+    store._retry_at = 1e-9
+    assert store.get("a") is None and len(caplog.records) == 1
+    unreliable.works = True
+    assert store.get("a") == b"x" and store.is_available
+    assert "responds again" in caplog.text
+
+
+def test_a_redis_that_is_killed_and_comes_back(redis_server, monkeypatch):
+    monkeypatch.setattr(stores, "RETRY_AFTER_S", 0.0)
+    store = OptionalStore(open_store(redis_server.address, "answers"))
+    store.put("a", b"x", 60)
+    assert store.get("a") == b"x"
+    redis_server.kill()
+    assert store.get("a") is None and not store.is_available
+    store.put("a", b"y", 60)
+    redis_server.start()
+    store.put("a", b"z", 60)
+    assert store.get("a") == b"z" and store.is_available
+
+
+def test_without_its_package_redis_is_told_in_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(StoreError, match="pip install redis"):
+        open_store("redis://127.0.0.1", "answers")

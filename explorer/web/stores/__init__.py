@@ -1,1 +1,0 @@
-"""Stores for bytes shared by several processes, such as caches; one module per backend."""

@@ -1,1 +1,0 @@
-"""Several server processes behind one address, so that one that exits does not end the others' work."""
