@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.deployment import Deployment, deploy
+
 from ..conftest import DESK, TIMEOUT_MS, close_page
 from ..person import Person
-from .lost import SERVE, Server, run_two_workers
+from .lost import SERVE, SERVE_SLOWLY_AND_SHARE, Server
 
 LOAD_ERROR = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
 
@@ -30,9 +32,10 @@ def server(kept_server) -> Server:
 
 
 @pytest.fixture
-def two_workers(checkpoints) -> Iterator[Server]:
-    with run_two_workers(SERVE, checkpoints) as server:
-        yield server
+def deployment(checkpoints, tmp_path) -> Iterator[Deployment]:
+    """Two processes behind nginx that share through Redis, one of which the test may kill."""
+    with deploy(tmp_path, "-c", SERVE_SLOWLY_AND_SHARE, checkpoints) as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -25,12 +23,19 @@ from explorer.web.page import Page
 port = int(sys.argv[sys.argv.index("--port") + 1])
 Page(Library("cpu"), "tiny").launch(server_port=port, quiet=True)
 """
-SERVE_FROM_WORKERS = """
-import sys
-from explorer.web.workers.processes import LocalWorker
-from explorer.web.workers.serving import serve
-serve([LocalWorker(number, [sys.executable, *sys.argv[2:]]) for number in range(2)], "127.0.0.1", int(sys.argv[1]))
+# The page shows tokens later than they come: so slowly that their process can be killed before it wrote the last.
+SLOWLY = """
+import time
+from explorer.web.events import generation_events
+generate = generation_events.generate
+def generate_slowly(*args, **kwargs):
+    for step in generate(*args, **kwargs):
+        time.sleep(0.05)
+        yield step
+generation_events.generate = generate_slowly
 """
+SHARED = 'shared=sys.argv[sys.argv.index("--store") + 1]'
+SERVE_SLOWLY_AND_SHARE = SERVE.replace('"tiny")', f'"tiny", {SHARED})').replace("port =", f"{SLOWLY}port =")
 IS_CONSISTENT = """(() => {
   const { prompt, generated } = page.state, chips = document.querySelectorAll("#strip .chip");
   return prompt && (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
@@ -44,14 +49,13 @@ class Server:
 
     Args:
         command: arguments of Python, in which `Server` stands for the port.
-        ready_path: path that answers once the server is ready.
     """
 
-    def __init__(self, *command: str | Path, ready_path: str = "gradio_api/app_id"):
+    def __init__(self, *command: str | Path):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.command, self.address, self.ready_path = command, f"http://127.0.0.1:{self.port}", ready_path
+        self.command, self.address = command, f"http://127.0.0.1:{self.port}"
 
     def start(self):
         command = [str(self.port) if argument is Server else argument for argument in self.command]
@@ -59,7 +63,7 @@ class Server:
         end = time.monotonic() + 3 * TIMEOUT_MS / 1000  # busy machines import for a while
         while True:
             try:
-                return httpx.get(f"{self.address}/{self.ready_path}").raise_for_status()
+                return httpx.get(f"{self.address}/gradio_api/app_id").raise_for_status()
             except httpx.HTTPError:
                 assert time.monotonic() < end and self.process.poll() is None
                 time.sleep(0.1)
@@ -71,24 +75,6 @@ class Server:
     def stop(self):
         self.process.kill()
         self.process.wait()
-
-
-@contextmanager
-def run_two_workers(serve: str, *args: str | Path) -> Iterator[Server]:
-    """Run a front before two worker processes; yield it once both of them answer.
-
-    Args:
-        serve: the program of each.
-        args: its arguments.
-    """
-    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", serve, *args)
-    server.start()
-    for number in (0, 1):
-        while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
-            time.sleep(0.1)
-    yield server
-    server.process.terminate()
-    server.process.wait()
 
 
 def banner(person):

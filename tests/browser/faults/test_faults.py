@@ -1,8 +1,6 @@
 """Faults of a server, or on the way to it, while a user looks at the page and generates text."""
 
-import os
 import re
-import signal
 import time
 
 import numpy as np
@@ -11,7 +9,6 @@ import torch
 from playwright.sync_api import expect
 
 from explorer.web.events import generation_events
-from tests.benchmarks.classroom import process_tree
 
 from .lost import IS_CONSISTENT, banner, generate_tokens
 
@@ -33,28 +30,6 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
         expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
         expect(problem).not_to_be_visible()
         expect(person.prompt).to_have_value("typed meanwhile")
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_is_killed_leaves_its_pages_to_another(somebody, two_workers):
-    person = somebody(two_workers.address, temperature=0, max_new_tokens=512)
-    person.tab("Residual stream")
-    generate_tokens(person, 5)
-    person.prompt.fill("typed <b>meanwhile</b>")
-    worker_index = int(re.search(r"/w(\d)/", person.page.url)[1])
-    generated = person.state["generated"]
-    _front, *workers = process_tree(two_workers.process.pid)
-    os.kill(workers[worker_index], signal.SIGKILL)
-    expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
-    assert f"/w{1 - worker_index}/" in person.page.url
-    person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(generated))
-    assert person.state["generated"][: len(generated)] == generated
-    expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
-    person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
-    person.page.get_by_role("button", name="Stop").click()
-    assert person.state["generated"][: len(generated)] == generated
-    expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
 
 
 @pytest.mark.exhaustive
