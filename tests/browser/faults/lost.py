@@ -30,7 +30,7 @@ from explorer.web.events import generation_events
 generate = generation_events.generate
 def generate_slowly(*args, **kwargs):
     for step in generate(*args, **kwargs):
-        time.sleep(0.05)
+        time.sleep(0.3)
         yield step
 generation_events.generate = generate_slowly
 """
