@@ -1,13 +1,14 @@
 """Null distribution of head scores, from targets rolled at random along each query's keys."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.heads import target_mask, without_first
-from explorer.architecture.attention import first_visible
+from explorer.analysis.head_scores import HEAD_SCORES
+from explorer.analysis.heads import num_visible, target_mask, without_first
+from explorer.architecture.attention import first_visible, visibility_mask
 from explorer.tracing.trace import Trace
 
 TRIES, TRIES_PER_BATCH, SEED = 100, 20, 0
@@ -25,7 +26,7 @@ class ChanceBaseline:
         uniform_scores: (L,) the score of a head in each layer that attends uniformly to its visible keys.
         quantiles: (L, H) the 95 % quantile of the score over random tries. In each try the targets of every query
             are rolled by a random number of positions around its visible keys, so that the pattern stays as sharp;
-            the mean over all such rolls is the uniform score. None for "spread", which has no target keys.
+            the mean over all such rolls is the uniform score. None for a score that has no target keys.
         queries: number of queries that the score is averaged over.
     """
 
@@ -50,12 +51,11 @@ BASELINES: WeakKeyDictionary[Trace, dict[tuple[str, bool], ChanceBaseline | None
 
 
 def compute_chance_baseline(trace: Trace, name: str, hide_first: bool) -> ChanceBaseline | None:
-    if name == "spread":
+    targets = target_mask(trace, name)
+    if targets is None:
         if len(trace) < 2:
             return None
-        layers = range(trace.config.num_layers)
-        return ChanceBaseline(np.array([uniform_entropy(trace, i, hide_first) for i in layers]), None, len(trace) - 1)
-    targets = target_mask(trace, name)
+        return ChanceBaseline(uniform_measures(trace, HEAD_SCORES[name].measure, hide_first), None, len(trace) - 1)
     rows = np.flatnonzero(targets[1:].any(-1)) + 1  # the queries that count, as in `head_scores`
     if not len(rows):
         return None
@@ -119,10 +119,12 @@ def rolled_quantile(patterns: np.ndarray, rolled_targets: RolledTargets) -> np.n
     return np.quantile(tries / len(rolled_targets.rows), QUANTILE, axis=-1, method="inverted_cdf")
 
 
-def uniform_entropy(trace: Trace, layer: int, hide_first: bool) -> float:
-    """Return the "spread" score of uniform attention: 1, or slightly less if the first key is left out."""
-    queries = np.arange(1, len(trace))
-    first = np.array([first_visible(trace.config, layer, query) for query in queries])
-    keys = queries + 1 - first
-    counted = keys - (hide_first & (first == 0))  # visible keys that count
-    return float((np.log2(np.maximum(counted, 1)) / np.log2(np.maximum(keys, 2))).mean())
+def uniform_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.ndarray:
+    """Return the score of uniform attention in each layer, (L,), of a score without target keys."""
+    scores = []
+    for layer, visible_counts in enumerate(num_visible(trace)):
+        rows = visibility_mask(trace.config, layer, len(trace)).astype(np.float64)
+        rows = rows / rows.sum(-1, keepdims=True)
+        rows = without_first(rows) if hide_first else rows
+        scores.append(float(measure(rows[1:], visible_counts[1:]).mean()))
+    return np.array(scores)

@@ -9,7 +9,8 @@ from explorer.state.branches import Branches, format_branches, parse_branches
 from explorer.state.errors import UserError
 from explorer.state.interventions import CrossRunIntervention
 from explorer.state.run import Run
-from explorer.state.selection import SIMPLE_TABS, Selection, parse_index
+from explorer.state.selection import Selection, parse_index
+from explorer.state.view_registry import is_story_view
 from explorer.translations import _
 
 OTHER_PREFIX = "b."  # before the names of the second run's fields
@@ -77,7 +78,7 @@ class PageState:
     @property
     def visible_other(self) -> Run | None:
         """The second run if the open tab shows two runs: the simple page shows one."""
-        return None if self.selection.view in SIMPLE_TABS else self.other
+        return None if is_story_view(self.selection.view) else self.other
 
     def as_dict(self) -> dict[str, Any]:
         return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict() | self.other_as_dict()

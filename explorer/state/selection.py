@@ -5,46 +5,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
+from explorer.state.view_registry import MAX_SEARCH_CHARS, find_field, registered_fields, resolve_tab
 from model.config import ModelConfig
 
-FULL_TABS = (
-    "overview",
-    "tokens",
-    "attention",
-    "positions",
-    "kv_cache",
-    "feed_forward",
-    "residual",
-    "prediction",
-    "activations",
-    "experiments",
-    "directions",
-    "compare",
-    "patching",
-    "training",
-)
-OWN_TABS = ("own_module",)  # if the app was started with the owner's own module
-SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
-TABS = FULL_TABS + SIMPLE_TABS
-FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
-# Choices of the fields that are one word; `analysis` defines them under the same names.
-FIELD_CHOICES = {
-    "pattern": ("weight", "without_first", "moved", "layer_mean", "layer_max", "chosen_mean", "chosen_max"),
-    "head_score": ("previous_token", "first_token", "self", "duplicate_token", "induction", "spread"),
-    "lens": ("probability", "target", "rank", "entropy"),
+# Choices of the fields that are one word; fields that views declare have their own.
+OWN_CHOICES = {
     "first_token": ("shown", "hidden"),
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
     "stand_ins": ("closed", "open"),
     "shown": ("a", "b", "difference"),
-    "clean_run": ("b", "a"),
-    "metric": ("logit_difference", "log_probability", "probability"),
-    "patch_direction": ("denoise", "noise"),
-    "patch_position": ("resid_pre", "attn.out", "ffn.out"),
-    "patch_head": ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern"),
-    "receiver": ("logits", "q", "k", "v"),
 }
-MAX_SEARCH_CHARS, MAX_LESSON_CHARS, MAX_REPLY_CHARS = 40, 60, 200  # characters
+MAX_LESSON_CHARS, MAX_REPLY_CHARS = 60, 200  # characters
 SEPARATOR, HEAD, MAX_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
 LAYER = re.compile(r"^blocks\.\d+\.")
 
@@ -73,28 +45,19 @@ class Selection:
         depth: number of blocks after which the residual stream is displayed: 0 is the embedding.
         target: rank of the target token among the next tokens after `query`, 1 the likeliest.
         rival: rank of the contrast token, 0 for none.
-        pattern: which pattern the large attention pattern displays.
         heads: heads selected together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
         window: tokens in sight around the selected ones in figures of all tokens, 0 for all.
-        head_score: score of the map of heads.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
-        lens: measure that colours the logit lens.
         find: text or id of tokens to find among the next tokens.
         shade: measure that shades the tokens of the strip.
         why: whether the reasons for the target token's prediction are "open" or "closed".
         stand_ins: whether the redundant components among them are "open" or "closed".
         guess: the user's guess of the next word.
-        direction: the direction in the stream, as text (see `DirectionSpec`); "" for the first there is.
         shown: which of two runs is displayed, or their difference: "a", "b" or "difference".
-        clean_run: which of two runs is the clean one; the other is the corrupted one.
-        answer, wrong: texts of the right and the wrong next token after the clean one; "" for the proposed ones.
-        metric: of patched runs.
-        patch_direction: direction of patching in estimates and along paths: "denoise" or "noise".
-        patch_position, patch_head: components of the maps by position and by head.
-        receiver: of path patching: "logits", or "q", "k" or "v" of the selected head.
         lesson: name of the open lesson; "" for none.
         step: of the lesson, from 1.
         reply: to the question of a step, as "3:0.25" is to that of step 3.
+        options: the fields that views declare, as sorted (name, value) pairs without the defaults; see `option`.
     """
 
     view: str = "overview"
@@ -108,42 +71,49 @@ class Selection:
     depth: int = 0
     target: int = 1
     rival: int = 0
-    pattern: str = "weight"
     heads: str = ""
     window: int = 0
-    head_score: str = "previous_token"
     first_token: str = "shown"
-    lens: str = "probability"
     find: str = ""
     shade: str = "surprisal"
     why: str = "closed"
     stand_ins: str = "closed"
     guess: str = ""
-    direction: str = ""
     shown: str = "a"
-    clean_run: str = "b"
-    answer: str = ""
-    wrong: str = ""
-    metric: str = "logit_difference"
-    patch_direction: str = "denoise"
-    patch_position: str = "resid_pre"
-    patch_head: str = "attn.z"
-    receiver: str = "logits"
     lesson: str = ""
     step: int = 0
     reply: str = ""
+    options: tuple[tuple[str, str | int], ...] = ()
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
         """Parse a selection from an untrusted mapping, such as a URL; invalid fields are left out."""
         parsed = {}
-        for field in fields(cls):
-            value = values.get(field.name)
-            if field.type is int:
-                value = parse_index(value)
-            if isinstance(value, field.type):
-                parsed[field.name] = value
-        return cls(**parsed | {"view": resolve_tab(parsed.get("view")) or cls.view})
+        for name, default in cls().as_dict().items():
+            value = values.get(name)
+            value = parse_index(value) if isinstance(default, int) else value
+            if isinstance(value, type(default)):
+                parsed[name] = value
+        return cls().replace(**parsed | {"view": resolve_tab(parsed.get("view")) or cls.view})
+
+    def option(self, name: str) -> Any:
+        """Return the value of a field that a view declares.
+
+        Raises:
+            KeyError: no view declares such a field.
+        """
+        return dict(self.options).get(name, find_field(name).default)
+
+    def replace(self, **changes: Any) -> "Selection":
+        """Return the selection with other values of some fields, those that views declare included.
+
+        Raises:
+            KeyError: there is no such field.
+        """
+        own = {name: value for name, value in changes.items() if name in OWN_FIELDS}
+        options = dict(self.options) | {name: value for name, value in changes.items() if name not in own}
+        pairs = sorted((name, value) for name, value in options.items() if value != find_field(name).default)
+        return replace(self, **own, options=tuple(pairs))
 
     def clamp_to_trace(self, trace: TraceLike) -> "Selection":
         """Return the nearest selection that exists in a trace."""
@@ -157,8 +127,7 @@ class Selection:
         query = clamp(self.query, len(trace))
         tap = self.tap if self.tap in trace.values else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
         tap = tap if tap in trace.values else next(iter(trace.values))
-        return replace(
-            self,
+        return self.replace(
             layer=clamp(self.layer, trace.config.num_layers),
             head=clamp(self.head, trace.config.num_heads),
             heads=SEPARATOR.join(f"{layer}.{head}" for layer, head in self.selected_heads if exists(layer, head)),
@@ -172,12 +141,11 @@ class Selection:
             rival=clamp(self.rival, trace.config.vocab_size + 1),
             find=self.find[:MAX_SEARCH_CHARS],
             guess=self.guess[:MAX_SEARCH_CHARS],
-            answer=self.answer[:MAX_SEARCH_CHARS],
-            wrong=self.wrong[:MAX_SEARCH_CHARS],
             lesson=self.lesson[:MAX_LESSON_CHARS],
             step=self.step if self.lesson else 0,
             reply=self.reply[:MAX_REPLY_CHARS] if self.lesson else "",
-            **{name: self.valid_choice(name, choices) for name, choices in FIELD_CHOICES.items()},
+            **{name: self.valid_choice(name, choices) for name, choices in OWN_CHOICES.items()},
+            **{field.name: field.clamp(self.option(field.name)) for field in registered_fields()},
         )
 
     @property
@@ -198,13 +166,17 @@ class Selection:
         return value if value in choices else getattr(Selection, name)
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        """Return all fields by name, as in a URL: those of this class, then those that views declare."""
+        own = {name: getattr(self, name) for name in OWN_FIELDS}
+        return own | {field.name: self.option(field.name) for field in registered_fields()}
 
 
-def resolve_tab(name: Any) -> str | None:
-    """Return the tab of that name or former name; None if there is none."""
-    name = FORMER_TABS.get(name, name) if isinstance(name, str) else None
-    return name if name in (*TABS, *OWN_TABS) else None
+OWN_FIELDS = tuple(field.name for field in fields(Selection) if field.name != "options")
+
+
+def field_choices() -> dict[str, tuple[str | int, ...]]:
+    """Return the choices of every field that has some, by the field's name."""
+    return OWN_CHOICES | {field.name: tuple(field.values) for field in registered_fields() if field.values is not None}
 
 
 def parse_index(value: Any) -> int | None:

@@ -1,48 +1,38 @@
-"""The views in tab order and by name: those of the full page and the steps of the simple page."""
+"""The views: every folder and file here with a `VIEW`.
 
-from explorer.state.selection import Selection, resolve_tab
+`View`, `Panel` and `SelectionField` are what a view is written with (README.md).
+"""
+
+import pkgutil
+from importlib import import_module
+
+from explorer.state.selection import Selection
+from explorer.state.view_registry import SelectionField, register_view, resolve_tab
 from explorer.translations import _, translate
-from explorer.views import (
-    activations,
-    attention,
-    compare,
-    diagnosis,
-    directions,
-    experiments,
-    feed_forward,
-    kv_cache,
-    overview,
-    patching,
-    positions,
-    prediction,
-    residual,
-    simple_attention,
-    simple_prediction,
-    simple_tokens,
-    tokens,
-    training,
-)
+from explorer.views.view import Panel, View
 
-FULL = (
-    overview.VIEW,
-    tokens.VIEW,
-    attention.VIEW,
-    positions.VIEW,
-    kv_cache.VIEW,
-    feed_forward.VIEW,
-    residual.VIEW,
-    prediction.VIEW,
-    activations.VIEW,
-    experiments.VIEW,
-    directions.VIEW,
-    compare.VIEW,
-    patching.VIEW,
-    training.VIEW,
-)
-SIMPLE = (simple_tokens.VIEW, simple_attention.VIEW, simple_prediction.VIEW)  # the steps of the simple page
-VIEWS = FULL + SIMPLE
-DIAGNOSIS_VIEWS = (diagnosis.VIEW,)  # if the app was started with a module of the user's own
-VIEW_BY_NAME = {view.name: view for view in VIEWS + DIAGNOSIS_VIEWS}
+__all__ = ["Panel", "SelectionField", "View"]
+
+
+def discover_views() -> list[View]:
+    """Return the `VIEW` of every module of this package that has one, in tab order."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return sorted((module.VIEW for module in modules if hasattr(module, "VIEW")), key=lambda view: view.order)
+
+
+def add_view(view: View) -> None:
+    """Add a view and its fields.
+
+    Raises:
+        ValueError: a name is taken; nothing is added then.
+    """
+    register_view(view.name, view.group, view.fields, view.former_names)
+    VIEW_BY_NAME[view.name] = view
+
+
+def full_page_views(has_own_module: bool) -> tuple[View, ...]:
+    """Return the views of the full page in tab order."""
+    return (*FULL, *(DIAGNOSIS_VIEWS if has_own_module else ()))
 
 
 def unknown_view_message(name: str | None) -> str:
@@ -52,6 +42,16 @@ def unknown_view_message(name: str | None) -> str:
     return _(
         "There is no tab {name!r}; the tabs are {titles}: {shown} is shown.",
         name=name[:80],
-        titles=", ".join(translate(view.title) for view in FULL),
+        titles=", ".join(translate(view.title) for view in full_page_views(has_own_module=False)),
         shown=translate(VIEW_BY_NAME[Selection.view].title),
     )
+
+
+VIEW_BY_NAME: dict[str, View] = {}
+PACKAGE_VIEWS = discover_views()
+FULL = tuple(view for view in PACKAGE_VIEWS if view.group != "story" and not view.requires_own_module)
+SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the simple page
+DIAGNOSIS_VIEWS = tuple(view for view in PACKAGE_VIEWS if view.requires_own_module)
+VIEWS = FULL + SIMPLE
+for package_view in VIEWS + DIAGNOSIS_VIEWS:
+    add_view(package_view)

@@ -143,7 +143,7 @@ def for_selection(control: InterventionControl, trace: Trace, selection: Selecti
         _blocks, _dot, name = control.tap.rpartition(".")
         fields["norm"] = name if name == control.tap else _("{name} of layer {layer}", name=name, layer=selection.layer)
     elif control.by == BY_DIRECTION:
-        direction_spec = chosen_direction(trace, selection.direction)
+        direction_spec = chosen_direction(trace, selection.option("direction"))
         fields |= {"direction": str(direction_spec)}
     elif control.by:
         token_id = target_token(trace, selection)

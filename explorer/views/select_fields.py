@@ -1,21 +1,15 @@
 """The lists from which a view's fields of the selection are chosen."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES
-from explorer.analysis.logit_lens import LENSES
 from explorer.analysis.next_token import ranking, token_rank
-from explorer.analysis.steering import chosen_direction, prompt_lists_by_direction
-from explorer.explain.labels import token_formatter
 from explorer.explain.notation import escape_token
-from explorer.state.interventions import DirectionSpec
 from explorer.state.selection import Selection
+from explorer.state.view_registry import find_field
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.style import shorten_token
 
 
 @dataclass(frozen=True)
@@ -37,10 +31,17 @@ class SelectField:
 
 def select_fields(fields: Sequence[str], trace: Trace, selection: Selection) -> list[SelectField]:
     """Return the lists of a view's controls."""
-    return [
-        SelectField(field, translate(TITLES[field]), OPTIONS[field](trace, selection), field in FREE_TEXT_FIELDS)
-        for field in fields
-    ]
+    return [select_field(field, trace, selection) for field in fields]
+
+
+def select_field(name: str, trace: Trace, selection: Selection) -> SelectField:
+    if name in OPTIONS:
+        return SelectField(name, translate(TITLES[name]), OPTIONS[name](trace, selection))
+    field = find_field(name)
+    texts = [(value, translate(text)) for value, text in field.texts.items()]
+    return SelectField(
+        name, translate(field.label), field.options(trace, selection) if field.options else texts, field.is_free
+    )
 
 
 def numbered_options(size: int) -> list[tuple[int, str]]:
@@ -71,12 +72,6 @@ def next_token_options(trace: Trace, selection: Selection) -> list[tuple[int, st
     return [(rank, option_text(rank)) for rank in sorted(ranks)]
 
 
-def likely_token_options(trace: Trace) -> list[tuple[str, str]]:
-    """Return the most probable tokens at the end, by their texts; first "" for the proposed token."""
-    tokens = [trace.vocabulary[token_id] for token_id in ranking(trace, len(trace) - 1)[:NUM_LISTED]]
-    return [("", _("as proposed")), *((escape_token(text), shorten_token(text)) for text in tokens)]
-
-
 def depth_options(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     blocks = range(trace.config.num_layers)
     return [(0, _("0  embedding")), *((i + 1, _("{depth}  after block {block}", depth=i + 1, block=i)) for i in blocks)]
@@ -86,36 +81,6 @@ def window_options(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     narrower = [count for count in WINDOWS if count < len(trace)]
     options = ((count, _("{count} around the chosen", count=count)) for count in narrower)
     return [(0, _("all {count} tokens", count=len(trace))), *options]
-
-
-def direction_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
-    """Return the directions of prompt lists and of chosen components; always the chosen direction."""
-    order, format_token = ranking(trace, selection.query), token_formatter(trace)
-    token_id, contrast_id = (int(order[max(1, rank) - 1]) for rank in (selection.target, selection.rival or 2))
-    layer = selection.layer
-    direction_specs = [
-        DirectionSpec("unembed", (token_id,)),
-        *([DirectionSpec("difference", (token_id, contrast_id))] if token_id != contrast_id else []),
-        DirectionSpec("neuron", (layer, selection.neuron)),
-        DirectionSpec("ov", (layer, selection.head, 0)),
-    ]
-    options = {text: translate(lists.name) for text, lists in prompt_lists_by_direction(trace).items()}
-    options |= {str(direction_spec): direction_spec.describe(format_token) for direction_spec in direction_specs}
-    chosen_spec = chosen_direction(trace, selection.direction)
-    options.setdefault(str(chosen_spec), chosen_spec.describe(format_token))
-    value_by_text = {str(chosen_spec): selection.direction}  # the option must equal the selection's own text
-    return [(value_by_text.get(text, text), description) for text, description in options.items()]
-
-
-def translated_options(table: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(name, translate(text)) for name, text in table.items()]
-
-
-def head_scores() -> list[tuple[str, str]]:
-    return [
-        (name, f"{translate(SCORE_NAMES[name])}: {description}")
-        for name, description in translated_options(HEAD_SCORES)
-    ]
 
 
 WINDOWS = (16, 32, 64, 128)  # tokens
@@ -131,45 +96,8 @@ TITLES = {
     "depth": N_("depth"),
     "target": N_("explain"),
     "rival": N_("against"),
-    "pattern": N_("large picture"),
     "window": N_("in sight"),
-    "head_score": N_("head score"),
     "first_token": N_("first token"),
-    "direction": N_("direction"),
-    "lens": N_("colour"),
-    "clean_run": N_("clean"),
-    "answer": N_("answer"),
-    "wrong": N_("wrong answer"),
-    "metric": N_("measure"),
-    "patch_position": N_("by position"),
-    "patch_head": N_("by head"),
-    "patch_direction": N_("estimates and paths"),
-    "receiver": N_("receiver"),
-}
-FREE_TEXT_FIELDS = ("answer", "wrong")
-METRICS = {
-    "logit_difference": N_("logit difference"),
-    "log_probability": N_("log-probability"),
-    "probability": N_("probability (hides negative effects)"),
-}
-DIRECTIONS = {"denoise": N_("denoising: clean into corrupted"), "noise": N_("noising: corrupted into clean")}
-BY_POSITION = {
-    "resid_pre": N_("residual stream"),
-    "attn.out": N_("attention’s output"),
-    "ffn.out": N_("feed-forward’s output"),
-}
-BY_HEAD = {
-    "attn.z": N_("z, what it fetches"),
-    "attn.q": N_("q, queries"),
-    "attn.k": N_("k, keys"),
-    "attn.v": N_("v, values"),
-    "attn.pattern": N_("attention pattern"),
-}
-RECEIVERS = {
-    "logits": N_("logits"),
-    "q": N_("q of the chosen head"),
-    "k": N_("k of the chosen head"),
-    "v": N_("v of the chosen head"),
 }
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered_options(trace.config.num_layers),
@@ -180,19 +108,7 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "neuron": lambda trace, selection: numbered_options(trace.config.d_ff),
     "depth": depth_options,
     "target": next_token_options,
-    "pattern": lambda trace, selection: translated_options(PATTERNS),
     "window": window_options,
-    "head_score": lambda trace, selection: head_scores(),
     "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
-    "lens": lambda trace, selection: translated_options(LENSES),
-    "direction": direction_options,
-    "clean_run": lambda trace, selection: [("b", _("B (A is corrupted)")), ("a", _("A (B is corrupted)"))],
-    "answer": lambda trace, selection: likely_token_options(trace),
-    "wrong": lambda trace, selection: likely_token_options(trace),
-    "metric": lambda trace, selection: translated_options(METRICS),
-    "patch_direction": lambda trace, selection: translated_options(DIRECTIONS),
-    "patch_position": lambda trace, selection: translated_options(BY_POSITION),
-    "patch_head": lambda trace, selection: translated_options(BY_HEAD),
-    "receiver": lambda trace, selection: translated_options(RECEIVERS),
     "rival": lambda trace, selection: [(0, _("nothing")), *next_token_options(trace, selection)],
 }

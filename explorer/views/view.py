@@ -10,6 +10,7 @@ from explorer.explain.notation import join_names
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec
 from explorer.state.selection import Selection
+from explorer.state.view_registry import Group, SelectionField
 from explorer.tracing.lazy_layer_stack import LazyLayerStack
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
@@ -36,7 +37,7 @@ class SmallMultiples:
 
 @dataclass(frozen=True)
 class Panel:
-    """One figure of a view: a pure function of the run and the selection.
+    """One figure of a view: a pure function of the run and the selection. Only name, title and draw are required.
 
     Title and `no_inspection` are translated on use.
 
@@ -44,7 +45,7 @@ class Panel:
         name: unique within its view.
         title: what it shows, in a line.
         draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the
-            model.
+            model; a user's own view may return a figure of Plotly's.
         kind: which of them `draw` returns.
         required_taps: values it draws besides those its view needs; without them the panel is hidden.
         compared_run: what the run is compared with, if anything: "unchanged" is the same run without
@@ -108,18 +109,21 @@ class Panel:
 class View:
     """A tab: a question about the model and the figures that answer it.
 
-    Its title and description are translated on use.
+    Its title and description are translated on use. Only name, title and panels are required.
 
     Attributes:
-        name: in the URL.
+        name: in the URL; lower-case letters, digits and underscores.
         title: on the tab.
+        panels: top to bottom.
+        group: of the page's tabs.
+        order: tabs are sorted by it, within their group and all together.
         description: two sentences in plain words: what the view shows and how to use it.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
         unavailable_message: config -> why the view has nothing to show of such a model, and what that does
             instead.
-        panels: top to bottom.
-        controls: fields of the selection that get a list.
+        controls: fields of the selection that get a list, in this order; then follow those of `fields`.
+        fields: that the view adds to the selection.
         intervention_controls: the interventions that the view offers.
         required_any_tap: more values; one of them suffices.
         condition: trace -> whether the view has something to show, besides.
@@ -129,18 +133,25 @@ class View:
         continuation_text: (trace, selection, settings of the generation panel) -> generated text; "" for none.
         direction_spec: (trace, selection) -> the direction in the stream that the view is about, where lists of
             prompts can be entered to define one.
+        former_names: in saved URLs.
+        requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
+        reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
+            each request.
         full_page_link: (trace, selection) -> for a step of the simple page: the link text and the change of the
             selection with which the full page continues.
     """
 
     name: str
     title: str
-    description: str
-    formula: Callable[[Trace, Selection], str]
-    required_taps: tuple[str, ...]
-    unavailable_message: Callable[[ModelConfig], str]
     panels: tuple[Panel, ...]
+    group: Group = "own"
+    order: int = 1000
+    description: str = ""
+    formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
+    required_taps: tuple[str, ...] = ()
+    unavailable_message: Callable[[ModelConfig], str] = lambda config: _("This model lacks what the view shows.")
     controls: tuple[str, ...] = ()
+    fields: tuple[SelectionField, ...] = ()
     intervention_controls: tuple[InterventionControl, ...] = ()
     required_any_tap: tuple[str, ...] = ()
     condition: Callable[[Trace], bool] = lambda trace: True
@@ -150,6 +161,15 @@ class View:
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
     full_page_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
+    former_names: tuple[str, ...] = ()
+    requires_own_module: bool = False
+    reads_other_files: bool = False
+
+    @property
+    def select_controls(self) -> tuple[str, ...]:
+        """The fields that get a list: `controls`, then the labelled ones of `fields` that are not among them."""
+        own = (field.name for field in self.fields if field.label)
+        return tuple(dict.fromkeys((*self.controls, *own)))
 
     def is_applicable(self, trace: Trace) -> bool:
         return not self.missing_taps(trace) and self.condition(trace)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.selection import FULL_TABS, SIMPLE_TABS
+from explorer.views import SIMPLE, full_page_views
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
@@ -44,13 +44,13 @@ def js_constants() -> dict[str, Any]:
         "ADVICE": ADVICE,
         "CHOOSERS": CHOOSERS,
         "FORMULA": FORMULA,
-        "FULL_TABS": FULL_TABS,
+        "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
         "LESSON": LESSON,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
         "SERIES": SERIES,
-        "SIMPLE_TABS": SIMPLE_TABS,
+        "SIMPLE_TABS": [view.name for view in SIMPLE],
         "STAND_INS": STAND_INS,
         "TAB": TAB,
         "WHAT_IFS": WHAT_IFS,

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from playwright.sync_api import Page, sync_playwright
 
-from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
 from tests.benchmarks.browser import print_times, time_clicks
 from tests.benchmarks.large import write_byte_tokenizer
@@ -23,6 +22,7 @@ from tests.browser.chromium import FLAGS, executable
 from tests.hugging_face import transformers
 
 LONG = 1024
+FULL_TABS = [view.name for view in FULL]
 TABS = *FULL_TABS[: FULL_TABS.index("experiments")], "directions"  # those that show one run as it is
 # True once the model was compared with the other implementation, which takes both cores until then.
 IS_COMPARED = "() => /agrees|differs/.test(document.querySelector('#open-model')?.textContent)"

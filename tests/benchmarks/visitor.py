@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from explorer.state.selection import FULL_TABS
+from explorer.views import FULL
 from explorer.web.http.clients import CLIENT_HEADER
 
 SENTENCES = (
@@ -118,7 +118,7 @@ class SimulatedUser:
             await self.request_answers("show", "prompt", start)
 
     async def click(self):
-        tab = self.chance.choice(FULL_TABS)
+        tab = self.chance.choice(FULL).name
         scope = "pick" if tab == self.state["view"] else "view"
         position = self.chance.randrange(1, len(self.state["prompt"]))
         self.state |= {"view": tab, "query": position, "key": self.chance.randrange(position)}

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.selection import TABS
+from explorer.views import VIEWS
 
 from .stale import Walk, diff_lines, prepare_page, read_settled_texts, wait_until_quiet
 
@@ -63,7 +63,7 @@ def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
 
 @pytest.mark.by_hand
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("view", TABS)
+@pytest.mark.parametrize("view", [view.name for view in VIEWS])
 def test_after_any_control_the_page_says_what_it_does_when_opened_so(walk, view, start):
     """Use every control in sight, in random order."""
     chance = random.Random(f"{view} {start} {os.environ.get('WALK_SEED', 0)}")

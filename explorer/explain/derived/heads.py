@@ -1,9 +1,10 @@
 """Derivations of head scores."""
 
 import math
-from collections.abc import Sequence
 
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+import numpy as np
+
+from explorer.analysis.heads import HEAD_SCORES, head_scores, target_mask
 from explorer.architecture.attention import first_visible
 from explorer.explain.calculation import read_input
 from explorer.explain.derivation import Derivation
@@ -19,6 +20,7 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
     value = get_element(head_scores(trace, name, hide_first), layer, head)
     if math.isnan(value):
         return None
+    score, targets = HEAD_SCORES[name], target_mask(trace, name)
     rows, read = read_input(trace, f"blocks.{layer}.attn.pattern", head)
     query_scores = []
     for query in range(1, len(trace)):
@@ -26,55 +28,21 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
         if hide_first:
             rest = sum(weights[1:])
             weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]
-        if name == "spread":
-            query_scores.append(-sum(w * math.log2(w) for w in weights if w > 0) / math.log2(max(2, query + 1 - first)))
-        elif keys := target_keys(trace.token_ids, name, query):
+        if score.measure:
+            query_scores.append(float(score.measure(np.array(weights), np.array(max(2, query + 1 - first)))))
+        elif (keys := np.flatnonzero(targets[query])).size:
             query_scores.append(sum(weights[key] for key in keys))
-    title, symbols = SCORE_FORMULAS[name]
+    location = SCORE_LOCATION_WITHOUT_FIRST if hide_first else SCORE_LOCATION
     return Derivation(
-        translate(title),
-        translate(
-            SCORE_LOCATION_WITHOUT_FIRST if hide_first else SCORE_LOCATION,
-            layer=layer,
-            head=head,
-            looks=translate(HEAD_SCORES[name]),
-        ),
+        translate(score.title),
+        translate(location, layer=layer, head=head, looks=translate(score.description)),
         value,
-        mean(translate(symbols), query_scores, (read,), _("score")),
-        SourceLine(
-            "explorer/analysis/heads.py",
-            "return mean(-(rows * logs)" if name == "spread" else "mean((rows[:, counts] * targets",
-        ),
+        mean(translate(score.formula), query_scores, (read,), _("score")),
+        SourceLine(f"{score.measure.__module__.replace('.', '/')}.py", "return ")
+        if score.measure
+        else SourceLine("explorer/analysis/heads.py", "(rows[:, counts] * targets"),
     )
 
 
 SCORE_LOCATION = N_("layer {layer} head {head}: how much it {looks}")
 SCORE_LOCATION_WITHOUT_FIRST = N_("layer {layer} head {head}: how much it {looks}, the first token left out")
-# score -> what it is called, and its formula
-SCORE_FORMULAS = {
-    "previous_token": (N_("previous token score"), N_("score = mean over queries of the weight of the token before")),
-    "first_token": (N_("first token score"), N_("score = mean over queries of the weight of the first token")),
-    "self": (N_("self score"), N_("score = mean over queries of the weight of the token itself")),
-    "duplicate_token": (
-        N_("duplicate token score"),
-        N_("score = mean over queries of the weight of earlier occurrences of the same token"),
-    ),
-    "induction": (
-        N_("induction score"),
-        N_("score = mean over queries of the weight of what followed the last earlier occurrence of the same token"),
-    ),
-    "spread": (
-        N_("spread score"),
-        N_("score = mean over queries of the entropy of its weights / log₂ of how many"),
-    ),
-}
-
-
-def target_keys(ids: Sequence[int], name: str, query: int) -> list[int]:
-    """Return the keys whose weights a score adds up."""
-    if name == "duplicate_token":
-        return [key for key in range(query) if ids[key] == ids[query]]
-    if name == "induction":
-        *_earlier, last = -1, *(key for key in range(query) if ids[key] == ids[query])
-        return [last + 1] if 0 <= last < query - 1 else []
-    return [{"previous_token": query - 1, "first_token": 0, "self": query}[name]]

@@ -11,12 +11,19 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
-SELECTION_FIELDS = tuple(name.name for name in fields(Selection) if name.name not in ("lesson", "step", "reply"))
 SETTINGS_FIELDS = tuple(name.name for name in fields(GenerationSettings))
 RUN_FIELDS = ("text", "checkpoint", "edits", *(OTHER_PREFIX + name for name in ("text", "checkpoint", "edits")))
-# State fields that a lesson may set; token ids would mean nothing to its reader.
-STATE_FIELDS = (*RUN_FIELDS, *SELECTION_FIELDS, *SETTINGS_FIELDS)
 StateOpener = Callable[[Mapping[str, Any]], PageState]
+
+
+def selection_fields() -> tuple[str, ...]:
+    """Return the fields of the selection, but those of the lesson."""
+    return tuple(name for name in Selection().as_dict() if name not in ("lesson", "step", "reply"))
+
+
+def state_fields() -> tuple[str, ...]:
+    """Return the state fields that a lesson may set; token ids would mean nothing to its reader."""
+    return (*RUN_FIELDS, *selection_fields(), *SETTINGS_FIELDS)
 
 
 class RunSource(Protocol):
@@ -77,10 +84,10 @@ class EvaluationContext:
         return self.derived[key]
 
     def _replace(self, change: Mapping[str, Any]) -> "EvaluationContext":
-        if set(change) <= {*SELECTION_FIELDS, *SETTINGS_FIELDS}:
+        if set(change) <= {*selection_fields(), *SETTINGS_FIELDS}:
             changed = EvaluationContext(self.runs, self.open_state, {**self.state, **change})
-            selection_change = {name: value for name, value in change.items() if name in SELECTION_FIELDS}
-            page_state = replace(self.page_state, selection=replace(self.page_state.selection, **selection_change))
+            selection_change = {name: value for name, value in change.items() if name in selection_fields()}
+            page_state = replace(self.page_state, selection=self.page_state.selection.replace(**selection_change))
             vars(changed).update(page_state=page_state, model_and_trace=self.model_and_trace)
             return changed
         outdated = ("prompt", "generated", "query", "key", "branches", "began", "dropped") if "text" in change else ()

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.embedding import embedding_parts
-from explorer.analysis.heads import SCORE_NAMES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.text_loss import mean_text_loss
 from explorer.lessons.course.evaluation_context import EvaluationContext
@@ -209,7 +209,7 @@ MEASURES: dict[str, Callable[..., float]] = {
 }
 TOKEN_MEASURES = ("probability", "chance", "logit", "surprisal", "head_adds", "feed_forward_adds")
 ARGUMENT_CHOICES = {
-    "score": tuple(SCORE_NAMES),
+    "score": tuple(HEAD_SCORES),
     "part": tuple(PARAMETER_GROUPS),
     "name": SIZES,
 }  # of arguments that are words

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.lessons.course.evaluation_context import STATE_FIELDS
+from explorer.lessons.course.evaluation_context import state_fields
 from explorer.lessons.course.lesson import Lesson, Step
 from explorer.lessons.course.markdown import parse_markdown, value_names
 from explorer.lessons.course.quantities import parse_quantities
@@ -19,7 +19,8 @@ from explorer.lessons.course.yaml_blocks import (
     validate_fields,
 )
 from explorer.state.interventions import parse_interventions
-from explorer.state.selection import FIELD_CHOICES, TABS
+from explorer.state.selection import field_choices
+from explorer.state.view_registry import view_names
 
 FRONT_MATTER_KINDS = {"title": str, "for": str, "minutes": int, "model": str, "needs": Items, "against": str}
 MAX_STEPS, MAX_BYTES = 12, 200_000
@@ -160,13 +161,14 @@ def _check_figure(figure_id: object, figure_ids: Collection[str]):
 
 def _validate_state(state_block: Fields) -> dict[str, object]:
     """Validate a state block and return its values as a raw state."""
-    validate_fields(state_block, {TARGET: str, **dict.fromkeys(STATE_FIELDS, (str, int, float))})
+    validate_fields(state_block, {TARGET: str, **dict.fromkeys(state_fields(), (str, int, float))})
+    choices = field_choices()
     for name, value in state_block.items():
         with lesson_error_line(state_block.lines[name]):
-            if name == "view" and value not in TABS:
-                raise ValueError(f"there is no view “{value}”; there are {', '.join(TABS)}")
-            if name in FIELD_CHOICES and value not in FIELD_CHOICES[name]:
-                raise ValueError(f"“{name}” is one of {', '.join(FIELD_CHOICES[name])}, got {value!r:.60}")
+            if name == "view" and value not in view_names():
+                raise ValueError(f"there is no view “{value}”; there are {', '.join(view_names())}")
+            if name in choices and value not in choices[name]:
+                raise ValueError(f"“{name}” is one of {', '.join(map(str, choices[name]))}, got {value!r:.60}")
             if name.endswith("edits"):
                 parse_interventions(str(value))
     with lesson_error_line(state_block.line):

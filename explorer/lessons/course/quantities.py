@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
+from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
 from explorer.lessons.course.measures import ARGUMENT_CHOICES, MEASURES, TOKEN_MEASURES
 from explorer.lessons.course.yaml_blocks import Fields, Items, has_kind, lesson_error_line, validate_fields
 
@@ -59,7 +59,7 @@ def quantity(spec: Any, line: int) -> Quantity:
         {
             "of": str,
             **{arg: kind for arg, (kind, _must) in kinds.items()},
-            **dict.fromkeys(STATE_FIELDS, STATE_VALUE_KINDS),
+            **dict.fromkeys(state_fields(), STATE_VALUE_KINDS),
         },
     )
     arguments, change = {}, {}

@@ -112,7 +112,7 @@ def induction_example(context: GlossaryContext) -> str:
 
 def head_example(context: GlossaryContext) -> str:
     selection = context.selection
-    scores = head_scores(context.trace, selection.head_score, selection.first_token == "hidden")
+    scores = head_scores(context.trace, selection.option("head_score"), selection.first_token == "hidden")
     value = scores[selection.layer, selection.head]
     if np.isnan(value):
         return _("No token of this run repeats so that it could be seen.")
@@ -121,7 +121,7 @@ def head_example(context: GlossaryContext) -> str:
         layer=selection.layer,
         head=selection.head,
         score=format_number(value),
-        does=translate(HEAD_SCORES[selection.head_score]),
+        does=translate(HEAD_SCORES[selection.option("head_score")].description),
     )
 
 

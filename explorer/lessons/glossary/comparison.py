@@ -92,8 +92,8 @@ def a_minus_b_example(context: GlossaryContext, comparison: Comparison) -> str:
     return _(
         "On the tab Patching {clean} is clean and {corrupted} corrupted. Of the {tokens} tokens of A {count} are "
         "others in B, where {partner} stands beside {token}.",
-        clean="B" if context.selection.clean_run == "b" else "A",
-        corrupted="A" if context.selection.clean_run == "b" else "B",
+        clean="B" if context.selection.option("clean_run") == "b" else "A",
+        corrupted="A" if context.selection.option("clean_run") == "b" else "B",
         tokens=len(partners),
         count=sum(p is None or tokens_a[i] != tokens_b[p] for i, p in enumerate(partners)),
         partner=_("nothing") if partner is None else quote_token(tokens_b[partner]),

@@ -167,6 +167,8 @@ def formula(trace: Trace, selection: Selection) -> str:
 VIEW = View(
     name="activations",
     title=N_("Activations"),
+    group="components",
+    order=90,
     description=N_(
         "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
         "Choose any step (the value) to see its numbers, one row a token, and below how they are spread."

@@ -1,5 +1,6 @@
 """Attention view: the attention patterns and scores of heads."""
 
+from explorer.analysis.attention import PATTERNS
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import attention_stage, displayed_weight
@@ -8,26 +9,31 @@ from explorer.explain.derived.heads import head_score
 from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
+from explorer.state.view_registry import SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.attention.detail import attention_stages, dimensions, head_map
 from explorer.views.attention.formula import formula
 from explorer.views.attention.line_plot import attention_lines
 from explorer.views.attention.patterns import all_heads, pattern, row
+from explorer.views.head_score_field import HEAD_SCORE_FIELD
 from explorer.views.intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
 from explorer.views.two_runs.no_difference import LINES, ROWS, no_difference
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 
+# Which attention pattern the large picture shows.
+PATTERN_FIELD = SelectionField("pattern", "weight", N_("large picture"), PATTERNS)
 PATTERN = "blocks.{layer}.attn.pattern"
 
 
 def verify_pattern(trace: Trace, selection: Selection) -> Verification:
-    if selection.pattern == "weight":
+    pattern_kind = selection.option("pattern")
+    if pattern_kind == "weight":
         return verify_captured(PATTERN)(trace, selection)
-    if selection.pattern in ("chosen_mean", "chosen_max"):
+    if pattern_kind in ("chosen_mean", "chosen_max"):
         return verify_derived("blocks.*.attn.pattern")(trace, selection)
-    return verify_derived(PATTERN, *["blocks.{layer}.attn.v"] * (selection.pattern == "moved"))(trace, selection)
+    return verify_derived(PATTERN, *["blocks.{layer}.attn.v"] * (pattern_kind == "moved"))(trace, selection)
 
 
 def verify_dimensions(trace: Trace, selection: Selection) -> Verification:
@@ -50,6 +56,9 @@ def inspect_line(trace: Trace, selection: Selection, point: Point) -> Derivation
 VIEW = View(
     name="attention",
     title=N_("Attention"),
+    group="components",
+    order=30,
+    fields=(PATTERN_FIELD, HEAD_SCORE_FIELD),
     description=N_(
         "Each head lets every token look back at the tokens before it and fetch something from them. "
         "Choose a small picture to see that head large, then a cell to see how much the token of that row (the "
@@ -76,12 +85,12 @@ VIEW = View(
             name="pattern",
             title=N_("The chosen head: who looks at whom"),
             draw=lambda trace, s: pattern(
-                trace, s.layer, s.head, s.query, s.key, s.pattern, s.window, s.selected_heads
+                trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
             ),
             click_selects={"x": "key", "y": "query"},
             verify=verify_pattern,
             inspect=lambda trace, s, point: displayed_weight(
-                trace, s.layer, s.head, point.row, point.column, s.pattern, s.selected_heads
+                trace, s.layer, s.head, point.row, point.column, s.option("pattern"), s.selected_heads
             ),
             height=500,
             width="half",
@@ -121,11 +130,11 @@ VIEW = View(
         Panel(
             name="scores",
             title=N_("What each head does: choose a head score above"),
-            draw=lambda trace, s: head_map(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
+            draw=lambda trace, s: head_map(trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head),
             click_selects={"x": "head", "y": "layer"},
             verify=verify_derived("blocks.*.attn.pattern"),
             inspect=lambda trace, s, point: head_score(
-                trace, s.head_score, s.first_token == "hidden", point.row, point.column
+                trace, s.option("head_score"), s.first_token == "hidden", point.row, point.column
             ),
             height=370,
             width="half",

@@ -4,7 +4,7 @@ import numpy as np
 
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance_baseline import ChanceBaseline, chance_baseline
-from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.architecture.attention import divisor, divisor_in_numbers
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.notation import format_number, quote_token
@@ -28,7 +28,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
     baseline = chance_baseline(trace, name, hide_first)
     has_chance = baseline is not None
     exceeds = baseline.is_exceeded(scores) if has_chance else None
-    score_name = translate(SCORE_NAMES[name])
+    score_name = translate(HEAD_SCORES[name].label)
     fig = figure(
         go.Heatmap(
             z=scores,
@@ -50,7 +50,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
             heads=scores.size,
             least=format_number(scores.min()),
             most=format_number(scores.max()),
-            does=translate(HEAD_SCORES[name]),
+            does=translate(HEAD_SCORES[name].description),
             even=uniform_score_text(baseline),
             exceeding=exceeds.sum(),
         )

@@ -13,6 +13,8 @@ from explorer.views.view import Panel, View
 VIEW = View(
     name="compare",
     title=N_("Compare"),
+    group="try",
+    order=120,
     description=N_(
         "Where do two runs part? Choose above what to compare this run, A, with: another prompt, another model or step "
         "of its training, or the run without its changes. Then see layer by layer and token by token how far apart A "

@@ -38,6 +38,10 @@ SHARED = {
 VIEW = View(
     name="own_module",
     title=N_("Yours against the reference"),
+    group="own",
+    order=150,
+    requires_own_module=True,
+    reads_other_files=True,
     description=N_(
         "Where does your module part from the reference with the same weights? Both read the same tokens, and each "
         "value of yours is held against what the reference makes of your own values before it: the first that differs "

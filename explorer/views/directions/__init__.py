@@ -7,6 +7,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
+from explorer.views.directions.fields import DIRECTION_FIELD
 from explorer.views.directions.figures import (
     examples,
     inspect_example,
@@ -59,6 +60,9 @@ def verify_projection(trace: Trace, selection: Selection) -> Verification:
 VIEW = View(
     name="directions",
     title=N_("Directions"),
+    group="try",
+    order=110,
+    fields=(DIRECTION_FIELD,),
     description=N_(
         "Some of what the model knows lies along directions in the residual stream: from the mean over some prompts to "
         "that over others, say, or towards a token. Choose one and see which tokens have it, at which depth; then push "

@@ -18,7 +18,7 @@ from explorer.views.target_token import target_and_contrast
 
 
 def selected_direction(trace: Trace, selection: Selection) -> DirectionSpec:
-    return chosen_direction(trace, selection.direction)
+    return chosen_direction(trace, selection.option("direction"))
 
 
 def projection(trace: Trace, selection: Selection) -> go.Figure:

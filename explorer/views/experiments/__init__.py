@@ -87,6 +87,8 @@ def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Deriva
 VIEW = View(
     name="experiments",
     title=N_("Experiments"),
+    group="try",
+    order=100,
     description=N_(
         "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
         "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "

@@ -87,6 +87,8 @@ def inspect_logit_effect(trace: Trace, selection: Selection, point: Point) -> De
 VIEW = View(
     name="feed_forward",
     title=N_("Feed-forward"),
+    group="components",
+    order=60,
     description=N_(
         "After attention has fetched, many small detectors (neurons) each look at one token alone, and each answers "
         "with a number: its activation, or hidden value. "

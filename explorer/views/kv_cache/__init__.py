@@ -162,6 +162,8 @@ def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation
 VIEW = View(
     name="kv_cache",
     title=N_("KV cache"),
+    group="prediction",
+    order=50,
     description=N_(
         "To write a token the model needs the keys and values of all tokens before it. They never change, so each is "
         "computed once and kept: this memory is the KV cache. Choose a token to see what its step finds stored, what "

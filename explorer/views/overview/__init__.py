@@ -127,6 +127,8 @@ VERIFY = verify_derived("blocks.0.resid_pre", *PARTS, *NORMS, "logits", against=
 VIEW = View(
     name="overview",
     title=N_("Overview"),
+    group="whole_model",
+    order=10,
     description=N_(
         "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
         "attention, on one side, and feed-forward, on the other, read it and add to it; lm_head turns the last into a "

@@ -11,6 +11,7 @@ from explorer.views.patching import verification
 from explorer.views.patching.effect_map import no_effect_message
 from explorer.views.patching.estimates import estimate_map, estimate_vs_exact
 from explorer.views.patching.exact_map import exact_map
+from explorer.views.patching.fields import PATCHING_FIELDS
 from explorer.views.patching.neurons import strongest_neurons
 from explorer.views.patching.paths import path_map, receiver_label, selected_receiver
 from explorer.views.patching.prompt_pair import ONE_PROMPT, PromptPairContext, make_prompt_pair
@@ -24,7 +25,7 @@ def formula(runs: Comparison, selection: Selection) -> str:
         prompt_pair = make_prompt_pair(runs, selection)
     except NoDifferenceError as incomparable:
         return str(incomparable)
-    clean, corrupted = prompt_pair.experiment.unpatched_metrics[:, METRICS.index(selection.metric)]
+    clean, corrupted = prompt_pair.experiment.unpatched_metrics[:, METRICS.index(selection.option("metric"))]
     roles = (
         _("clean: B, corrupted: A, both without their changes")
         if prompt_pair.clean_run == "b"
@@ -33,14 +34,18 @@ def formula(runs: Comparison, selection: Selection) -> str:
     metric_text = _(
         "m = {metric}, after the last token; answer {answer}, wrong answer {wrong}: m(clean) = {clean}, m(corrupted) = "
         "{corrupted}",
-        metric=metric_label(selection.metric),
+        metric=metric_label(selection.option("metric")),
         answer=prompt_pair.token_text(prompt_pair.experiment.answer),
         wrong=prompt_pair.token_text(prompt_pair.experiment.wrong),
         clean=format_number(clean),
         corrupted=format_number(corrupted),
     )
     none = no_effect_message() if abs(clean - corrupted) < MIN_DIFFERENCE else ""
-    hides = _("what lowers a small probability can hardly be seen in it") if selection.metric == "probability" else ""
+    hides = (
+        _("what lowers a small probability can hardly be seen in it")
+        if selection.option("metric") == "probability"
+        else ""
+    )
     paths = _(
         "direct paths to {receiver}: what all other heads and every feed-forward write stays as it was, frozen; norms "
         "are computed anew",
@@ -75,6 +80,9 @@ BY_HEAD = {"x": "head", "y": "layer"}
 VIEW = View(
     name="patching",
     title=N_("Patching"),
+    group="try",
+    order=130,
+    fields=PATCHING_FIELDS,
     description=N_(
         "Which values carry the answer? Of two prompts with different answers, each value of one run is put alone into "
         "the other, and it is measured how far that takes the answer along: denoising finds what suffices, noising "
@@ -96,12 +104,12 @@ VIEW = View(
             Panel(
                 name=f"positions_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_position, d),
+                draw=lambda runs, s, d=direction: exact_map(runs, s, s.option("patch_position"), d),
                 compared_run="other",
                 click_selects=BY_POSITION,
-                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.patch_position, d),
+                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_position"), d),
                 inspect=lambda runs, s, point, d=direction: verification.inspect_node(
-                    runs, s, s.patch_position, d, point
+                    runs, s, s.option("patch_position"), d, point
                 ),
                 width="half",
             )
@@ -114,11 +122,13 @@ VIEW = View(
             Panel(
                 name=f"heads_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_head, d),
+                draw=lambda runs, s, d=direction: exact_map(runs, s, s.option("patch_head"), d),
                 compared_run="other",
                 click_selects=BY_HEAD,
-                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.patch_head, d),
-                inspect=lambda runs, s, point, d=direction: verification.inspect_node(runs, s, s.patch_head, d, point),
+                verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_head"), d),
+                inspect=lambda runs, s, point, d=direction: verification.inspect_node(
+                    runs, s, s.option("patch_head"), d, point
+                ),
                 width="half",
             )
             for direction, title in (
@@ -129,39 +139,47 @@ VIEW = View(
         Panel(
             name="estimate",
             title=N_("Attribution patching: the same map by head, estimated by gradients"),
-            draw=lambda runs, s: estimate_map(runs, s, s.patch_head),
-            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.patch_head, point),
+            draw=lambda runs, s: estimate_map(runs, s, s.option("patch_head")),
+            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_head"), point),
             compared_run="other",
             click_selects=BY_HEAD,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
+            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
         Panel(
             name="agreement",
             title=N_("How good the estimate is, head by head"),
-            draw=lambda runs, s: estimate_vs_exact(runs, s, s.patch_head),
-            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(runs, s, s.patch_head, point),
+            draw=lambda runs, s: estimate_vs_exact(runs, s, s.option("patch_head")),
+            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(
+                runs, s, s.option("patch_head"), point
+            ),
             compared_run="other",
-            verify=lambda runs, s: verification.verify_map(runs, s, s.patch_head, s.patch_direction),
+            verify=lambda runs, s: verification.verify_map(
+                runs, s, s.option("patch_head"), s.option("patch_direction")
+            ),
             width="half",
         ),
         Panel(
             name="estimate_positions",
             title=N_("Attribution patching: the same map by position, estimated by gradients"),
-            draw=lambda runs, s: estimate_map(runs, s, s.patch_position),
-            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.patch_position, point),
+            draw=lambda runs, s: estimate_map(runs, s, s.option("patch_position")),
+            inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_position"), point),
             compared_run="other",
             click_selects=BY_POSITION,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
+            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
         Panel(
             name="agreement_positions",
             title=N_("How good the estimate is, position by position"),
-            draw=lambda runs, s: estimate_vs_exact(runs, s, s.patch_position),
-            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(runs, s, s.patch_position, point),
+            draw=lambda runs, s: estimate_vs_exact(runs, s, s.option("patch_position")),
+            inspect=lambda runs, s, point: verification.inspect_estimate_vs_exact(
+                runs, s, s.option("patch_position"), point
+            ),
             compared_run="other",
-            verify=lambda runs, s: verification.verify_map(runs, s, s.patch_position, s.patch_direction),
+            verify=lambda runs, s: verification.verify_map(
+                runs, s, s.option("patch_position"), s.option("patch_direction")
+            ),
             width="half",
         ),
         Panel(
@@ -170,7 +188,7 @@ VIEW = View(
             draw=path_map,
             compared_run="other",
             click_selects=BY_HEAD,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.patch_direction),
+            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
             inspect=verification.inspect_path,
             width="half",
         ),

@@ -19,11 +19,9 @@ from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, posi
 def estimate_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:
     """Draw the patching effects of a component, estimated by gradients."""
     prompt_pair = require_prompts(runs, selection, component)
-    values = prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric)
-    title = _(
-        "estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[selection.patch_direction])
-    )
-    direction = selection.patch_direction
+    direction = selection.option("patch_direction")
+    values = prompt_pair.experiment.estimate(direction, component, selection.option("metric"))
+    title = _("estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
     texts = patch_texts(prompt_pair, component, direction, values.shape)
     return effect_map(
         prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
@@ -33,8 +31,9 @@ def estimate_map(runs: Comparison, selection: Selection, component: str) -> go.F
 def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) -> go.Figure:
     """Draw estimates (y) over exact effects (x), a dot for each node; the worst are labelled."""
     prompt_pair = require_prompts(runs, selection, component)
-    exact = component_effects(prompt_pair.experiment, component, selection.metric, selection.patch_direction)
-    estimate = prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric)
+    direction, metric = selection.option("patch_direction"), selection.option("metric")
+    exact = component_effects(prompt_pair.experiment, component, metric, direction)
+    estimate = prompt_pair.experiment.estimate(direction, component, metric)
     fit = agreement(exact, estimate)
     layers, columns = (range(size) for size in exact.shape)
     names = [

@@ -13,7 +13,7 @@ from explorer.views.patching.prompt_pair import PromptPairContext, require_promp
 def exact_map(runs: Comparison, selection: Selection, component: str, direction: str) -> go.Figure:
     """Draw the effect of patching each node of a component by itself from one run into the other."""
     prompt_pair = require_prompts(runs, selection, component)
-    values = component_effects(prompt_pair.experiment, component, selection.metric, direction)
+    values = component_effects(prompt_pair.experiment, component, selection.option("metric"), direction)
     title = _("{part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
     texts = patch_texts(prompt_pair, component, direction, values.shape)
     return effect_map(

@@ -19,7 +19,7 @@ TOP_NEURONS = 20
 def strongest_neurons(runs: Comparison, selection: Selection) -> go.Figure:
     """Draw the neurons of the chosen layer with the largest effects, with a bar for each direction."""
     prompt_pair = make_prompt_pair(runs, selection)
-    values = neuron_effects(prompt_pair.experiment, selection.layer, selection.metric)  # (2, F)
+    values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))  # (2, F)
     order = strongest(values, TOP_NEURONS)
     names = [str(neuron) for neuron in order]
     hover, undefined_hover = _("neuron %{x}<br>effect %{y:+.3g}"), _("neuron %{x}<br>effect not defined")

@@ -15,12 +15,13 @@ def path_map(runs: Comparison, selection: Selection) -> go.Figure:
     """Draw each head's direct effect on a receiver, with everything else frozen."""
     prompt_pair = make_prompt_pair(runs, selection)
     receiver = selected_receiver(prompt_pair, selection)
-    metrics = prompt_pair.experiment.path_metrics(selection.patch_direction, receiver)
-    values = patching_effects(prompt_pair.experiment, metrics, selection.metric, selection.patch_direction)
+    direction = selection.option("patch_direction")
+    metrics = prompt_pair.experiment.path_metrics(direction, receiver)
+    values = patching_effects(prompt_pair.experiment, metrics, selection.option("metric"), direction)
     title = _(
         "direct paths to {receiver}, {direction}",
         receiver=receiver_label(receiver),
-        direction=translate(DIRECTION[selection.patch_direction]),
+        direction=translate(DIRECTION[direction]),
     )
     fig = effect_map(prompt_pair, "attn.z", values, None, title)
     if receiver != "logits" and receiver[0] == 0:
@@ -30,11 +31,11 @@ def path_map(runs: Comparison, selection: Selection) -> go.Figure:
 
 def selected_receiver(prompt_pair: PromptPairContext, selection: Selection) -> Receiver:
     """Return the chosen receiver: the logits, or the chosen head's q, k or v (its shared kv head, if it has one)."""
-    if selection.receiver == "logits":
+    if selection.option("receiver") == "logits":
         return "logits"
     config, head = prompt_pair.clean.config, selection.head
-    shared = head if selection.receiver == "q" else head * config.kv_heads // config.num_heads
-    return selection.layer, shared, selection.receiver
+    shared = head if selection.option("receiver") == "q" else head * config.kv_heads // config.num_heads
+    return selection.layer, shared, selection.option("receiver")
 
 
 def receiver_label(receiver: Receiver) -> str:

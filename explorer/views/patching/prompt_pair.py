@@ -88,18 +88,19 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContex
         raise NoDifferenceError(_("No tokens of the two prompts are aligned. Align two tokens above first."))
     baseline_runs = [run.baseline or run for run in runs.runs]
     run_and_ids = {"a": (baseline_runs[0], ids), "b": (baseline_runs[1], other_ids)}
-    other_run = "a" if selection.clean_run == "b" else "b"
-    (clean, clean_ids), (corrupted, corrupted_ids) = run_and_ids[selection.clean_run], run_and_ids[other_run]
+    clean_run = selection.option("clean_run")
+    other_run = "a" if clean_run == "b" else "b"
+    (clean, clean_ids), (corrupted, corrupted_ids) = run_and_ids[clean_run], run_and_ids[other_run]
     after_clean = ranking(clean, len(clean_ids) - 1)
     after_corrupted = ranking(corrupted, len(corrupted_ids) - 1)
-    answer = resolve_token(clean, selection.answer, int(after_clean[0]))
+    answer = resolve_token(clean, selection.option("answer"), int(after_clean[0]))
     proposed = next(int(token_id) for token_id in after_corrupted if token_id != answer)
-    wrong_answer = resolve_token(clean, selection.wrong, proposed)
+    wrong_answer = resolve_token(clean, selection.option("wrong"), proposed)
     if answer == wrong_answer:
         raise NoDifferenceError(_("The answer and the wrong answer are the same token: choose two that differ."))
     alignment_by_run = {"a": alignment, "b": align_tokens(*texts[::-1], tuple((b, a) for a, b in runs.pins))}
     target_partners = tuple(
-        alignment_by_run[run].partners for run in (other_run, selection.clean_run)
+        alignment_by_run[run].partners for run in (other_run, clean_run)
     )  # for each run that is patched
     experiment = PatchingExperiment(
         trace.model,
@@ -109,7 +110,7 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContex
         wrong_answer,
         (None, None) if alignment.is_identity else target_partners,
     )
-    return PromptPairContext(experiment, clean, corrupted, selection.clean_run, alignment)
+    return PromptPairContext(experiment, clean, corrupted, clean_run, alignment)
 
 
 def require_prompts(runs: Comparison, selection: Selection, component: str) -> PromptPairContext:

@@ -49,7 +49,9 @@ def get_node(prompt_pair: PromptPairContext, component: str, direction: str, lay
 
 
 def largest_node(prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str) -> Node:
-    values = np.nan_to_num(np.abs(component_effects(prompt_pair.experiment, component, selection.metric, direction)))
+    values = np.nan_to_num(
+        np.abs(component_effects(prompt_pair.experiment, component, selection.option("metric"), direction))
+    )
     return get_node(
         prompt_pair, component, direction, *(int(i) for i in np.unravel_index(values.argmax(), values.shape))
     )
@@ -89,7 +91,7 @@ def verify_map(runs: Comparison, selection: Selection, component: str, direction
 
 def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
     def get_largest(prompt_pair: PromptPairContext, selection: Selection) -> Node:
-        values = neuron_effects(prompt_pair.experiment, selection.layer, selection.metric)
+        values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))
         return neuron_node(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
 
     return verify(runs, selection, get_largest, "denoise")
@@ -110,14 +112,14 @@ def inspect_node(
         (prompt_pair.clean, prompt_pair.corrupted),
         intervention,
         metrics,
-        selection.metric,
+        selection.option("metric"),
         direction,
     )
 
 
 def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
-    order = strongest(neuron_effects(prompt_pair.experiment, selection.layer, selection.metric), TOP_NEURONS)
+    order = strongest(neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric")), TOP_NEURONS)
     direction = get_item(DIRECTIONS, point.coordinate_or_none("curve") or 0)
     intervention, metrics = neuron_node(
         prompt_pair, selection.layer, int(get_item(order, point.coordinate("item"))), DIRECTIONS.index(direction)
@@ -127,7 +129,7 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Deri
         (prompt_pair.clean, prompt_pair.corrupted),
         intervention,
         metrics,
-        selection.metric,
+        selection.option("metric"),
         direction,
     )
 
@@ -135,7 +137,9 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Deri
 def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: Point) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
     get_element(
-        prompt_pair.experiment.estimate(selection.patch_direction, component, selection.metric), point.row, point.column
+        prompt_pair.experiment.estimate(selection.option("patch_direction"), component, selection.option("metric")),
+        point.row,
+        point.column,
     )
     return derive_estimate(prompt_pair, selection, component, (point.row, point.column))
 
@@ -148,8 +152,8 @@ def derive_estimate(
         (prompt_pair.clean, prompt_pair.corrupted),
         component,
         index,
-        selection.metric,
-        selection.patch_direction,
+        selection.option("metric"),
+        selection.option("patch_direction"),
     )
 
 
@@ -157,9 +161,9 @@ def inspect_estimate_vs_exact(
     runs: Comparison, selection: Selection, component: str, point: Point
 ) -> tuple[Derivation, Derivation] | None:
     """Derive the exact effect and the estimate of a dot."""
-    prompt_pair, direction = make_prompt_pair(runs, selection), selection.patch_direction
-    exact = component_effects(prompt_pair.experiment, component, selection.metric, direction)
-    estimates = prompt_pair.experiment.estimate(direction, component, selection.metric)
+    prompt_pair, direction = make_prompt_pair(runs, selection), selection.option("patch_direction")
+    exact = component_effects(prompt_pair.experiment, component, selection.option("metric"), direction)
+    estimates = prompt_pair.experiment.estimate(direction, component, selection.option("metric"))
     indices = np.argwhere(both_defined(exact, estimates))
     layer, column = (int(i) for i in get_item(indices.tolist(), point.coordinate("item")))
     intervention, metrics = get_node(prompt_pair, component, direction, layer, column)
@@ -168,7 +172,7 @@ def inspect_estimate_vs_exact(
         (prompt_pair.clean, prompt_pair.corrupted),
         intervention,
         metrics,
-        selection.metric,
+        selection.option("metric"),
         direction,
     )
     return exact_derivation and (exact_derivation, derive_estimate(prompt_pair, selection, component, (layer, column)))
@@ -176,13 +180,13 @@ def inspect_estimate_vs_exact(
 
 def inspect_path(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
-    receiver, direction = selected_receiver(prompt_pair, selection), selection.patch_direction
+    receiver, direction = selected_receiver(prompt_pair, selection), selection.option("patch_direction")
     get_element(prompt_pair.experiment.path_metrics(direction, receiver)[0], point.row, point.column)
     return path_effect(
         prompt_pair.experiment,
         (prompt_pair.clean, prompt_pair.corrupted),
         receiver,
         (point.row, point.column),
-        selection.metric,
+        selection.option("metric"),
         direction,
     )

@@ -32,6 +32,9 @@ def unavailable_reason(config: ModelConfig) -> str:
 VIEW = View(
     name="positions",
     title=N_("Positions"),
+    group="components",
+    order=40,
+    former_names=("rope",),
     description=N_(
         "Attention by itself sees which tokens there are and not their order, so the model is told where each stands. "
         "Either each pair of dimensions of a query or key is turned like the hand of a clock, further for later "

@@ -1,6 +1,7 @@
 """Prediction view: the components and depths that make a next token probable."""
 
 from explorer.analysis.attribution import attribution
+from explorer.analysis.logit_lens import LENSES
 from explorer.analysis.next_token import next_token, token_rank
 from explorer.analysis.norms import norm_kinds, norm_scale
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
@@ -14,6 +15,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
+from explorer.state.view_registry import SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.lens_verification import verify_lens
@@ -99,7 +101,7 @@ VERIFY_COMPONENTS = verify_derived(*PARTS, "logits", against=SUM_CHECK)
 
 
 def inspect_lens(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    return lens_cell(trace, point.row, point.column, target_token(trace, selection), selection.lens)
+    return lens_cell(trace, point.row, point.column, target_token(trace, selection), selection.option("lens"))
 
 
 def inspect_path(trace: Trace, selection: Selection, point: Point) -> Derivation:
@@ -129,9 +131,15 @@ def inspect_actual(trace: Trace, selection: Selection, point: Point) -> Derivati
     )
 
 
+# The measure that colours the logit lens.
+LENS_FIELD = SelectionField("lens", "probability", N_("colour"), LENSES)
+
 VIEW = View(
     name="prediction",
     title=N_("Prediction"),
+    group="prediction",
+    order=80,
+    fields=(LENS_FIELD,),
     description=N_(
         "What would the model say next if it stopped early? Each cell below has the likeliest next token after the "
         "token of that column, read off at the depth of that row (the logit lens). Further down, the logit of one next "
@@ -150,7 +158,7 @@ VIEW = View(
             name="lens",
             no_difference_reason=no_difference_by_rank,
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
-            draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.lens),
+            draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},
             verify=verify_lens,
             inspect=inspect_lens,

@@ -136,6 +136,8 @@ def has_norms(trace: Trace) -> bool:
 VIEW = View(
     name="residual",
     title=N_("Residual stream"),
+    group="components",
+    order=70,
     description=N_(
         "Every token has one vector, a list of numbers, that runs through the whole model: the residual stream. "
         "Attention and feed-forward each read a normalised copy of it and add something to it; here is how long it "

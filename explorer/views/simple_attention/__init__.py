@@ -113,6 +113,8 @@ def unavailable_reason(config: ModelConfig) -> str:
 VIEW = View(
     name="looks",
     title=N_("2 · Looking back"),
+    group="story",
+    order=20,
     description=N_(
         "To guess, the model looks back. It has many small searchlights, called attention heads: each decides anew, at "
         "every token, how much to take from which earlier one. Here is the one that speaks most for the guess; choose "

@@ -108,6 +108,8 @@ def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
 VIEW = View(
     name="guesses",
     title=N_("3 · Next word"),
+    group="story",
+    order=30,
     description=N_(
         "Layer after layer adds what it found to the last token's list of numbers; at the end that list becomes a "
         "probability for every token the model knows. Here is what it would guess if it stopped early: the first bar "

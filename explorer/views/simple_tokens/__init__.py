@@ -69,6 +69,8 @@ def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation | No
 VIEW = View(
     name="pieces",
     title=N_("1 · Tokens"),
+    group="story",
+    order=10,
     description=N_(
         "The model reads no letters: it cuts the text into tokens, often a word with the space before it. As it reads, "
         "it guesses at every place what comes next. The taller the bar, the better it saw that token coming."

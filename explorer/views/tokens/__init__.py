@@ -110,6 +110,8 @@ def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[De
 VIEW = View(
     name="tokens",
     title=N_("Tokens"),
+    group="components",
+    order=20,
     description=N_(
         "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
         "again the two neighbours most often seen together in its training text. "

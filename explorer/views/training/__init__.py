@@ -3,6 +3,7 @@
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
+from explorer.views.head_score_field import HEAD_SCORE_FIELD
 from explorer.views.training.formula import formula
 from explorer.views.training.step_metrics import (
     CHANCE_DIFFERS,
@@ -47,6 +48,10 @@ def has_checkpoints(trace: Trace) -> bool:
 VIEW = View(
     name="training",
     title=N_("Training"),
+    group="training",
+    order=140,
+    reads_other_files=True,
+    fields=(HEAD_SCORE_FIELD,),
     description=N_(
         "How did the model come about? Training changes its weights step by step, so that the next token of its text "
         "gets likelier: the loss falls, and heads learn where to look. Of a model that was kept on the way, the slider "
@@ -84,7 +89,9 @@ VIEW = View(
         Panel(
             name="scores",
             title=N_("What each head does on this text, step by step: choose a head score above"),
-            draw=lambda trace, s: score_lines(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
+            draw=lambda trace, s: score_lines(
+                trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
+            ),
             no_difference_reason=no_difference(CHANCE_DIFFERS),
             condition=has_checkpoints,
             click_opens_checkpoint=True,

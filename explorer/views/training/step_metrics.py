@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.chance_baseline import chance_baseline
-from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.text_loss import NATS_PER_BIT, mean_text_loss
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.heads import head_score
@@ -68,7 +68,7 @@ def score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head: int
     runs = runs_by_step(trace)
     steps, values = list(runs), np.stack([head_scores(run, name, hide_first) for run in runs.values()])  # (S, L, H)
     baselines = [chance_baseline(run, name, hide_first) for run in runs.values()]
-    score_name = translate(SCORE_NAMES[name])
+    score_name = translate(HEAD_SCORES[name].label)
     yaxis = {"title": {"text": _("head score: {score}", score=score_name)}, "range": [-0.02, 1.05]}
     if baselines[0] is None:
         fig = figure(
@@ -121,7 +121,7 @@ def score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head: int
             score=score_name,
             heads=values[0].size,
             count=len(steps),
-            does=translate(HEAD_SCORES[name]),
+            does=translate(HEAD_SCORES[name].description),
             most=format_number(values[largest]),
             layer=largest[1],
             head=largest[2],
@@ -178,7 +178,7 @@ def inspect_score(trace: Trace, selection: Selection, point: Point) -> Derivatio
     shape = trace.config.num_layers, trace.config.num_heads
     layer, head = get_item(draw_order(shape, (selection.layer, selection.head)), point.coordinate("curve"))
     _lm, run = _model_and_run(trace, point)
-    return head_score(run, selection.head_score, selection.first_token == "hidden", layer, head)
+    return head_score(run, selection.option("head_score"), selection.first_token == "hidden", layer, head)
 
 
 CHANCE_DIFFERS = N_("Whether a score is more than chance is another question in each run: look at A and B in turn.")

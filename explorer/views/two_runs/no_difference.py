@@ -24,4 +24,4 @@ def no_difference(reason: str) -> Callable[[Selection], str]:
 
 
 def no_difference_by_rank(selection: Selection) -> str:
-    return translate(RANKS) if selection.lens == "rank" else ""
+    return translate(RANKS) if selection.option("lens") == "rank" else ""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.selection import OWN_TABS
 from explorer.tracing.lru import LRU
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import is_incomplete
 from explorer.tracing.runs import RunService
 from explorer.translations import current_locale
+from explorer.views import VIEW_BY_NAME
 from explorer.web.stores import OptionalStore
 
 ROOT = Path(__file__).parents[3]
@@ -24,14 +24,13 @@ LIBRARIES = ("torch", "numpy")
 MAX_CACHE_BYTES = 64 << 20
 BYTES_PER_TOKEN, OVERHEAD_BYTES = 40, 4096  # bytes per token id, and overhead per entry
 SHARED_TTL_S = 3600.0
-UNCACHED_TABS = ("training", *OWN_TABS)  # tabs that depend on other files than the models'
 
 
 class AnswerCache:
     """Cache of JSON answers by all that they depend on: the request, the locale and the models' files.
 
-    Not cached are incomplete answers, whose jobs are unfinished, tabs that depend on other files, and the first
-    stage of a page, which lists the available models.
+    Not cached are incomplete answers, whose jobs are unfinished, views that read other files than the models', and
+    the first stage of a page, which lists the available models.
 
     Args:
         runs: access to the models.
@@ -63,7 +62,7 @@ class AnswerCache:
         is_first_stage = stage == 0 and (
             about == "show" or page_state.selection.lesson
         )  # lessons depend on more of the state than the key has
-        if page_state.selection.view in UNCACHED_TABS or about == "token" or is_first_stage:
+        if VIEW_BY_NAME[page_state.selection.view].reads_other_files or about == "token" or is_first_stage:
             return make()
         key = about, stage, replace(page_state, turn=0), settings, current_locale(), self.model_identities(page_state)
         if entry := self._cache.get_cached(key):

@@ -139,7 +139,7 @@ class OpenView:
             return []
         field_lists = (
             or_default_if_unloaded(lambda name=name: select_fields((name,), *self.runs_with_selection[0]), [])
-            for name in self.view.controls
+            for name in self.view.select_controls
         )
         return [select_field for fields in field_lists for select_field in fields]
 

@@ -72,7 +72,7 @@ def token_select_fields(selection: Selection, trace: Trace) -> dict[str, Any]:
     """Return the open tab's select fields of tokens."""
     view = VIEW_BY_NAME[selection.view]
     fields = select_fields(
-        [field for field in view.controls if field in TOKEN_FIELDS], trace, selection.clamp_to_trace(trace)
+        [field for field in view.select_controls if field in TOKEN_FIELDS], trace, selection.clamp_to_trace(trace)
     )
     return {element_id(view.name, CHOOSERS): SelectFields.pack(fields, all_of_them=False)}
 

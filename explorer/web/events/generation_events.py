@@ -123,7 +123,7 @@ class GenerationHandlers:
             )
             return {
                 self.update: StateUpdate.pack(
-                    page_state, {name: getattr(page_state.selection, name) for name in TWO_RUN_FIELDS}
+                    page_state, {name: page_state.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
                 )
             } | prompt_update
 

@@ -1,7 +1,7 @@
 """Handlers of links, prompts and the choice of a model; each returns a dictionary of widgets and their new values."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import gradio as gr
 
@@ -11,7 +11,7 @@ from explorer.state.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, parse_revision
 from explorer.state.run import Run
-from explorer.state.selection import FIELD_CHOICES, Selection, parse_index
+from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.retokenize import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import unknown_view_message
@@ -47,7 +47,8 @@ FALLBACKS = {
 def unreadable_fields(query: Mapping[str, str]) -> list[str]:
     """Return the names of a query's fields whose values have the wrong type or are out of range."""
     settings, names = GenerationSettings.parse(query).as_dict(), []
-    indices = {field.name for field in fields(Selection) if field.type is int} | {"dropped", "began"}
+    choices, defaults = field_choices(), Selection().as_dict()
+    indices = {name for name, default in defaults.items() if isinstance(default, int)} | {"dropped", "began"}
     for name, text in query.items():
         if not text:
             continue
@@ -57,7 +58,7 @@ def unreadable_fields(query: Mapping[str, str]) -> list[str]:
             except ValueError:
                 is_read = False
         else:
-            is_read = text in FIELD_CHOICES.get(name, (text,)) and (
+            is_read = text in map(str, choices.get(name, (text,))) and (
                 name not in indices or parse_index(text) is not None
             )
         names += [] if is_read else [name]

@@ -11,10 +11,11 @@ from explorer.analysis.feed_forward import neurons
 from explorer.state.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
-from explorer.state.selection import OWN_TABS, Selection
+from explorer.state.selection import Selection
 from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.runs import RunService
 from explorer.translations import _
+from explorer.views import VIEW_BY_NAME
 from explorer.views.target_token import target_and_contrast
 from model.generation.window import window_start
 
@@ -66,7 +67,7 @@ class RunFactory:
             UserError: the query is invalid, also if it describes a second run incompletely.
         """
         page_state = PageState.parse(complete_other_model(self._resolve_checkpoints(state)))
-        if page_state.selection.view in OWN_TABS and not self.runs.library.catalog.own_module:
+        if VIEW_BY_NAME[page_state.selection.view].requires_own_module and not self.runs.library.catalog.own_module:
             page_state = replace(page_state, selection=replace(page_state.selection, view=Selection.view))
         select = self.clamp_selection
         if not page_state.run.prompt:
@@ -105,7 +106,7 @@ class RunFactory:
     def select_top_head(self, page_state: PageState) -> PageState:
         """Select the last token, the head with the largest effect on the top token's logit, and that head's top key."""
         page_state = self.select_last_token(
-            replace(page_state, selection=replace(page_state.selection, target=1, rival=0, pattern="weight"))
+            replace(page_state, selection=page_state.selection.replace(target=1, rival=0, pattern="weight"))
         )
         selection = self._default_selection(page_state, set()).selection
         pattern = self.runs.trace(page_state.run)[f"blocks.{selection.layer}.attn.pattern"]

@@ -125,7 +125,7 @@ class SecondRunCommands:
             raise UserError(_("there are {count} pairs of prompts: choose one of them", count=len(PROMPT_PAIRS)))
         pair = PROMPT_PAIRS[index]
         run, other = (self.run_factory.create_run(checkpoint, text) for text in (pair.corrupted, pair.clean))
-        selection = replace(page_state.selection, clean_run="b", answer="", wrong="", shown="a")
+        selection = page_state.selection.replace(clean_run="b", answer="", wrong="", shown="a")
         last = len(run.prompt) - 1
         selection = replace(selection, query=last, key=max(0, last - 1))
         return PageState(run, selection, turn=page_state.turn, other=other)

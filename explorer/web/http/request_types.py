@@ -60,7 +60,7 @@ Move = _object(
 _STATE = _object(
     "State",
     {
-        **{field.name: _SELECTION_TYPES[field.type] for field in fields(Selection)},
+        **{name: _SELECTION_TYPES[type(default)] for name, default in Selection().as_dict().items()},
         **{field.name: _SETTING_TYPES[field.type] for field in fields(GenerationSettings)},
         **_RUN_TYPES,
         **_TREE_TYPES,

@@ -7,10 +7,10 @@ import gradio as gr
 
 from explorer.lessons.examples import EXAMPLES
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
-from explorer.state.selection import SIMPLE_TABS
+from explorer.state.view_registry import is_story_view
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import _, translate
-from explorer.views import DIAGNOSIS_VIEWS, FULL, SIMPLE
+from explorer.views import SIMPLE, full_page_views
 from explorer.views.view import Panel, View
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import GenerationButtons, build_generation_texts
@@ -93,7 +93,7 @@ class PageLayout:
             with gr.Column(scale=7, min_width=340):
                 TrainingStepSlider(elem_id=SERIES)
                 self.tab: dict[str, gr.Tab] = {}
-                full = (*FULL, *(DIAGNOSIS_VIEWS if catalog.own_module else ()))
+                full = full_page_views(has_own_module=bool(catalog.own_module))
                 self.steps, self.tabs = self.build_tabs(SIMPLE, "steps"), self.build_tabs(full, "views")
                 Glossary(elem_id="glossary")
                 self.open_file = gr.Button(
@@ -190,7 +190,7 @@ class PageLayout:
 
     def tab_bar(self, view: str) -> gr.Tabs:
         """Return the tab bar that contains a view's tab."""
-        return self.steps if view in SIMPLE_TABS else self.tabs
+        return self.steps if is_story_view(view) else self.tabs
 
 
 def make_panel_widget(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:

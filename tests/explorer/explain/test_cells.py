@@ -43,7 +43,9 @@ def selections(name: str, trace: Trace) -> list[Selection]:
         "activations-heatmap": [{"tap": tap} for tap in trace.values],
     }.get(name, [{}, {}])
     cell_fields = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "dim": 9}]
-    return [Selection(**choice, **cell_fields[i % 2]).clamp_to_trace(trace) for i, choice in enumerate(choices)]
+    return [
+        Selection().replace(**choice, **cell_fields[i % 2]).clamp_to_trace(trace) for i, choice in enumerate(choices)
+    ]
 
 
 def draw_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
@@ -96,7 +98,7 @@ def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> flo
     """Return the value on the heatmap's colour scale, where that is another."""
     if name == "positions-angles":
         return np.pi - (np.pi - value) % (2 * np.pi)
-    if name == "prediction-lens" and selection.lens == "rank":
+    if name == "prediction-lens" and selection.option("lens") == "rank":
         return np.log(trace.config.vocab_size / value)
     return value
 
@@ -150,7 +152,7 @@ def long_trace() -> Iterator[Trace]:
     "place", [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}], ids=["end", "middle"]
 )
 def test_a_picture_of_a_part_answers_for_that_part(long_trace, name, place):
-    selection = Selection(tap="logits", lens="target", **place).clamp_to_trace(long_trace)
+    selection = Selection().replace(tap="logits", lens="target", **place).clamp_to_trace(long_trace)
     check_cells(name, long_trace, selection, PANELS[name][1].draw(subject(PANELS[name][1], long_trace), selection))
 
 

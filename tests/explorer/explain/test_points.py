@@ -58,7 +58,7 @@ def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
                 element.item: element for element in (points[0], points[len(points) // 2], points[-1])
             }.values():
                 stays = "view" in element.change  # where a click opens another tab, one with Shift selects nothing
-                clicked = selection if stays else replace(selection, **element.change)
+                clicked = selection if stays else selection.replace(**element.change)
                 clicked = replace(clicked, key=min(clicked.key, clicked.query)).clamp_to_trace(trace)
                 figure_after = (
                     figure if clicked == selection else render_panel(panel, panel.draw(subject(panel, trace), clicked))

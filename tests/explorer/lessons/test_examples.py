@@ -21,10 +21,15 @@ from explorer.web.events.run_factory import RunFactory
 )
 def test_an_example_leads_to_the_head_that_finds_what_goes_on(name, head, seen, likeliest):
     opening = RunFactory(RunService(Library("cpu")))
-    elsewhere = Selection(view="attention", layer=1, head=1, target=3, rival=2, pattern="layer_mean")
+    elsewhere = Selection().replace(view="attention", layer=1, head=1, target=3, rival=2, pattern="layer_mean")
     page_state = opening.select_top_head(PageState(opening.create_run("llama-fables", EXAMPLES[name]), elsewhere))
     trace, selection = opening.runs.trace(page_state.run), page_state.selection
     assert trace.vocabulary[trace["logits"][-1].argmax()] == likeliest
     assert (selection.layer, selection.head) == head and selection.query == len(trace) - 1
     assert trace.tokens[selection.key] == seen
-    assert (selection.view, selection.target, selection.rival, selection.pattern) == ("attention", 1, 0, "weight")
+    assert (selection.view, selection.target, selection.rival, selection.option("pattern")) == (
+        "attention",
+        1,
+        0,
+        "weight",
+    )

@@ -70,11 +70,11 @@ def test_entries_have_the_runs_own_numbers():
 @pytest.mark.parametrize("name", ["previous_token", "self"])
 def test_a_head_score_is_the_one_that_the_map_of_heads_shows(name, hidden):
     trace = capture_style("rope", 12)
-    selection = Selection(layer=0, head=2, head_score=name, first_token="hidden" if hidden else "shown")
+    selection = Selection().replace(layer=0, head=2, head_score=name, first_token="hidden" if hidden else "shown")
     definition = ENTRY_BY_NAME["head score"].define(
         GlossaryContext(trace, selection.clamp_to_trace(trace), GenerationSettings())
     )
-    value, does = format_number(head_scores(trace, name, hidden)[0, 2]), HEAD_SCORES[name]
+    value, does = format_number(head_scores(trace, name, hidden)[0, 2]), HEAD_SCORES[name].description
     assert definition.endswith(f"That of layer 0 head 2 is {value} here: how much it {does}.")
 
 

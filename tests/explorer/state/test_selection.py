@@ -2,11 +2,8 @@ import math
 
 import pytest
 
-from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES
-from explorer.analysis.logit_lens import LENSES
 from explorer.analysis.token_shading import SHADES
-from explorer.state.selection import FIELD_CHOICES, TABS, Selection, parse_index
+from explorer.state.selection import OWN_CHOICES, Selection, field_choices, parse_index
 from explorer.views import VIEWS
 
 NONSENSE = [
@@ -59,8 +56,20 @@ def test_the_tab_is_one_that_there_is(asked, opened):
     assert Selection.parse({"view": asked}).view == opened
 
 
-def test_every_tab_has_its_view_in_order():
-    assert tuple(view.name for view in VIEWS) == TABS
+def test_tabs_stand_in_the_order_that_people_know():
+    names = "overview tokens attention positions kv_cache feed_forward residual prediction activations experiments"
+    names += " directions compare patching training pieces looks guesses"
+    assert [view.name for view in VIEWS] == names.split()
+
+
+def test_a_declared_field_is_read_by_its_name():
+    selection = Selection(layer=1).replace(metric="probability", layer=2)
+    assert (selection.option("metric"), selection.option("pattern"), selection.layer) == ("probability", "weight", 2)
+    assert selection.replace(metric="logit_difference") == Selection(layer=2)  # no trace of what is the default again
+    assert hash(selection) == hash(Selection.parse({"layer": "2", "metric": "probability"}))
+    for unknown in (lambda: selection.option("matric"), lambda: selection.replace(matric="x")):
+        with pytest.raises(KeyError, match="no view declares a field 'matric'"):
+            unknown()
 
 
 def test_unknown_names_are_ignored():
@@ -112,15 +121,14 @@ def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
 
 
 def test_analysis_knows_every_word_that_can_be_asked_for():
-    allowed = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "shade": SHADES}
-    assert {name: tuple(words) for name, words in allowed.items()} == {name: FIELD_CHOICES[name] for name in allowed}
+    assert tuple(SHADES) == OWN_CHOICES["shade"]
 
 
-@pytest.mark.parametrize("field", FIELD_CHOICES)
+@pytest.mark.parametrize("field", field_choices())
 def test_a_word_that_means_nothing_gives_way_to_the_default(rope_trace, field):
     assert Selection.parse({field: "<script>"}).clamp_to_trace(rope_trace) == Selection()
-    for word in FIELD_CHOICES[field]:
-        assert getattr(Selection.parse({field: word}).clamp_to_trace(rope_trace), field) == word
+    for word in field_choices()[field]:
+        assert Selection.parse({field: word}).clamp_to_trace(rope_trace).as_dict()[field] == word
 
 
 def test_of_chosen_heads_those_that_exist_are_kept_once(rope_trace):

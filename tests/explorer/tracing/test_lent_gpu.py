@@ -11,10 +11,11 @@ import torch
 
 from explorer.state.errors import UserError
 from explorer.state.interventions import parse_interventions
-from explorer.state.selection import TABS, Selection
+from explorer.state.selection import Selection
 from explorer.tracing import zero_gpu
 from explorer.tracing.library import Library, pick_device
 from explorer.tracing.runs import RunService
+from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.run_factory import RunFactory
 
@@ -56,7 +57,7 @@ def library(style_checkpoints) -> Library:
 def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, calls):
     endpoints = Endpoints(RunService(library))
     state = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
-    for view in TABS:
+    for view in (view.name for view in VIEWS):
         for part in (0, 1, 2):
             endpoints.answer("show", state | Selection(view=view, query=3, key=1).as_dict(), part)
     assert len([call for call in calls if call[1] == tuple(state["prompt"]) and not call[2]]) == 1

@@ -138,7 +138,7 @@ def test_the_large_picture_shows_what_is_asked_for(trace, kind):
 
 @pytest.mark.parametrize("kind", ["chosen_mean", "chosen_max"])
 def test_a_weight_of_several_heads_tells_of_each(trace, kind):
-    selection = Selection(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
+    selection = Selection().replace(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
     cell_values = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
     inspection = panel.inspect(trace, selection, Point(x=2, y=9))

@@ -2,6 +2,7 @@ import numpy as np
 
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection
+from explorer.state.view_registry import registered_fields
 from explorer.views.select_fields import OPTIONS, SelectField, select_fields
 
 
@@ -42,10 +43,10 @@ def test_values_are_those_captured(trace):
 def test_whatever_is_chosen_exists(trace):
     """Choosing any option yields a selection that is already valid."""
     selection = Selection(query=11, key=5).clamp_to_trace(trace)
-    for choice in select_fields(list(OPTIONS), trace, selection):
+    for choice in select_fields([*OPTIONS, *(field.name for field in registered_fields())], trace, selection):
         for value, _ in choice.options:
             chosen = Selection.parse(selection.as_dict() | {choice.field: value}).clamp_to_trace(trace)
-            assert getattr(chosen, choice.field) == value
+            assert chosen.as_dict()[choice.field] == value
 
 
 def test_next_tokens_are_listed_by_rank_with_the_one_that_follows(rope_trace):

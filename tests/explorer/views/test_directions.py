@@ -26,7 +26,7 @@ PROJECTION, EXAMPLES = VIEW.panels
 
 
 def test_every_cell_is_the_cosine_with_the_direction(trace):
-    selection = Selection(direction="neuron.1.7", query=9, layer=1)
+    selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
     u = layouts.residual_contributions(trace, 1, "ffn", column, 9)
     picture = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
@@ -39,7 +39,7 @@ def test_every_cell_is_the_cosine_with_the_direction(trace):
 
 @pytest.mark.exhaustive
 def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tiny_tokenizer):
-    selection = Selection(direction="neuron.1.7", query=9, target=3, rival=2, layer=1)
+    selection = Selection().replace(direction="neuron.1.7", query=9, target=3, rival=2, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
     token, rival = order[2], order[1]
     points = render_panel(EXAMPLES, EXAMPLES.draw(trace, selection)).points()
@@ -56,7 +56,7 @@ def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tin
 
 
 def test_rows_frame_and_scale_are_those_of_the_stream(trace):
-    selection = Selection(direction="neuron.1.7", query=9, layer=1)
+    selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     picture = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
     (heatmap,) = picture.parts
     assert heatmap["y"] == ["embedding", "after layer 0", "after layer 1"]
@@ -78,7 +78,7 @@ def test_rows_frame_and_scale_are_those_of_the_stream(trace):
 @pytest.mark.exhaustive
 def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer, rival):
     """Without a contrast token, the bar is that of the most likely other token."""
-    selection = Selection(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)
+    selection = Selection().replace(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
     examples = {text: None for lists in prompt_lists_by_direction(trace).values() for text in lists.examples}
     edit = parse_interventions("blocks.1.resid_post*add*neuron.1.7*0.3")
@@ -108,7 +108,7 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
 
 @pytest.mark.parametrize("direction", ["", "neuron.0.3", "means.0.5.6-7"])
 def test_the_list_has_the_direction_that_is_chosen(trace, direction):
-    (choice,) = select_fields(("direction",), trace, Selection(direction=direction, query=9))
+    (choice,) = select_fields(("direction",), trace, Selection().replace(direction=direction, query=9))
     values = [value for value, _words in choice.options]
     assert direction in values and len(set(values)) == len(values)
     assert [text for value, text in choice.options][:3] == ["happy, not sad", "she, not he", "asked, not said"]
@@ -120,7 +120,7 @@ def test_the_chosen_direction_is_what_sliders_push_along(trace):
         push, remove = (
             what_if
             for what_if, _amount in available_controls(
-                VIEW.intervention_controls, trace, Selection(direction=direction)
+                VIEW.intervention_controls, trace, Selection().replace(direction=direction)
             )
         )
         assert str(push.make_intervention(0.5)) == f"blocks.0.resid_post*add*{recipe}*0.5"
@@ -131,7 +131,7 @@ def test_the_chosen_direction_is_what_sliders_push_along(trace):
 def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, style, tiny_tokenizer):
     edits = parse_interventions("blocks.1.resid_post*add*unembed.17*5")
     changed = replace(capture(lms[style], trace.token_ids, edits, tokenizer=tiny_tokenizer), baseline=trace)
-    selection = Selection(query=9, direction="unembed.17")
+    selection = Selection().replace(query=9, direction="unembed.17")
     settings = GenerationSettings(seed=3, temperature=1.2)
     assert VIEW.continuation_text(trace, selection, settings) == ""
     lines = VIEW.continuation_text(changed, selection, settings).split("\n")

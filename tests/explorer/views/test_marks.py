@@ -27,7 +27,9 @@ def selections(name: str, trace: Trace) -> list[Selection]:
         "tokens-spread": [{"depth": depth} for depth in range(trace.config.num_layers + 1)],
     }.get(name, [{}, {}])
     cell_fields = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "rival": 2}]
-    return [Selection(**choice, **cell_fields[i % 2]).clamp_to_trace(trace) for i, choice in enumerate(choices)]
+    return [
+        Selection().replace(**choice, **cell_fields[i % 2]).clamp_to_trace(trace) for i, choice in enumerate(choices)
+    ]
 
 
 def with_nan(value: np.ndarray) -> np.ndarray:

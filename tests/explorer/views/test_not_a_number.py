@@ -46,7 +46,7 @@ def test_every_picture_is_drawn(name, style, length, spoil):
     """Each value that the figure reads is spoiled in turn."""
     panel, run = PANELS[name][1], capture_panel_run(name, style, length)
     for fields in ({"query": 11, "key": 5, "tap": "logits"}, {"layer": 1, "head": 2, "query": 6, "dim": 9, "rival": 2}):
-        selection = Selection(**fields).clamp_to_trace(run)
+        selection = Selection().replace(**fields).clamp_to_trace(run)
         for tap in read_values(name, run, selection)[0]:
             trace = with_spoiled(run, tap, spoil)
             assert figure_payload(panel.draw(subject(panel, trace), selection))

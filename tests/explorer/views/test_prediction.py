@@ -214,7 +214,7 @@ def test_the_formula_of_a_rival_has_the_difference(rope_trace):
 
 def test_a_panel_shows_what_is_chosen(rope_trace):
     panels = {panel.name: panel.draw for panel in prediction.VIEW.panels}
-    selection = Selection(layer=1, head=2, query=QUERY, key=4, target=2, rival=5, lens="target")
+    selection = Selection().replace(layer=1, head=2, query=QUERY, key=4, target=2, rival=5, lens="target")
     token, rival = prediction.target_and_contrast(rope_trace, selection)
     assert panels["lens"](rope_trace, selection) == lens_map(rope_trace, QUERY, token, "target")
     assert panels["path"](rope_trace, selection) == token_trajectory(rope_trace, QUERY, token, rival)

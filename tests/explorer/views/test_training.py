@@ -128,7 +128,7 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
 
 def test_where_no_query_counts_it_is_told():
     trace = capture_style("rope", 2)
-    selection = Selection(head_score="induction").clamp_to_trace(trace)
+    selection = Selection().replace(head_score="induction").clamp_to_trace(trace)
     picture = RenderedFigure(PANELS["scores"].draw(trace, selection))
     assert not picture.parts and "no token of this prompt occurs twice" in picture.layout["annotations"][0]["text"]
 

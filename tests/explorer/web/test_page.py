@@ -97,7 +97,7 @@ def test_an_example_is_looked_at_where_it_shows_something(page, state, merged):
     now = merged(state, [page.events.on_example("the owl", "none", state | {"layer": 9, "target": 3})])
     expected = page.events.run_factory.select_top_head(PageState.parse(now))
     fields = ("layer", "head", "query", "key", "target")
-    assert {name: now[name] for name in fields} == {name: getattr(expected.selection, name) for name in fields}
+    assert {name: now[name] for name in fields} == {name: expected.selection.as_dict()[name] for name in fields}
     assert now["target"] == 1 and now["view"] == state["view"]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.explain.notation import format_number
-from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
+from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
 from explorer.lessons.course.questions.examples import WORKED_EXAMPLES, WorkedExampleRow
 from explorer.lessons.course.questions.question import SEPARATOR, Grade, parse_numbers
 from explorer.lessons.course.yaml_blocks import Fields, lesson_error_line, validate_fields
@@ -79,7 +79,7 @@ def parse_blanks_question(ask: Fields, check: Fields | None) -> BlanksQuestion:
         if not isinstance(spec, Fields):
             raise ValueError(f"“working” is a mapping with “of” and “blanks”, got {spec!r:.60}")
     validate_fields(
-        spec, {"of": str, "blanks": str, **dict.fromkeys(STATE_FIELDS, (str, int, float))}, ("of", "blanks")
+        spec, {"of": str, "blanks": str, **dict.fromkeys(state_fields(), (str, int, float))}, ("of", "blanks")
     )
     with lesson_error_line(spec.line):
         if spec["of"] not in WORKED_EXAMPLES:

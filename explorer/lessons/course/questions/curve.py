@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.lessons.course.evaluation_context import STATE_FIELDS, EvaluationContext
+from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
 from explorer.lessons.course.quantities import QUANTITY_KINDS, Quantity, argument_kinds, quantity
 from explorer.lessons.course.questions.question import SEPARATOR, Grade, bin_index, format_answer, parse_numbers
 from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
@@ -69,7 +69,7 @@ def parse_curve_question(ask: Fields, check: Fields | None) -> CurveQuestion:
     measured, axis = quantity(spec["of"], spec.lines["of"]), spec["over"]
     with lesson_error_line(axis.line):
         name, values = next(iter(axis.items()), ("", None))
-        if len(axis) != 1 or name not in {*STATE_FIELDS, *argument_kinds(measured.name)}:
+        if len(axis) != 1 or name not in {*state_fields(), *argument_kinds(measured.name)}:
             raise ValueError("“over” has one name, of the address or an argument, and the list of its values")
         if not isinstance(values, Items) or not 2 <= len(values) <= MAX_POINTS:
             raise ValueError(f"a curve has 2 to {MAX_POINTS} values, got {values!r:.60}")

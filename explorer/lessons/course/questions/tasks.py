@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.heads import SCORE_NAMES
+from explorer.analysis.heads import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.course.conditions import Condition, parse_condition
 from explorer.lessons.course.evaluation_context import EvaluationContext
@@ -89,8 +89,8 @@ Task = FindHeadTask | FindPromptTask | AblateHeadsTask
 def _parse_find_head(spec: Fields) -> FindHeadTask:
     validate_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
     with lesson_error_line(spec.lines["score"]):
-        if spec["score"] not in SCORE_NAMES:
-            raise ValueError(f"“score” is one of {', '.join(SCORE_NAMES)}, got {spec['score']!r:.60}")
+        if spec["score"] not in HEAD_SCORES:
+            raise ValueError(f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
     return FindHeadTask(spec["score"], float(spec["at_least"]))
 
 

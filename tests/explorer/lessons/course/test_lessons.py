@@ -47,7 +47,7 @@ def test_what_a_step_points_out_is_there(look_at, lesson, number):
     assert step.state["view"] and step.title
     assert 0 <= context.selection.query < len(context.trace)
     assert all(
-        context.state[name] == getattr(context.selection, name)
+        context.state[name] == context.selection.as_dict()[name]
         for name in ("layer", "head", "query")
         if name in step.state
     )

@@ -29,7 +29,7 @@ class PatchingCase:
         return render_panel(PANEL[name], PANEL[name].draw(self.runs, self.selection(**chosen)))
 
     def selection(self, **chosen) -> Selection:
-        return Selection(**CHOSEN | chosen).clamp_to_trace(self.runs.trace)
+        return Selection().replace(**CHOSEN | chosen).clamp_to_trace(self.runs.trace)
 
     def expected(self, patching, clean_run: str = "b", metric: str = "logit_difference", **options) -> np.ndarray:
         """Return the effects that the public patching functions compute."""

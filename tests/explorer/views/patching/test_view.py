@@ -30,7 +30,7 @@ def runs(lms, style, trace_of) -> Comparison:
 
 
 def draw_panel(name: str, runs: Comparison, **selection):
-    return PANEL[name].draw(runs, Selection(**selection).clamp_to_trace(runs.trace))
+    return PANEL[name].draw(runs, Selection().replace(**selection).clamp_to_trace(runs.trace))
 
 
 def cells(figure) -> np.ndarray:
@@ -41,7 +41,7 @@ def cells(figure) -> np.ndarray:
 def effect_tolerance(runs: Comparison, **chosen) -> float:
     """Return the tolerance of effects from float32 rounding: larger where the runs' metrics differ little."""
     metric = chosen.get("metric", "logit_difference")
-    clean, corrupted = make_prompt_pair(runs, Selection(**chosen)).experiment.unpatched_metrics[
+    clean, corrupted = make_prompt_pair(runs, Selection().replace(**chosen)).experiment.unpatched_metrics[
         :, METRICS.index(metric)
     ]
     return 2e-5 / abs(clean - corrupted)
@@ -77,7 +77,7 @@ def test_a_map_has_the_effects_of_the_chosen_part(lms, style, runs, name, chosen
 def test_a_click_makes_the_change_that_the_cell_is_about(lms, style, runs, name, chosen, part, direction, clean_run):
     """Applied to the run that the page would edit, the patch has the cell's effect."""
     chosen = chosen | {"clean_run": clean_run}
-    figure, prompt_pair = draw_panel(name, runs, **chosen), make_prompt_pair(runs, Selection(**chosen))
+    figure, prompt_pair = draw_panel(name, runs, **chosen), make_prompt_pair(runs, Selection().replace(**chosen))
     values, patches = cells(figure), figure.traces_and_layout[1]["meta"]["changes"]
     into_a = patches["of"] == "edits"
     assert into_a == ((direction == "denoise") == (clean_run == "b"))
@@ -121,7 +121,7 @@ def test_a_clicked_estimate_names_its_place(runs):
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
         ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.other.tokens[1])} (1), m ="),
     ):
-        assert PANEL[name].inspect(runs, Selection(**chosen), Point(x=1, y=1)).location.startswith(label)
+        assert PANEL[name].inspect(runs, Selection().replace(**chosen), Point(x=1, y=1)).location.startswith(label)
 
 
 def metric(run, question, chosen) -> float:
@@ -132,7 +132,10 @@ def metric(run, question, chosen) -> float:
 
 
 def test_every_picture_is_vouched_for(style, runs):
-    for selection in (Selection(), Selection(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="a")):
+    for selection in (
+        Selection(),
+        Selection().replace(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="a"),
+    ):
         for panel in VIEW.panels:
             assert panel.verify(runs, selection.clamp_to_trace(runs.trace)).state == "recomputed", panel.name
 
@@ -143,7 +146,7 @@ def test_wrong_logits_are_warned_of(style, runs):
     wrong = Comparison.from_traces(runs.trace, replace(runs.other, values=values))
     chosen = {"answer": runs.trace.vocabulary[100], "wrong": runs.trace.vocabulary[101]}
     for panel in VIEW.panels:
-        assert panel.verify(wrong, Selection(**chosen).clamp_to_trace(runs.trace)).state == "off", panel.name
+        assert panel.verify(wrong, Selection().replace(**chosen).clamp_to_trace(runs.trace)).state == "off", panel.name
 
 
 def test_a_clicked_effect_tells_its_three_measured_values(style, runs):
@@ -191,11 +194,11 @@ def test_the_answers_are_proposed_and_can_be_others(runs):
     proposed = make_prompt_pair(runs, Selection()).experiment
     assert proposed.answer == runs.other["logits"][-1].argmax() and proposed.wrong != proposed.answer
     for written in (token, token.replace(" ", "·"), token[1:]):
-        assert make_prompt_pair(runs, Selection(wrong=written)).experiment.wrong == vocabulary.index(token)
+        assert make_prompt_pair(runs, Selection().replace(wrong=written)).experiment.wrong == vocabulary.index(token)
     with pytest.raises(NoDifferenceError, match="no token of this model"):
-        make_prompt_pair(runs, Selection(answer="no such token"))
+        make_prompt_pair(runs, Selection().replace(answer="no such token"))
     with pytest.raises(NoDifferenceError, match="the same token"):
-        make_prompt_pair(runs, Selection(answer=token, wrong=token))
+        make_prompt_pair(runs, Selection().replace(answer=token, wrong=token))
 
 
 def test_what_is_written_after_the_prompts_counts_for_nothing(lms, runs, style):

@@ -23,7 +23,7 @@ def test_an_open_view_has_everything_it_shows(rope_trace, view):
     open_view = OpenView(view, rope_trace, selection)
     assert open_view.description == view.description
     assert open_view.formula == (view.single_run_message if view.is_comparison else view.formula(rope_trace, selection))
-    assert [choice.field for choice in open_view.choices] == ([] if view.is_comparison else list(view.controls))
+    assert [choice.field for choice in open_view.choices] == ([] if view.is_comparison else list(view.select_controls))
     assert open_view.panels(newly=True) == list(view.panels)
     assert open_view.panels(newly=False) == [panel for panel in view.panels if not panel.is_selection_independent]
 
@@ -101,7 +101,7 @@ def test_what_holds_of_all_pictures_of_two_runs_is_said_once_above_them(opening,
 
 
 def test_what_holds_of_one_picture_of_two_runs_is_said_in_its_place(opening, page_state):
-    selection = replace(page_state.selection, view="patching", patch_head="attn.pattern")
+    selection = page_state.selection.replace(view="patching", patch_head="attn.pattern")
     page_state = PageState(page_state.run, selection, other=opening.create_run("rope", "the moon asked"))
     open_view = make_open_view(opening.runs, page_state)
     figures = {panel.name: open_view.draw(panel) for panel in open_view.view.panels}

@@ -12,9 +12,11 @@ import pytest
 
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.selection import FIELD_CHOICES, FULL_TABS, SIMPLE_TABS, TABS
+from explorer.state.selection import field_choices
+from explorer.state.view_registry import is_story_view
 from explorer.tracing.library import Library
 from explorer.tracing.runs import RunService
+from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.run_factory import RunFactory
 from explorer.web.layout.page_layout import element_id
@@ -48,7 +50,7 @@ PICKS = {
     "answer": ("", " dog"),
     "wrong": ("", " cat"),
     "direction": ("", "means.1.5.9-7"),
-    **{name: words for name, words in FIELD_CHOICES.items() if name not in ("shade", "shown")},
+    **{name: words for name, words in field_choices().items() if name not in ("shade", "shown")},
 }
 TUNES = {
     "temperature": (0, 0.3, 1.5),
@@ -60,7 +62,8 @@ TUNES = {
     "find": ("", "the"),
     "guess": ("", "dog"),
 }
-VIEWS = {"view": TABS, "shown": FIELD_CHOICES["shown"]}
+TABS = [view.name for view in VIEWS]
+OPENS = {"view": TABS, "shown": field_choices()["shown"]}
 SHOWS = {  # another run: the changed fields of the state come with an event's answer
     "checkpoint": ("tiny", "gpt-twin", "no-positions", "one-head", "fables/step-000008", "fables/step-000032"),
     "edits": ("", "blocks.0.attn.z.1*zero", "blocks.1.resid_post*scale*2"),
@@ -69,7 +72,7 @@ SHOWS = {  # another run: the changed fields of the state come with an event's a
 }
 CHOICES = [
     (about, field, value)
-    for about, fields in {"pick": PICKS, "tune": TUNES, "view": VIEWS, "show": SHOWS}.items()
+    for about, fields in {"pick": PICKS, "tune": TUNES, "view": OPENS, "show": SHOWS}.items()
     for field, values in fields.items()
     for value in values
 ]
@@ -113,7 +116,7 @@ class Page:
             except UserError:  # the page refuses it, and stays as it is
                 return False
         new_state["key"] = min(new_state["key"], new_state["query"])
-        is_other_page = (before["view"] in SIMPLE_TABS) is not (new_state["view"] in SIMPLE_TABS)
+        is_other_page = is_story_view(before["view"]) is not is_story_view(new_state["view"])
         if about == "view" and is_other_page and new_state["b.checkpoint"]:
             about = "show"
         self.state = new_state
@@ -149,8 +152,8 @@ def test_after_any_choice_nothing_is_as_it_was_before(opening, view):
 
 @pytest.mark.parametrize(("start", "view"), [("two runs", "looks"), ("changed", "directions")])
 def test_from_tab_to_tab_nothing_is_as_it_was_before(opening, start, view):
-    through = [view for pair in itertools.zip_longest(FULL_TABS[::3], SIMPLE_TABS) for view in pair if view]
-    assert walk(opening, start, view, [("view", "view", name) for name in through]) > 5
+    through = [view for pair in itertools.zip_longest(FULL[::3], SIMPLE) for view in pair if view]
+    assert walk(opening, start, view, [("view", "view", view.name) for view in through]) > 5
 
 
 @pytest.mark.by_hand

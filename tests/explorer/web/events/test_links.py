@@ -6,7 +6,7 @@ import pytest
 
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.run import Run
-from explorer.state.selection import FIELD_CHOICES, FORMER_TABS, Selection
+from explorer.state.selection import Selection, field_choices
 from explorer.web.answers.endpoints import Endpoints
 
 
@@ -117,9 +117,8 @@ def test_values_of_another_type_are_told_and_read_as_the_default(page, shown_war
     answer = load(text="the fox asked the owl", view="attention", **query)
     change = answer[page.layout.update]["change"]
     assert shown_warnings == [f"Invalid values in this link: {names}. The default or the nearest valid value is shown."]
-    assert GenerationSettings.parse(change).validate() and Selection.parse(change).valid_choice(
-        "pattern", FIELD_CHOICES["pattern"]
-    )
+    assert GenerationSettings.parse(change).validate()
+    assert Selection.parse(change).option("pattern") in field_choices()["pattern"]
 
 
 def test_values_of_the_right_type_are_told_nothing_of(page, shown_warnings, load):
@@ -132,7 +131,7 @@ def test_addresses_that_people_saved_go_on_working(page, shown_warnings, load):
     answer = load(**saved)
     change = answer[page.layout.update]["change"]
     assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
-    assert change["view"] == answer[page.layout.tabs].selected == FORMER_TABS["rope"]
+    assert change["view"] == answer[page.layout.tabs].selected == "positions"
     assert shown_warnings == []
 
 

@@ -59,7 +59,7 @@ def test_an_address_restores_two_runs_a_patch_and_directions(page, two, load, me
     opened = merged({}, [load(**{name: value for name, value in query.items() if value})])
     before, after = PageState.parse(full_state), PageState.parse(opened)
     assert (after.run, after.other, after.pins) == (before.run, before.other, ((1, 2),))
-    assert {name: getattr(after.selection, name) for name in view_fields if name != "b.pins"} == {
+    assert {name: after.selection.as_dict()[name] for name in view_fields if name != "b.pins"} == {
         name: value for name, value in view_fields.items() if name != "b.pins"
     }
     runs = page.events.run_factory.runs
