@@ -90,6 +90,15 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons of your own")
     parser.add_argument(
+        "--views",
+        metavar="FILE.py or DIR",
+        action="append",
+        type=parse_existing_path,
+        default=[],
+        help="view of your own, shown as a tab: a Python file or package with a VIEW, or a folder of them; can be "
+        "repeated; this executes the file with all rights of the app (see explorer/views/README.md)",
+    )
+    parser.add_argument(
         "--module",
         metavar="FILE.py:CLASS",
         help="your own TransformerLM, compared with the reference model with the same weights; this executes the file",
@@ -116,6 +125,12 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
     return options
+
+
+def parse_existing_path(text: str) -> Path:
+    if not Path(text).exists():
+        raise argparse.ArgumentTypeError(f"there is no file or folder {text}")
+    return Path(text)
 
 
 def add_old_names(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,9 @@
 """Small models, tokenizers and checkpoints that every test can use."""
 
 import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import torch
@@ -48,3 +50,27 @@ def checkpoints_folder(tmp_path, monkeypatch) -> Path:
 def tiny_checkpoint(checkpoints_folder, tiny_lm, tiny_tokenizer) -> Path:
     """Folder of the only checkpoint, named "tiny"; its weights are exactly `tiny_lm`'s."""
     return save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)
+
+
+@pytest.fixture
+def user_views(tmp_path, monkeypatch) -> Iterator[Callable]:
+    """Function that adds a file of this name and source as a view of the user's own, until the test ends.
+
+    It returns the view that the page has then.
+    """
+    from explorer import views
+    from explorer.state import view_registry
+
+    for table in ("_groups", "_names", "_fields"):
+        monkeypatch.setattr(view_registry, table, dict(getattr(view_registry, table)))
+    before = dict(views.VIEW_BY_NAME)
+
+    def add(name: str, source: str):
+        (tmp_path / name).write_text(dedent(source), encoding="utf-8")
+        views.add_user_views([tmp_path / name])
+        return views.USER_VIEWS[-1]
+
+    yield add
+    views.VIEW_BY_NAME.clear()
+    views.VIEW_BY_NAME.update(before)
+    views.USER_VIEWS.clear()

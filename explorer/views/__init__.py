@@ -1,14 +1,17 @@
-"""The views: every folder and file here with a `VIEW`.
+"""The views: every folder and file here with a `VIEW`, and the user's own.
 
 `View`, `Panel` and `SelectionField` are what a view is written with (README.md).
 """
 
 import pkgutil
+from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 
 from explorer.state.selection import Selection
 from explorer.state.view_registry import SelectionField, register_view, resolve_tab
 from explorer.translations import _, translate
+from explorer.views.user_views import ViewError, load_view, make_error_view, view_files
 from explorer.views.view import Panel, View
 
 __all__ = ["Panel", "SelectionField", "View"]
@@ -30,9 +33,20 @@ def add_view(view: View) -> None:
     VIEW_BY_NAME[view.name] = view
 
 
+def add_user_views(paths: Iterable[Path]) -> None:
+    """Add the views of the user's files and folders; for one with a mistake, a view that says what is wrong."""
+    for path in view_files(paths):
+        try:
+            view = load_view(path, add_view)
+        except ViewError as error:
+            view = make_error_view(path, str(error), len(USER_VIEWS) + 1)
+            add_view(view)
+        USER_VIEWS.append(view)
+
+
 def full_page_views(has_own_module: bool) -> tuple[View, ...]:
-    """Return the views of the full page in tab order."""
-    return (*FULL, *(DIAGNOSIS_VIEWS if has_own_module else ()))
+    """Return the views of the full page in tab order, the user's own last."""
+    return (*FULL, *(DIAGNOSIS_VIEWS if has_own_module else ()), *USER_VIEWS)
 
 
 def unknown_view_message(name: str | None) -> str:
@@ -48,6 +62,7 @@ def unknown_view_message(name: str | None) -> str:
 
 
 VIEW_BY_NAME: dict[str, View] = {}
+USER_VIEWS: list[View] = []
 PACKAGE_VIEWS = discover_views()
 FULL = tuple(view for view in PACKAGE_VIEWS if view.group != "story" and not view.requires_own_module)
 SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the simple page

@@ -22,6 +22,7 @@ from explorer.views.two_runs.basis_warning import basis_warning
 from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.two_runs.draw import Placeholder, RunAndSelection, draw_two_runs
 from explorer.views.two_runs.selection import selection_in_other
+from explorer.views.user_views import ViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
 from explorer.web.answers.derivation_text import label_runs
@@ -178,6 +179,8 @@ class OpenView:
             return Placeholder(_("This takes longer than a click."), not_yet.job)
         except ModelUnloadedError as gone:
             return Placeholder(unavailable_message(gone))
+        except ViewError as mistake:
+            return Placeholder(str(mistake))
 
     def pending_job(self, panel_name: str) -> Job | None:
         """Return the job that a panel's figure waits for; None if there is none."""

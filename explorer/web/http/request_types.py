@@ -75,14 +75,26 @@ _STATE = _object(
 def _check_unknown(state: dict[str, Any]) -> dict[str, Any]:
     """Allow unknown fields of simple values, which files saved by other versions of the page may have.
 
-    Other values are rejected: Gradio would read a file of the server that they name.
+    Other values are rejected: Gradio would read a file of the server that they name. Fields that views of the user's
+    own declare after these types were built are checked like the others.
     """
+    defaults = Selection().as_dict()
     for name in state.keys() - _STATE.__annotations__.keys():
+        if name in defaults:
+            _check_declared(name, state[name], defaults[name])
+            continue
         values = state[name] if isinstance(state[name], list) else [state[name]]
         if not all(value is None or isinstance(value, str | int | float) for value in values):
             wanted = _("{name:.40} is no field of the page’s state, and neither text nor a number", name=name)
             raise PydanticCustomError("unknown", "{wanted}", {"wanted": wanted})
     return state
+
+
+def _check_declared(name: str, value: Any, default: str | int):
+    wanted = _("{name:.40} is a whole number from 0", name=name) if isinstance(default, int) else ""
+    wanted = wanted or _("{name:.40} is text", name=name)
+    if type(value) is not type(default) or (isinstance(value, int) and not 0 <= value < 10**9):
+        raise PydanticCustomError("unknown", "{wanted}", {"wanted": wanted})
 
 
 State = Annotated[_STATE, AfterValidator(_check_unknown)]  # the page's
