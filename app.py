@@ -13,7 +13,7 @@ from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, parse_arguments, user_limits
 from explorer.tracing.library import Library
-from explorer.tracing.threads import set_threads
+from explorer.tracing.num_threads import set_num_threads
 from explorer.views import add_user_views
 from explorer.web.page import Page
 from explorer.web.stores import StoreError
@@ -43,7 +43,7 @@ def main():
         lm, _tokenizer = library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
-    set_threads(lm.config)
+    set_num_threads(lm.config)
     add_user_views(options.views)
     try:
         page = Page(library, checkpoint, user_limits(options), options.lessons, options.store)

@@ -14,16 +14,23 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.checkpoint_reader import TOKENIZER, is_missing, read_checkpoint, require_readable, stored_weights
+from model.checkpoint_reader import TOKENIZER, is_missing, read_checkpoint, require_readable, weights_to_save
 from model.errors import ModelError
-from model.file_formats import PICKLED, SUFFIXES, content_kind, explain_file, explain_files, file_kind
+from model.file_formats import (
+    PICKLED,
+    SUFFIXES,
+    content_kind,
+    file_kind,
+    unsupported_file_error,
+    unsupported_files_error,
+)
 from model.offloading import Device, ShardedPlacement
-from model.pretrained.hub import get_folder, is_hub_name
+from model.pretrained.hub import get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_FILES
-from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weights
+from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from model.weight_placement import Placement, SingleDevicePlacement
@@ -56,9 +63,9 @@ def is_checkpoint(name: str) -> bool:
         return False
 
 
-def files_version(name_or_path: str | Path) -> tuple:
-    """Return a value that changes whenever one of the checkpoint's files on disk is rewritten."""
-    return tuple(map(file_version, checkpoint_files(name_or_path)))
+def checkpoint_file_stats(name_or_path: str | Path) -> tuple:
+    """Return inode, modification time and size of each of a checkpoint's files, which change when one is rewritten."""
+    return tuple(map(file_stat, checkpoint_files(name_or_path)))
 
 
 def checkpoint_files(name_or_path: str | Path) -> list[Path]:
@@ -74,12 +81,12 @@ def checkpoint_files(name_or_path: str | Path) -> list[Path]:
         path, weights = path.parent, [path]
     elif not (path / SINGLE).exists() and not (path / INDEX).exists():
         with suppress(ModelError, OSError):
-            weights = find_weights(path)
+            weights = find_weight_files(path)
     names = "config.json", SINGLE, INDEX, TOKENIZER, *TOKENIZER_FILES
     return [*(path / name for name in names), *weights, path.parent / TOKENIZER]
 
 
-def file_version(path: Path) -> tuple[int, ...] | None:
+def file_stat(path: Path) -> tuple[int, ...] | None:
     try:
         status = path.stat()
     except OSError:
@@ -100,7 +107,7 @@ def save_checkpoint(
     Raises:
         ValueError: a weight is too large for `dtype`, or not a number.
     """
-    weights = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in stored_weights(lm).items()}
+    weights = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in weights_to_save(lm).items()}
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds values that are not finite as {dtype}; save with another dtype")
@@ -140,8 +147,10 @@ def load_checkpoint(
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
             unsupported value.
     """
-    placement = make_placement(device_map, max_memory) if device_map else SingleDevicePlacement(device)
-    path = download_checkpoint(str(name_or_path)) if is_on_hub(name_or_path) else find_checkpoint(name_or_path)
+    placement = make_sharded_placement(device_map, max_memory) if device_map else SingleDevicePlacement(device)
+    path = (
+        download_checkpoint(str(name_or_path)) if is_remote_checkpoint(name_or_path) else find_checkpoint(name_or_path)
+    )
     name = Path(name_or_path).name or str(name_or_path)
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
@@ -158,15 +167,17 @@ def load_checkpoint(
     return lm, tokenizer
 
 
-def make_placement(device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None) -> Placement:
+def make_sharded_placement(
+    device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None
+) -> Placement:
     try:
         return ShardedPlacement(device_map, max_memory)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
 
 
-def is_on_hub(name_or_path: str | Path) -> bool:
-    """Return True if the name is of a model on the Hub rather than of a local path.
+def is_remote_checkpoint(name_or_path: str | Path) -> bool:
+    """Return True if a name means a model on the Hub, not a local path; the Hub is not asked.
 
     That is owner/name, where no local path has the owner's name, and not the name of a weights file.
     """
@@ -182,7 +193,7 @@ def download_checkpoint(name: str) -> Path:
         CheckpointError: it cannot be downloaded.
     """
     try:
-        return get_folder(name)
+        return get_or_download_folder(name)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
 
@@ -219,7 +230,7 @@ def _resolve_file(path: Path) -> Path:
         return path
     folder, kind = path.parent, file_kind(path)
     if path.name in NON_WEIGHT_FILES or is_missing(folder / "config.json"):
-        raise explain_file(path)
+        raise unsupported_file_error(path)
     if kind == "safetensors":
         return path if path.name != SINGLE and not _is_shard(path) else folder
     if kind in ("json", "vocabulary"):
@@ -231,13 +242,13 @@ def _resolve_file(path: Path) -> Path:
             file=path.name,
             folder=folder,
         )
-    raise explain_file(path)
+    raise unsupported_file_error(path)
 
 
 def _is_shard(path: Path) -> bool:
     """Return True if a file is one of several that hold the weights of its folder."""
     try:
-        weight_files = find_weights(path.parent)
+        weight_files = find_weight_files(path.parent)
     except ModelError:  # several may be meant, or others are missing
         return SHARD.fullmatch(path.name) is not None
     return len(weight_files) > 1 and path in weight_files
@@ -249,7 +260,9 @@ def _resolve_folder(folder: Path) -> Path:
     names = sorted(path.name for path in folder.iterdir())
     if not names:
         raise ModelError("the folder is empty: download the model again")
-    if error := explain_files([name for name in names if name in ("model_index.json", "adapter_config.json")], folder):
+    if error := unsupported_files_error(
+        [name for name in names if name in ("model_index.json", "adapter_config.json")], folder
+    ):
         raise error
     snapshot = _find_snapshot(folder)
     configs = [*folder.glob("*/config.json"), *folder.glob("snapshots/*/config.json")]
@@ -262,7 +275,7 @@ def _resolve_folder(folder: Path) -> Path:
             count=len(inner),
             names=", ".join(path.name for path in inner[:4]) + ", …" * (len(inner) > 4),
         )
-    raise explain_files(names, folder) or ModelError(
+    raise unsupported_files_error(names, folder) or ModelError(
         "the folder has no config.json, which says what model its weights are: download that, too (there are {names})",
         names=", ".join(names[:5]) + ", …" * (len(names) > 5),
     )

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.file_formats import check_content, explain_file, file_kind
+from model.file_formats import check_not_placeholder, file_kind, unsupported_file_error
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from model.weight_placement import Placement, build_model
@@ -52,7 +52,7 @@ def read_checkpoint(
 
 
 def require_readable(path: Path, max_bytes: float = math.inf) -> Path:
-    """Return the path of a file that is readable, not too large, and no stand-in (see `check_content`).
+    """Return the path if its file is readable, not too large, and no placeholder (see `check_not_placeholder`).
 
     Raises:
         ModelError: it is not; the message gives the reason.
@@ -77,7 +77,7 @@ def require_readable(path: Path, max_bytes: float = math.inf) -> Path:
         raise ModelError("its {file} cannot be read: Permission denied", file=path.name) from None
     except OSError as error:
         raise ModelError("its {file} cannot be read: {why}", file=path.name, why=error.strerror) from None
-    check_content(path)
+    check_not_placeholder(path)
     return path
 
 
@@ -90,7 +90,7 @@ def open_weights(path: Path) -> Iterator[safe_open]:
     except SafetensorError as error:
         if file_kind(path) not in ("safetensors", ""):
             raise ModelError(
-                "its {file} is not what its name says: {why}", file=path.name, why=explain_file(path)
+                "its {file} is not what its name says: {why}", file=path.name, why=unsupported_file_error(path)
             ) from None
         raise ModelError(
             "its {file} is cut off or damaged, so download or save it again ({why})", file=path.name, why=error
@@ -187,7 +187,7 @@ def check_weight_stream(
     Raises:
         ModelError: a weight does not fit, or, at the end, one is missing.
     """
-    shapes, checked = shapes_of_one_block(config), {}
+    shapes, checked = one_block_model_shapes(config), {}
     for name, weight in weights:
         layer, _dot, suffix = name.removeprefix("blocks.").partition(".")
         is_in_block = name.startswith("blocks.") and layer.isdecimal() and int(layer) < config.num_layers
@@ -198,11 +198,11 @@ def check_weight_stream(
 
 
 def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and shape of every weight in `stored_weights`, without memory for the weights.
+    """Yield name and shape of every weight in `weights_to_save`, without memory for the weights.
 
     All blocks are alike, so only one is built: a config may claim any number of them.
     """
-    shapes, block_prefix = shapes_of_one_block(config), "blocks.0."
+    shapes, block_prefix = one_block_model_shapes(config), "blocks.0."
     yield from ((name, shape) for name, shape in shapes.items() if not name.startswith(block_prefix))
     for layer in range(config.num_layers):
         for name, shape in shapes.items():
@@ -210,15 +210,15 @@ def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
                 yield f"blocks.{layer}.{name.removeprefix(block_prefix)}", shape
 
 
-def shapes_of_one_block(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return name -> shape of the weights of a model with a single block."""
+def one_block_model_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Return name -> shape of all weights of the model cut down to a single block, embeddings included."""
     with torch.device("meta"):
-        weights = stored_weights(TransformerLM(replace(config, num_layers=1)))
+        weights = weights_to_save(TransformerLM(replace(config, num_layers=1)))
     return {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
-def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
-    """Return the weights that are saved: all, with a tied embedding under its first name only."""
+def weights_to_save(lm: TransformerLM) -> dict[str, torch.Tensor]:
+    """Return the weights that a checkpoint saves: all, with a tied embedding under its first name only."""
     weights = lm.state_dict()
     if lm.config.tie_embeddings:
         del weights["lm_head.weight"]

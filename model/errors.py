@@ -4,7 +4,7 @@ from typing import Any
 
 
 class ModelError(ValueError):
-    """An error message as a template and its values, kept separate so that it can be translated.
+    """An error in a model's files or settings; its message is a template and values, so that it can be translated.
 
     Args:
         template: the message, a literal, with names in braces as in `str.format`; unformatted if there are no

@@ -64,8 +64,8 @@ PICKLED = re.compile(r"pytorch_model.*\.bin(\.index\.json)?")
 ORIGINAL = re.compile(r"consolidated.*\.(pth|safetensors)")  # weights of Meta's and Mistral's own code
 
 
-def check_content(path: Path) -> None:
-    """Raise ModelError for a file without the content that its name promises.
+def check_not_placeholder(path: Path) -> None:
+    """Raise ModelError for a placeholder: an empty file, a Git LFS pointer, or the web page of a failed download.
 
     It may be empty, a pointer of Git LFS, or the web page left by a failed download.
     """
@@ -96,18 +96,18 @@ def content_kind(path: Path) -> str:
     return _zip_kind(path) if header.startswith(b"PK\x03\x04") else _header_kind(header)
 
 
-def explain_file(path: Path) -> ModelError:
+def unsupported_file_error(path: Path) -> ModelError:
     """Return the error for an existing file that cannot be opened as a model, with a way out."""
     file, kind, has_config = path.name, file_kind(path), (path.parent / "config.json").exists()
     if kind in ("empty", "lfs", "page"):
         try:
-            check_content(path)
+            check_not_placeholder(path)
         except ModelError as error:
             return error
     if file.startswith("adapter_model."):
-        return explain_files([file], path.parent)
+        return unsupported_files_error([file], path.parent)
     if ORIGINAL.fullmatch(file) or kind == "pickle" and PICKLED.fullmatch(file) and has_config:
-        return explain_files([file], path.parent)
+        return unsupported_files_error([file], path.parent)
     if kind in ("safetensors", "json"):
         return ModelError(
             "{file} alone is no model: put config.json, the weights (*.safetensors) and the tokenizer into one folder, "
@@ -120,10 +120,10 @@ def explain_file(path: Path) -> ModelError:
             "*.safetensors",
             file=file,
         )
-    return explain_kind(kind, file)
+    return unsupported_format_error(kind, file)
 
 
-def explain_kind(kind: str, file: str) -> ModelError:
+def unsupported_format_error(kind: str, file: str) -> ModelError:
     """Return the error for a format that cannot be opened, with a way out."""
     match kind:
         case "gguf" | "ggml":
@@ -168,7 +168,7 @@ def explain_kind(kind: str, file: str) -> ModelError:
     )
 
 
-def explain_files(names: Collection[str], folder: Path | str) -> ModelError | None:
+def unsupported_files_error(names: Collection[str], folder: Path | str) -> ModelError | None:
     """Return the error for files that together make no model that can be opened, with a way out.
 
     None if they are of no known kind.
@@ -201,7 +201,7 @@ def explain_files(names: Collection[str], folder: Path | str) -> ModelError | No
         )
     for kind in ("gguf", "ggml", "onnx", "hdf5", "tensorflow", "flax", "numpy", "pickle", "archive"):
         if matching := [name for name in files if SUFFIXES.get(PurePosixPath(name).suffix.lower()) == kind]:
-            return explain_kind(kind, matching[0])
+            return unsupported_format_error(kind, matching[0])
     return None
 
 

@@ -21,8 +21,8 @@ Device = int | str  # as accelerate names them: the number of a GPU, "mps", "cpu
 
 
 @dataclass(frozen=True)
-class OffloadedModule:
-    """Weights of a model that are stored elsewhere than they compute: on the meta device except while in use.
+class OffloadedWeights:
+    """Weights that are stored elsewhere than they compute: on the meta device except while in use.
 
     Attributes:
         device: of the token ids.
@@ -140,8 +140,8 @@ class ShardedPlacement:
         dispatch_model(lm, dict(self.disjoint_device_map("", lm)), device, offload_index=self.index or None)
         for module in lm.modules():
             if getattr(getattr(module, "_hf_hook", None), "offload", False):
-                serialise_calls(module)
-        lm.offloaded = OffloadedModule(torch.device(device), readers, cpu_weights, self.folder)
+                lock_forward_calls(module)
+        lm.offloaded = OffloadedWeights(torch.device(device), readers, cpu_weights, self.folder)
 
 
 def read_mapped_weight(safetensors_file: str, weight_name: str) -> Tensor:
@@ -150,8 +150,8 @@ def read_mapped_weight(safetensors_file: str, weight_name: str) -> Tensor:
         return file.get_tensor(weight_name)
 
 
-def serialise_calls(module: nn.Module) -> None:
-    """Make concurrent calls of a module wait for each other.
+def lock_forward_calls(module: nn.Module) -> None:
+    """Make concurrent calls of a module wait for each other, by a lock around its `forward`.
 
     An offloaded module's weights are present only during the call that loaded them.
     """

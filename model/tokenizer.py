@@ -39,7 +39,7 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def call_tokenizer_library(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call a function of a tokenizer library and return its result.
 
     Raises:
@@ -102,18 +102,18 @@ class Tokenizer:
 
         Raises:
             ValueError: one of `special` is no special token.
-            ModelError: see `call_library`.
+            ModelError: see `call_tokenizer_library`.
         """
         if unknown := sorted(set(special) - self.special_tokens.keys()):
             raise ValueError(f"the special tokens are {', '.join(self.special_tokens)}, got {unknown[0]!r}")
         text = replace_surrogates(text)
         if special:
             allowed = {"allowed_special": set(special), "disallowed_special": ()}
-            return call_library(self.encoding.encode, text, **allowed)
+            return call_tokenizer_library(self.encoding.encode, text, **allowed)
         cuts = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
         ids = []
         for start, end in itertools.pairwise((0, *cuts, len(text))):
-            ids += call_library(self.encoding.encode_ordinary, text[start:end])
+            ids += call_tokenizer_library(self.encoding.encode_ordinary, text[start:end])
         return ids
 
     def encode_continuation(self, text: str) -> list[int]:

@@ -23,11 +23,11 @@ from model.layers.rope import RotaryPositionalEmbedding
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 from model.layers.transformer_block import BLOCKS
-from model.notes import Note
+from model.loading_notes import Note
 from model.tap import Tap
 
 if TYPE_CHECKING:
-    from model.offloading import OffloadedModule
+    from model.offloading import OffloadedWeights
 
 POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
 
@@ -38,7 +38,7 @@ class TransformerLM(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
-        self.offloaded: OffloadedModule | None = None  # of a model whose weights are on several devices
+        self.offloaded: OffloadedWeights | None = None  # of a model whose weights are on several devices
         self.notes: tuple[Note, ...] = ()  # on how its files were read
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None

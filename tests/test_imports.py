@@ -36,7 +36,7 @@ def test_the_contracts_hold():
         ("explorer/lessons/planted.py", "from explorer.web.page import Page"),
         ("explorer/architecture/planted.py", "from explorer.tracing.trace import Trace"),
         ("explorer/analysis/planted.py", "import plotly.graph_objects"),
-        ("explorer/web/events/run_factory.py", "import gradio"),
+        ("explorer/web/actions/run_factory.py", "import gradio"),
         ("explorer/web/planted.py", "import app"),
         ("explorer/views/style.py", "from explorer.views.attention import VIEW"),
         ("explorer/views/planted/__init__.py", "from explorer.views.attention import VIEW"),

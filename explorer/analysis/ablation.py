@@ -10,7 +10,7 @@ from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
-class Ablation:
+class AblationEffects:
     """Changes of log₂ p of a token in bits when one component alone is ablated.
 
     Below 0 the token is less probable without the component.
@@ -28,19 +28,19 @@ class Ablation:
     error: float
 
 
-def ablation(
+def ablation_effects(
     trace: Trace,
     position: int,
     token_id: int,
     interventions: tuple[Intervention, ...] = (),
     max_wait_macs: float = MAX_CLICK_MACS,
-) -> Ablation:
+) -> AblationEffects:
     """Return the effect of ablating each component on the log probability of a token after a position.
 
     The first call runs the model's layers again, H + 2 times from each layer on.
 
     Args:
-        edits: interventions active in all these runs, but not in the run that they are compared with; `error` is
+        interventions: active in all these runs, but not in the run that they are compared with; `error` is
             then the effect of these interventions alone.
         max_wait_macs: multiply-accumulate operations above which a page request does not wait for the result.
 
@@ -48,15 +48,15 @@ def ablation(
         ValueError: the trace has no model to run again.
         ResultNotReadyError: a page request needs a result that exceeds `max_wait_macs` and is not computed yet.
     """
-    before = log_probability(trace, position, token_id)
+    before = log2_probability(trace, position, token_id)
     baseline_change, *component_changes = (
         trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2) - before
     )
     changes = np.reshape(component_changes, (trace.config.num_layers, -1))  # (L, H + 2)
-    return Ablation(before, changes[:, :-2], changes[:, -2:], float(abs(baseline_change)))
+    return AblationEffects(before, changes[:, :-2], changes[:, -2:], float(abs(baseline_change)))
 
 
-def log_probability(trace: Trace, position: int, token_id: int) -> float:
+def log2_probability(trace: Trace, position: int, token_id: int) -> float:
     """Return log₂ of the probability of a token after a position, in bits."""
     logits = trace.logits.row(position).astype(np.float64)
     largest = logits.max()

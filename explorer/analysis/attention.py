@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.heads import without_first
+from explorer.analysis.heads import without_first_key
 from explorer.architecture.attention import visibility_mask
 from explorer.architecture.softcaps import softcap
 from explorer.tracing.trace import Trace
@@ -79,15 +79,15 @@ def displayed_pattern(
         return heads.max(0) if kind == "chosen_max" else heads.mean(0)
     patterns = trace[f"blocks.{layer}.attn.pattern"]  # (H, T, T)
     if kind == "without_first":
-        return without_first(patterns[head])
+        return without_first_key(patterns[head])
     if kind == "moved":
-        return patterns[head] * output_norms(trace, layer, head)
+        return patterns[head] * projected_value_norms(trace, layer, head)
     if kind == "layer_mean":
         return patterns.mean(0)
     return patterns.max(0) if kind == "layer_max" else patterns[head]
 
 
-def output_norms(trace: Trace, layer: int, head: int) -> np.ndarray:
+def projected_value_norms(trace: Trace, layer: int, head: int) -> np.ndarray:
     """Return ‖W_O v‖₂ of every key, (T,), before any norm.
 
     Attention weights show which keys a head attends to; these norms show how long the vector is that each key
@@ -134,7 +134,7 @@ class AttentionStages:
     output_norms: np.ndarray
 
 
-def stages(trace: Trace, layer: int, head: int, query: int) -> AttentionStages:
+def query_attention_stages(trace: Trace, layer: int, head: int, query: int) -> AttentionStages:
     scores = trace[f"blocks.{layer}.attn.scores"][head, query]
     return AttentionStages(
         dots=scores * trace.config.divisor,
@@ -142,5 +142,5 @@ def stages(trace: Trace, layer: int, head: int, query: int) -> AttentionStages:
         capped=softcap(scores, trace.config.score_cap),
         allowed=visibility_mask(trace.config, layer, len(trace))[query],
         weights=trace[f"blocks.{layer}.attn.pattern"][head, query],
-        output_norms=output_norms(trace, layer, head),
+        output_norms=projected_value_norms(trace, layer, head),
     )

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.cache import cache_per_trace
 from explorer.analysis.interventions import recompute_with_interventions
-from explorer.analysis.top_k import top_indices
-from explorer.architecture.residual_stream import block_output
-from explorer.tracing.matrices import iter_chunks, product
+from explorer.analysis.top_indices import top_indices
+from explorer.analysis.trace_cache import cache_per_trace
+from explorer.architecture.residual_stream import block_output_tap
+from explorer.tracing.matrices import iter_chunks, linear_by_chunks
 from explorer.tracing.trace import Trace
 
 
@@ -49,7 +49,7 @@ def nearest_tokens(trace: Trace, token_id: int, max_count: int) -> tuple[np.ndar
     """
     table = trace.weights["token_embedding.weight"]  # (V, D)
     norms = row_norms(trace)
-    products = product(table[token_id], table)
+    products = linear_by_chunks(table[token_id], table)
     scale = norms * norms[token_id]
     cosines = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
     other_ids = np.delete(np.arange(len(table)), token_id)
@@ -68,7 +68,7 @@ def residual_at_depth(trace: Trace, depth: int) -> np.ndarray:
     """Return the residual stream after `depth` blocks, (T, D): 0 is the embedding, L the input of the final norm."""
     if depth < trace.config.num_layers:
         return trace[f"blocks.{depth}.resid_pre"]
-    return trace[block_output(trace.config, depth - 1)]
+    return trace[block_output_tap(trace.config, depth - 1)]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.cache import cache_per_trace
 from explorer.analysis.interventions import apply_linear_part
-from explorer.analysis.norms import norm_kinds, norm_scale, sublayer_contribution, subtract_mean
+from explorer.analysis.norms import (
+    apply_linearised_output_norm,
+    compute_norm_divisor,
+    norm_kinds,
+    subtract_layernorm_mean,
+)
+from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_component
 from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
 from explorer.tracing.trace import Trace
@@ -63,7 +68,7 @@ def neurons(trace: Trace, layer: int, query: int) -> Neurons:
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
-    columns = sublayer_contribution(
+    columns = apply_linearised_output_norm(
         trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"][:].T, query
     )  # (F, D)
     output_norms = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
@@ -154,7 +159,9 @@ def neuron_logit_effects(trace: Trace, layer: int, number: int, query: int) -> n
     norms = norm_inputs(trace.config, path)
     for tap in path:
         if tap in norms:
-            direction = subtract_mean(direction, norm_kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
-            direction = direction / norm_scale(trace, trace[norms[tap]][query], tap, query)
+            direction = (
+                subtract_layernorm_mean(direction, norm_kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
+            )
+            direction = direction / compute_norm_divisor(trace, trace[norms[tap]][query], tap, query)
         direction = apply_linear_part(trace, tap, direction, query)
     return unembed_component(trace, direction, query)

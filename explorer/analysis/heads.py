@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.head_scores import HEAD_SCORES
-from explorer.architecture.attention import first_visible
+from explorer.architecture.attention import first_visible_key
 from explorer.tracing.trace import Trace
 
 
@@ -25,10 +25,10 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
         query_scores = measure or target_attention(target_mask(trace, name)[1:])
         visible_counts, layer_scores = num_visible(trace)[:, 1:], []
         for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
-            patterns = (without_first(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
+            patterns = (without_first_key(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
             # One head at a time: a whole layer in float64 would take several times the memory of the layer.
             heads = [
-                mean(query_scores(patterns[[head]].astype(np.float64), visible_counts[layer]))
+                last_axis_mean(query_scores(patterns[[head]].astype(np.float64), visible_counts[layer]))
                 for head in range(len(patterns))
             ]
             layer_scores.append(np.concatenate(heads))
@@ -52,7 +52,7 @@ def num_visible(trace: Trace) -> np.ndarray:
     At least 2, except for the first query, so that the logarithm is not 0.
     """
     layers, queries = range(trace.config.num_layers), np.arange(len(trace))
-    counts = np.stack([queries + 1 - [first_visible(trace.config, i, query) for query in queries] for i in layers])
+    counts = np.stack([queries + 1 - [first_visible_key(trace.config, i, query) for query in queries] for i in layers])
     return np.maximum(counts, np.minimum(queries + 1, 2))
 
 
@@ -62,7 +62,7 @@ def target_mask(trace: Trace, name: str) -> np.ndarray | None:
     return targets(np.array(trace.token_ids)) if targets else None
 
 
-def without_first(patterns: np.ndarray) -> np.ndarray:
+def without_first_key(patterns: np.ndarray) -> np.ndarray:
     """Return patterns (..., T, T) without the first column, rows renormalised; 0 if nothing else was visible."""
     rest = patterns.copy()
     rest[..., 0] = 0
@@ -70,6 +70,6 @@ def without_first(patterns: np.ndarray) -> np.ndarray:
     return np.divide(rest, total, out=np.zeros_like(rest), where=total > 1e-12)
 
 
-def mean(values: np.ndarray) -> np.ndarray:
+def last_axis_mean(values: np.ndarray) -> np.ndarray:
     """Return the mean over the last axis; NaN without a warning if it is empty."""
     return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.analysis.residual import stream
-from explorer.analysis.tolerance import resolution as rounding_resolution
+from explorer.analysis.tolerance import rounding_threshold as rounding_resolution
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
 from explorer.tracing.comparison import Comparison
 
 
-def resolution(comparison: Comparison) -> float:
+def comparison_rounding_threshold(comparison: Comparison) -> float:
     """Return the smallest difference between the runs that rounding does not explain, for numbers of size 1.
 
     If the runs rotate q and k by different angles, it is that of the largest angle: equal distances between two
@@ -34,7 +34,7 @@ def pattern_change(comparison: Comparison, layer: int, head: int) -> np.ndarray:
     return comparison.trace[name][head] - comparison.other[name][head]
 
 
-def score_change(comparison: Comparison, layer: int, head: int) -> float:
+def largest_score_change(comparison: Comparison, layer: int, head: int) -> float:
     """Return the largest |changed score − unchanged score| of a head, over the causally visible keys."""
     name = f"blocks.{layer}.attn.scores"
     return float(np.abs(np.tril(comparison.trace[name][head] - comparison.other[name][head])).max())
@@ -65,7 +65,7 @@ class NextTokenChange:
 
 
 def next_token_change(comparison: Comparison, position: int) -> NextTokenChange:
-    before, after = (next_token(run, position).plain for run in reversed(comparison.runs))
+    before, after = (next_token_distribution(run, position).plain for run in reversed(comparison.runs))
     return NextTokenChange(before, after, float(np.abs(after - before).sum() / 2))
 
 
@@ -77,7 +77,7 @@ def surprisal_change(comparison: Comparison) -> np.ndarray:
     return surprisal(comparison.trace) - surprisal(comparison.other)
 
 
-def stream_change(comparison: Comparison) -> np.ndarray:
+def relative_stream_change(comparison: Comparison) -> np.ndarray:
     """Return ‖x' − x‖ / ‖x‖ of the residual stream at its `stages`, (S, T)."""
     before = stream(comparison.other)  # (S, T, D)
     distances, norms = (np.linalg.norm(vectors, axis=-1) for vectors in (stream(comparison.trace) - before, before))

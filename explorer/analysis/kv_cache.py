@@ -4,7 +4,7 @@ import numpy as np
 
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
-from model.parameter_counts import flops_table, kv_cache_bytes_per_token
+from model.parameter_and_flop_counts import flops_table, kv_cache_bytes_per_token
 
 
 def cached_tap(trace: Trace, layer: int, kind: str) -> str:

@@ -5,12 +5,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.cache import cache_per_trace
 from explorer.analysis.logit_summaries import Block, LogitSummaries, token_ranks_in_blocks
 from explorer.analysis.norms import apply_norm
 from explorer.analysis.residual import stages
+from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import iter_logit_blocks, unembed_token
-from explorer.architecture.residual_stream import depth_taps
+from explorer.architecture.residual_stream import lens_taps
 from explorer.tracing.trace import Trace
 from explorer.translations import N_
 
@@ -24,7 +24,7 @@ LENSES = {
 MAX_SUMMARIES = 16  # per trace, some 30 kB each
 
 
-def depths(trace: Trace) -> tuple[str, ...]:
+def depth_names(trace: Trace) -> tuple[str, ...]:
     """Return the names of the S depths of the lens: the embedding, then after each sum."""
     return tuple(stage.name for stage in stages(trace, normed=False))
 
@@ -36,7 +36,7 @@ def lens_inputs(trace: Trace, positions: slice) -> np.ndarray:
     each sublayer normalises (`attn_norm`, `ffn_norm`) before the unembedding reads it; no norm
     follows the embedding, so it is used unchanged too.
     """
-    names = depth_taps(trace.config)
+    names = lens_taps(trace.config)
     position_ids = np.arange(len(trace))[positions]
     return apply_norm(trace, "final_norm", np.stack([trace[name][positions] for name in names]), positions=position_ids)
 
@@ -52,7 +52,7 @@ def lens_summaries(trace: Trace, positions: range) -> LogitSummaries:
             if other[0] <= positions[0] and positions[-1] <= other[-1]:
                 return summaries.select(slice(positions.start - other.start, positions.stop - other.start))
         summaries = LogitSummaries.from_blocks(
-            iter_lens_logits(trace, positions), len(depths(trace)) * len(positions), trace.config.vocab_size
+            iter_lens_logits(trace, positions), len(depth_names(trace)) * len(positions), trace.config.vocab_size
         )
         summaries = summaries.reshape(-1, len(positions))
         for old in list(summaries_by_range)[: 1 - MAX_SUMMARIES]:
@@ -83,7 +83,7 @@ def token_probabilities(trace: Trace, positions: range, token_id: int) -> np.nda
     return np.exp(unembed_token(trace, x, token_id, position_ids) - lens_summaries(trace, positions).log_total)
 
 
-def ranks(trace: Trace, positions: range, token_id: int) -> np.ndarray:
+def single_token_ranks(trace: Trace, positions: range, token_id: int) -> np.ndarray:
     """Return the rank of one token at every depth, (S, n): 1 + the number of more probable tokens."""
     return token_ranks(trace, positions, (token_id,))[0]
 
@@ -91,7 +91,7 @@ def ranks(trace: Trace, positions: range, token_id: int) -> np.ndarray:
 @cache_per_trace
 def token_ranks(trace: Trace, positions: range, token_ids: tuple[int, ...]) -> np.ndarray:
     """Return the ranks of several tokens, (N, S, n), with one pass over the vocabulary."""
-    token_logits = np.empty((len(token_ids), len(depths(trace)) * len(positions)), np.float32)
+    token_logits = np.empty((len(token_ids), len(depth_names(trace)) * len(positions)), np.float32)
     for rows, tokens, logits in iter_lens_logits(trace, positions, token_ids=token_ids):
         for index, token_id in enumerate(token_ids):
             if tokens.start <= token_id < tokens.stop:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.attribution import Attribution, attribution
-from explorer.analysis.cache import cache_per_trace
+from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.interventions import apply_linear_part
-from explorer.analysis.norms import norm_scale, sublayer_contribution
+from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor
 from explorer.analysis.residual import stages
+from explorer.analysis.trace_cache import cache_per_trace
 from explorer.architecture.block_layout import SUBLAYERS
-from explorer.architecture.residual_stream import all_norms, norm_input_tap, write_tap
+from explorer.architecture.residual_stream import all_norms, norm_input_tap, residual_update_tap
 from explorer.tracing.trace import Trace
 
 
@@ -36,7 +36,7 @@ class Overview:
     write_norms: np.ndarray
     head_write_norms: np.ndarray
     logit_effects: np.ndarray
-    attribution: Attribution
+    attribution: LogitAttribution
 
 
 @cache_per_trace
@@ -48,24 +48,26 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
         return float(np.linalg.norm(trace[name][position].astype(np.float64)))
 
     def divisor(name: str) -> float:
-        return float(norm_scale(trace, trace[norm_input_tap(config, name)][position], name, position))
+        return float(compute_norm_divisor(trace, trace[norm_input_tap(config, name)][position], name, position))
 
     def head_output_norms(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:]
         head_outputs = np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape))  # (H, D)
-        return np.linalg.norm(sublayer_contribution(trace, layer, "attn", head_outputs, position), axis=-1)
+        return np.linalg.norm(apply_linearised_output_norm(trace, layer, "attn", head_outputs, position), axis=-1)
 
     embedding, has_positions = trace["embed"][position].astype(np.float64), "position_embed" in trace
     if has_positions:
         embedding = embedding - apply_linear_part(trace, "embed", trace["position_embed"][position], position)
-    logit_attribution = attribution(trace, position, token_id, contrast_id)
+    logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     return Overview(
         token=float(np.linalg.norm(embedding)),
         positions=tap_norm("position_embed") if has_positions else 0.0,
         stream=np.array([tap_norm(stage.tap) for stage in stages(trace)]),
         divisors={norm: divisor(norm) for norm in all_norms(config)},
-        write_norms=np.array([[tap_norm(write_tap(config, layer, part)) for part in SUBLAYERS] for layer in layers]),
+        write_norms=np.array(
+            [[tap_norm(residual_update_tap(config, layer, part)) for part in SUBLAYERS] for layer in layers]
+        ),
         head_write_norms=np.stack([head_output_norms(layer) for layer in layers]),
         logit_effects=np.stack(
             [logit_attribution.heads.sum(-1) + logit_attribution.biases, logit_attribution.feed_forward], axis=-1

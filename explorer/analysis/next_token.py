@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.top_k import top_indices
+from explorer.analysis.top_indices import top_indices
 from explorer.tracing.trace import Trace
-from model.generation.sampling import SamplingStages, draw, sampling_distribution, sampling_stages, uniform_draw
+from model.generation.sampling import SamplingStages, draw_token, sampling_distribution, sampling_stages, uniform_draw
 
 
 @dataclass(frozen=True)
-class NextToken:
+class NextTokenDistribution:
     """The distribution of the token after one position.
 
     Attributes:
@@ -30,7 +30,7 @@ class NextToken:
     @property
     def sampled_token_id(self) -> int | None:
         """The token that `u` samples, None without a seed."""
-        return None if self.u is None else draw(self.sampled, self.u)
+        return None if self.u is None else draw_token(self.sampled, self.u)
 
     def top(self, n: int) -> np.ndarray:
         """Return the ids of the n most probable tokens, most probable first; ties by lower id."""
@@ -56,7 +56,7 @@ def _entropy(probabilities: np.ndarray) -> float:
     return float(max(0.0, -(p * np.log2(p)).sum()))
 
 
-def next_token(
+def next_token_distribution(
     trace: Trace,
     position: int,
     temperature: float = 1.0,
@@ -67,7 +67,7 @@ def next_token(
     repetition_penalty: float = 1.0,
     seed: int | None = None,
     start: int = 0,
-) -> NextToken:
+) -> NextTokenDistribution:
     """Return the distribution after `position`, and the token that `model.generate` samples with these settings.
 
     Args:
@@ -83,7 +83,7 @@ def next_token(
     following = position + 1
     limits = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
     stages = sampling_stages(logits, temperature, top_k, **limits, previous=trace.token_ids[:following])
-    return NextToken(
+    return NextTokenDistribution(
         plain=sampling_distribution(logits),
         sampled=stages.probabilities,
         actual=trace.token_ids[following] if following < len(trace) else None,
@@ -92,8 +92,8 @@ def next_token(
     )
 
 
-def ranking(trace: Trace, position: int) -> np.ndarray:
-    """Return all token ids by decreasing probability after `position`, (V,); ties by lower id.
+def ranking_without_interventions(trace: Trace, position: int) -> np.ndarray:
+    """Return all token ids by decreasing probability after `position` without interventions, (V,); ties by lower id.
 
     For a run with interventions this is the ranking without them, so that a rank keeps naming the same token.
     """
@@ -101,7 +101,7 @@ def ranking(trace: Trace, position: int) -> np.ndarray:
 
 
 def trace_ranking(trace: Trace, position: int) -> np.ndarray:
-    """Return the ranking of the run itself, with its interventions."""
+    """Return all token ids by decreasing probability in the run itself, with its interventions, (V,)."""
     return trace.logits.top(trace.config.vocab_size, position)
 
 
@@ -120,6 +120,6 @@ def entropy(trace: Trace) -> np.ndarray:
     return np.concatenate([[np.nan], trace.logits.entropy[:-1]])
 
 
-def rank(trace: Trace) -> np.ndarray:
-    """Return the rank of each token among all predictions, (T,): 1 is the most probable; NaN for the first."""
+def actual_token_ranks(trace: Trace) -> np.ndarray:
+    """Return the rank of each actual token in its prediction, (T,): 1 is the most probable; NaN for the first."""
     return np.concatenate([[np.nan], trace.logits.summary.next_rank])

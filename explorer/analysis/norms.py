@@ -1,4 +1,4 @@
-"""The model's norms, on any vectors."""
+"""Recomputation of a run's norms, on any vectors."""
 
 import numpy as np
 
@@ -9,7 +9,9 @@ from explorer.state.interventions import active_norm_replacements
 from explorer.tracing.trace import Trace
 
 
-def norm_scale(trace: Trace, x: np.ndarray, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
+def compute_norm_divisor(
+    trace: Trace, x: np.ndarray, name: str, positions: int | np.ndarray | None = None
+) -> np.ndarray:
     """Return the divisor of a norm, (..., D) -> (...): √(mean(x²) + ε), or √(var(x) + ε) for LayerNorm.
 
     Args:
@@ -18,7 +20,7 @@ def norm_scale(trace: Trace, x: np.ndarray, name: str, positions: int | np.ndarr
             the norm at some positions only.
     """
     kind = norm_kinds(trace, name, positions)
-    x = subtract_mean(x.astype(np.float64), kind)
+    x = subtract_layernorm_mean(x.astype(np.float64), kind)
     return np.where(kind == "none", 1.0, np.sqrt((x**2).mean(-1) + trace.config.norm_eps))
 
 
@@ -34,7 +36,7 @@ def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = Non
     return kinds_by_position
 
 
-def subtract_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+def subtract_layernorm_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Return x (..., D) minus its mean over the last axis for LayerNorm, and x itself for other norms."""
     is_layernorm = (kinds == "layernorm")[..., None]
     return np.where(is_layernorm, x - x.mean(-1, keepdims=True), x) if is_layernorm.any() else x
@@ -60,22 +62,22 @@ def apply_norm(
 
     Args:
         x: (..., D).
-        scale: (...), divisor instead of x's own `norm_scale`. With a fixed scale the norm is linear except for β
-            of LayerNorm, so that the terms of a sum can be normalised one by one.
+        scale: (...), divisor instead of x's own `compute_norm_divisor`. With a fixed scale the norm is linear except
+            for β of LayerNorm, so that the terms of a sum can be normalised one by one.
         positions: position of the vectors, or (T,) positions for x (..., T, D); required if interventions act at
             some positions only.
     """
-    y = apply_norm_unedited(trace, name, x.astype(np.float64), positions, scale)
+    y = apply_norm_without_interventions(trace, name, x.astype(np.float64), positions, scale)
     changed = apply_linear_part(trace, name, y, positions)
     if not adds_constant(trace, name):
         return changed
-    before = apply_norm_unedited(
+    before = apply_norm_without_interventions(
         trace, name, trace[norm_input_tap(trace.config, name)][positions].astype(np.float64), positions
     )
     return changed + added_constant(trace, name, before, positions)
 
 
-def apply_norm_unedited(
+def apply_norm_without_interventions(
     trace: Trace,
     name: str,
     x: np.ndarray,
@@ -85,12 +87,12 @@ def apply_norm_unedited(
     """Apply a norm without the interventions on its output."""
     if f"{name}.weight" not in trace.weights:
         return x
-    scale = norm_scale(trace, x, name, positions) if scale is None else scale
-    centre = subtract_mean(x, norm_kinds(trace, name, positions))
+    scale = compute_norm_divisor(trace, x, name, positions) if scale is None else scale
+    centre = subtract_layernorm_mean(x, norm_kinds(trace, name, positions))
     return centre / scale[..., None] * trace.weights[f"{name}.weight"] + norm_bias(trace, name, positions)
 
 
-def sublayer_contribution(trace: Trace, layer: int, sublayer: str, x: np.ndarray, position: int) -> np.ndarray:
+def apply_linearised_output_norm(trace: Trace, layer: int, sublayer: str, x: np.ndarray, position: int) -> np.ndarray:
     """Return the contribution of vectors (..., D) in a sublayer's output at a position to the residual stream.
 
     These are the vectors themselves, or the vectors after the output norm, with the scale of the whole output
@@ -99,5 +101,5 @@ def sublayer_contribution(trace: Trace, layer: int, sublayer: str, x: np.ndarray
     norm = output_norm(trace.config, layer, sublayer)
     if norm is None:
         return x
-    scale = norm_scale(trace, trace[norm_input_tap(trace.config, norm)][position], norm, position)
-    return subtract_mean(x, norm_kinds(trace, norm, position)) / scale * trace.weights[f"{norm}.weight"]
+    scale = compute_norm_divisor(trace, trace[norm_input_tap(trace.config, norm)][position], norm, position)
+    return subtract_layernorm_mean(x, norm_kinds(trace, norm, position)) / scale * trace.weights[f"{norm}.weight"]

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.cache import cache_per_trace
+from explorer.analysis.trace_cache import cache_per_trace
 from explorer.tracing.trace import Trace
 
 
-def context_vectors(trace: Trace) -> np.ndarray:
+def context_position_embeddings(trace: Trace) -> np.ndarray:
     """Return the position embedding of every position of the context, (C, D)."""
     config = trace.config
     if config.position == "learned":
         return trace.weights["position_embedding.weight"][:]
-    return sinusoidal_vectors(np.arange(config.context_length), config.d_model)
+    return sinusoidal_embeddings(np.arange(config.context_length), config.d_model)
 
 
-def sinusoidal_vectors(positions: np.ndarray, d_model: int) -> np.ndarray:
+def sinusoidal_embeddings(positions: np.ndarray, d_model: int) -> np.ndarray:
     """Return sinusoidal position embeddings, (n, D) (Vaswani et al. 2017, §3.5).
 
     Dimension 2i of position m is sin(m / 10000^(2i/D)), dimension 2i + 1 its cosine.
@@ -39,7 +39,7 @@ def sinusoidal_cosine(distances: np.ndarray, d_model: int) -> np.ndarray:
     return np.cos(np.outer(distances, angular_frequencies(d_model))).mean(-1)
 
 
-def cosines(trace: Trace) -> np.ndarray:
+def position_cosines(trace: Trace) -> np.ndarray:
     """Return the cosine similarities of the position embeddings of the run, (T, T); 0 for a zero vector."""
     vectors = trace["position_embed"].astype(np.float64)
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -58,7 +58,7 @@ class CosineByDistance:
 
 @cache_per_trace
 def cosines_by_distance(trace: Trace) -> CosineByDistance:
-    cosine_matrix = cosines(trace)
+    cosine_matrix = position_cosines(trace)
     diagonals = [cosine_matrix.diagonal(distance) for distance in range(len(trace))]
     return CosineByDistance(
         *(np.array([reduction(diagonal) for diagonal in diagonals]) for reduction in (np.min, np.mean, np.max))
@@ -69,7 +69,7 @@ VECTOR_KINDS = ("token", "position", "sum")
 
 
 @cache_per_trace
-def position_norms(trace: Trace) -> np.ndarray:
+def token_and_position_norms(trace: Trace) -> np.ndarray:
     """Return ‖x‖₂ of `VECTOR_KINDS`, (3, T): token embedding, position embedding, and their sum."""
     tokens = trace.weights["token_embedding.weight"][list(trace.token_ids)] * trace.config.embedding_scale
     return np.stack([np.linalg.norm(x, axis=-1) for x in (tokens, trace["position_embed"], trace["embed"])])

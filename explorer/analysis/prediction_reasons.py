@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation
-from explorer.analysis.attribution import Attribution, attribution
-from explorer.analysis.next_token import ranking
+from explorer.analysis.ablation import ablation_effects
+from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.state.interventions import Intervention, make_intervention
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
@@ -89,11 +89,11 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
     Raises:
         ValueError: the trace has no model to run again.
     """
-    order = ranking(trace, position)
+    order = ranking_without_interventions(trace, position)
     token_id, contrast_id = int(order[target - 1]), int(order[0 if target > 1 else 1])
-    logit_attribution = attribution(trace, position, token_id, contrast_id)
+    logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     effects = effects_by_component(logit_attribution)
-    single_ablation = ablation(
+    single_ablation = ablation_effects(
         trace, position, token_id, max_wait_macs=np.inf
     )  # the user requested it, so any wait is accepted
     costs = ablation_costs(single_ablation.heads, single_ablation.sublayers)  # (L, H + 1)
@@ -115,7 +115,9 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
         joint_cost = cost if cost - sum(entry.cost for entry in reasons) >= DECISIVE_BITS else None
     partner = None
     if reasons:
-        second_ablation = ablation(trace, position, token_id, (reasons[0].component.ablation,), max_wait_macs=np.inf)
+        second_ablation = ablation_effects(
+            trace, position, token_id, (reasons[0].component.ablation,), max_wait_macs=np.inf
+        )
         pair_costs = ablation_costs(second_ablation.heads, second_ablation.sublayers)
         extra_costs = pair_costs - costs - reasons[0].cost  # beyond the sum of the single costs
         extra_costs.flat[components.index(reasons[0].component)] = -np.inf
@@ -135,14 +137,14 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
     )
 
 
-def effects_by_component(logit_attribution: Attribution) -> np.ndarray:
+def effects_by_component(logit_attribution: LogitAttribution) -> np.ndarray:
     """Return the contributions of each head and each feed-forward, (L, H + 1)."""
     return np.concatenate((logit_attribution.heads, logit_attribution.feed_forward[:, None]), axis=1)
 
 
 def direct_effects(trace: Trace, position: int, token_id: int, contrast_id: int) -> dict[Component, float]:
     """Return the contribution of each component to the logit difference of two tokens."""
-    effects = effects_by_component(attribution(trace, position, token_id, contrast_id))
+    effects = effects_by_component(direct_logit_attribution(trace, position, token_id, contrast_id))
     return dict(zip(list_components(trace.config), effects.ravel().tolist(), strict=True))
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from explorer.analysis.intervention_interaction import captured_outcome
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.prediction_reasons import Component, direct_effects
 from explorer.tracing.trace import Trace
 
@@ -61,7 +61,7 @@ def find_redundancy(trace: Trace, position: int, target: int = 1) -> Redundancy:
         ValueError: the trace has no model to run again.
         BudgetExceededError, RequestCancelledError: see `explorer.tracing.request_budget`.
     """
-    order = ranking(trace, position)
+    order = ranking_without_interventions(trace, position)
     token_id, contrast_id = int(order[target - 1]), int(order[0 if target > 1 else 1])
     before = captured_outcome(trace, position, token_id)[1] / np.log(2)
     effects = direct_effects(trace, position, token_id, contrast_id)

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, norm_kinds, norm_scale
+from explorer.analysis.norms import apply_norm, compute_norm_divisor, norm_kinds
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
-    layer_norms,
     norm_input_tap,
+    norms_in_layer,
     previous_residual_tap,
+    residual_sum_tap,
+    residual_update_tap,
     sublayers,
-    sum_tap,
-    write_tap,
 )
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -106,21 +106,21 @@ class ResidualNorms:
 def residual_norms(trace: Trace) -> ResidualNorms:
     config, all_stages = trace.config, stages(trace, normed=False)
     taps = [stage.tap for stage in all_stages]
-    stage_indices = np.array([taps.index(sum_tap(config, *sublayer)) for sublayer in sublayers(config)])
-    updates = [trace[write_tap(config, *sublayer)] for sublayer in sublayers(config)]
+    stage_indices = np.array([taps.index(residual_sum_tap(config, *sublayer)) for sublayer in sublayers(config)])
+    updates = [trace[residual_update_tap(config, *sublayer)] for sublayer in sublayers(config)]
     norms = [np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates)]
     return ResidualNorms(
-        tuple(stage.name for stage in all_stages), norms[0], update_names(config), stage_indices, norms[1]
+        tuple(stage.name for stage in all_stages), norms[0], sublayer_labels(config), stage_indices, norms[1]
     )
 
 
-def update_names(config: ModelConfig) -> tuple[str, ...]:
+def sublayer_labels(config: ModelConfig) -> tuple[str, ...]:
     """Return the labels of the 2 L sublayers."""
     return tuple(translate(UPDATES[sublayer], layer=layer) for layer, sublayer in sublayers(config))
 
 
 @dataclass(frozen=True)
-class Updates:
+class SublayerUpdates:
     """Updates of the 2 L sublayers to the stream of one token, attention and feed-forward in turn.
 
     Attributes:
@@ -138,10 +138,12 @@ class Updates:
     error: float
 
 
-def updates(trace: Trace, query: int) -> Updates:
+def sublayer_updates(trace: Trace, query: int) -> SublayerUpdates:
     config = trace.config
-    sum_taps = [sum_tap(config, *sublayer) for sublayer in sublayers(config)]
-    added = np.stack([trace[write_tap(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64)
+    sum_taps = [residual_sum_tap(config, *sublayer) for sublayer in sublayers(config)]
+    added = np.stack(
+        [trace[residual_update_tap(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64
+    )
     before = np.stack([trace[previous_residual_tap(config, tap)][query] for tap in sum_taps], dtype=np.float64)
     sums = {tap: trace[previous_residual_tap(config, tap)][query].astype(np.float64) for tap in sum_taps}
     for tap, update in zip(sum_taps, added, strict=True):
@@ -150,10 +152,10 @@ def updates(trace: Trace, query: int) -> Updates:
     norms, sizes = np.linalg.norm(added, axis=-1), np.linalg.norm(before, axis=-1)
     products, scale = (added * before).sum(-1), norms * sizes
     cosines = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0).clip(-1, 1)
-    return Updates(update_names(config), norms, sizes, cosines, error)
+    return SublayerUpdates(sublayer_labels(config), norms, sizes, cosines, error)
 
 
-def similarity(trace: Trace, query: int) -> np.ndarray:
+def stage_similarities(trace: Trace, query: int) -> np.ndarray:
     """Return the cosine similarities of one token's stream at all pairs of `stages`, (S, S)."""
     vectors = np.stack([trace[stage.tap][query] for stage in stages(trace)], dtype=np.float64)  # (S, D)
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -162,7 +164,7 @@ def similarity(trace: Trace, query: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Outliers:
+class OutlierDimensions:
     """Outlier dimensions of the residual stream.
 
     Attributes:
@@ -176,17 +178,17 @@ class Outliers:
     ratios: np.ndarray
 
 
-def outliers(trace: Trace, max_count: int = 16) -> Outliers:
+def find_outlier_dimensions(trace: Trace, max_count: int = 16) -> OutlierDimensions:
     sizes = np.stack([np.abs(trace[stage.tap]).mean(0, dtype=np.float64) for stage in stages(trace)])  # (S, D)
     typical = np.median(sizes, axis=-1, keepdims=True)
     ratios = np.divide(sizes, typical, out=np.zeros_like(sizes), where=typical > 0)
     top = np.argsort(-ratios.max(0), kind="stable")[:max_count]
-    return Outliers(top, sizes[:, top], ratios[:, top])
+    return OutlierDimensions(top, sizes[:, top], ratios[:, top])
 
 
 @dataclass(frozen=True)
-class NormReading:
-    """One norm over all tokens.
+class NormStatistics:
+    """A norm's kind, mean and divisor at every token, and the error of its recomputation.
 
     Attributes:
         name: of the norm, and of its output.
@@ -205,16 +207,18 @@ class NormReading:
     error: float
 
 
-def norm_readings(trace: Trace, layer: int) -> list[NormReading]:
-    """Return the readings of a layer's norms, in the order of computation."""
-    return [norm_reading(trace, name) for name in layer_norms(trace.config, layer)]
+def norm_statistics_in_layer(trace: Trace, layer: int) -> list[NormStatistics]:
+    """Return the statistics of a layer's norms, in the order of computation."""
+    return [norm_statistics(trace, name) for name in norms_in_layer(trace.config, layer)]
 
 
-def norm_reading(trace: Trace, name: str) -> NormReading:
+def norm_statistics(trace: Trace, name: str) -> NormStatistics:
     before = norm_input_tap(trace.config, name)
     x = trace[before]
     positions = np.arange(len(trace))
     kinds_by_position = norm_kinds(trace, name, positions)
     means = np.where(kinds_by_position == "layernorm", x.mean(-1, dtype=np.float64), np.nan)
     error = float(np.abs(apply_norm(trace, name, x, positions=positions) - trace[name]).max())
-    return NormReading(name, before, kinds_by_position, means, norm_scale(trace, x, name, positions), error)
+    return NormStatistics(
+        name, before, kinds_by_position, means, compute_norm_divisor(trace, x, name, positions), error
+    )

@@ -45,7 +45,7 @@ def rotation_angles(trace: Trace, layer: int) -> np.ndarray:
 
 def pair_scales(trace: Trace, layer: int) -> np.ndarray | float:
     """Return the factor on each rotated pair, (F,), or 1 without scaling."""
-    factors = architecture.rotation_scales(trace.config, layer)
+    factors = architecture.rotary_attention_factors(trace.config, layer)
     return 1.0 if factors is None else factors
 
 

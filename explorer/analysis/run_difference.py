@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance
-from explorer.analysis.intervention_effects import resolution
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.intervention_effects import comparison_rounding_threshold
+from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.analysis.residual import stages
 from explorer.tracing.comparison import Comparison
 
 
-def stream_distance(comparison: Comparison) -> np.ndarray:
+def relative_stream_distance(comparison: Comparison) -> np.ndarray:
     """Return ‖x_A − x_B‖ / ‖x_B‖ of the residual stream at A's `stages`, (S, T); NaN for unaligned tokens.
 
     Raises:
@@ -63,14 +63,16 @@ def surprisal_difference(comparison: Comparison) -> np.ndarray:
     return surprisal(comparison.trace) - comparison.take_aligned(surprisal(comparison.other))
 
 
-def next_tokens(comparison: Comparison, query: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return both models' next-token probabilities of A's tokens, (V,) each.
+def next_token_probabilities(comparison: Comparison, query: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the next-token probabilities of both runs after a query of A, (V,) each, by A's vocabulary.
 
     After a query of A, and after the nearest aligned position in B; NaN for tokens that B's vocabulary lacks.
     """
     trace, other = comparison.runs
-    probabilities_b = next_token(other, comparison.alignment.nearest_aligned(query)).plain
-    return next_token(trace, query).plain, align_to_vocabulary(probabilities_b, other.vocabulary, trace.vocabulary)
+    probabilities_b = next_token_distribution(other, comparison.alignment.nearest_aligned(query)).plain
+    return next_token_distribution(trace, query).plain, align_to_vocabulary(
+        probabilities_b, other.vocabulary, trace.vocabulary
+    )
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,10 @@ class FirstDifference:
 def first_difference(comparison: Comparison) -> FirstDifference | None:
     """Return the first difference of the runs at aligned tokens; None if they agree up to rounding.
 
-    The threshold is `resolution` times the largest element of the value, or times 1 if all are smaller.
+    The threshold is `comparison_rounding_threshold` times the largest element of the value, or times 1 if all are
+    smaller.
     """
-    limit = resolution(comparison)
+    limit = comparison_rounding_threshold(comparison)
     for tap, values_a in comparison.trace.values.items():
         if tap not in comparison.other:
             continue

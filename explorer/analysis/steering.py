@@ -5,22 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture.residual_stream import block_output
+from explorer.architecture.residual_stream import block_output_tap
+from explorer.state.contrastive_prompts import PROMPT_LISTS, ContrastivePromptLists
 from explorer.state.errors import UserError
 from explorer.state.interventions import Add, DirectionSpec, Intervention
-from explorer.state.prompt_lists import PROMPT_LISTS, PromptLists
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
 from explorer.translations import _
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 
 MAX_CHARACTERS = 10_000  # of both lists together; more than the tokens that a direction may have
 ALPHA = 0.3  # multiple of ‖x‖ that is added if the run adds nothing
 
 
-def direction_from_prompts(trace: Trace, lists: PromptLists) -> DirectionSpec:
+def direction_from_prompts(trace: Trace, lists: ContrastivePromptLists) -> DirectionSpec:
     """Return the difference of means of two prompt lists after the middle layer.
 
     Prompts longer than the context are truncated to their last tokens.
@@ -39,7 +39,7 @@ def direction_from_texts(trace: Trace, layer: int, texts: Sequence[str], other_t
         UserError: a list is empty or too long, a text exceeds the context, the means are equal, or
             the tokenizer is unknown.
     """
-    if not tokenizer(trace):
+    if not trace_tokenizer(trace):
         raise UserError(_("This model’s tokenizer is not one that cuts texts here: take another direction."))
     if (characters := sum(map(len, (*texts, *other_texts)))) > MAX_CHARACTERS:
         message = _("both lists together have at most {most:,} characters, got {got:,}: leave some prompts out")
@@ -52,18 +52,20 @@ def direction_from_texts(trace: Trace, layer: int, texts: Sequence[str], other_t
     return spec
 
 
-def direction_texts(trace: Trace, spec: DirectionSpec) -> tuple[list[str], ...]:
+def decode_prompt_lists(trace: Trace, spec: DirectionSpec) -> tuple[list[str], ...]:
     """Return the texts of the prompt lists of a direction; empty for other kinds of directions."""
-    text_tokenizer = tokenizer(trace)
+    text_tokenizer = trace_tokenizer(trace)
     return tuple([text_tokenizer.decode(list(prompt)) for prompt in prompts] for prompts in spec.lists)
 
 
-def prompt_lists_by_direction(trace: Trace) -> dict[str, PromptLists]:
+def prompt_lists_by_direction(trace: Trace) -> dict[str, ContrastivePromptLists]:
     """Return the built-in prompt lists by the text form of their directions; {} if the tokenizer is unknown."""
-    return {str(direction_from_prompts(trace, lists)): lists for lists in PROMPT_LISTS} if tokenizer(trace) else {}
+    return (
+        {str(direction_from_prompts(trace, lists)): lists for lists in PROMPT_LISTS} if trace_tokenizer(trace) else {}
+    )
 
 
-def chosen_direction(trace: Trace, text: str) -> DirectionSpec:
+def parse_direction_or_default(trace: Trace, text: str) -> DirectionSpec:
     """Parse a direction; the first built-in one if the text is invalid for this model."""
     try:
         spec = DirectionSpec.parse(text)
@@ -75,21 +77,21 @@ def chosen_direction(trace: Trace, text: str) -> DirectionSpec:
 
 def encode_prompt(trace: Trace, text: str) -> list[int]:
     """Return the token ids of a text, with the BOS token if the model expects one."""
-    text_tokenizer = tokenizer(trace)
+    text_tokenizer = trace_tokenizer(trace)
     return [*text_tokenizer.bos_ids, *text_tokenizer.encode(text)]
 
 
-def tokenizer(trace: Trace) -> Tokenizer | None:
+def trace_tokenizer(trace: Trace) -> Tokenizer | None:
     """Return the tokenizer of the model that ran; None if it is unknown."""
     return find_tokenizer(trace.model) if trace.token_bytes else None
 
 
-def depths(trace: Trace) -> list[str]:
+def embed_and_block_output_taps(trace: Trace) -> list[str]:
     """Return the taps of the stream: the embedding, then the output of each block."""
-    return ["embed", *(block_output(trace.config, layer) for layer in range(trace.config.num_layers))]
+    return ["embed", *(block_output_tap(trace.config, layer) for layer in range(trace.config.num_layers))]
 
 
-def cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
+def direction_cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
     """Return the cosine of every token's stream x with a direction u at each of `depths`, (L + 1, T).
 
     x·u / (‖x‖ ‖u‖); 0 for a zero vector.
@@ -105,7 +107,7 @@ def cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
             got=" × ".join(map(str, direction.shape)),
         )
         raise UserError(message)
-    streams = np.stack([trace[name] for name in depths(trace)]).astype(np.float64)  # (L + 1, T, D)
+    streams = np.stack([trace[name] for name in embed_and_block_output_taps(trace)]).astype(np.float64)  # (L + 1, T, D)
     norms = np.linalg.norm(streams, axis=-1) * np.linalg.norm(direction)
     return np.divide(streams @ direction, norms, out=np.zeros_like(norms), where=norms > 0)
 
@@ -148,7 +150,9 @@ def steering_intervention(trace: Trace, spec: DirectionSpec, layer: int) -> Inte
     return next(matching_edits, Add(f"blocks.{layer}.resid_post", ALPHA, by=str(spec)))
 
 
-def effects(trace: Trace, spec: DirectionSpec, layer: int, token_id: int, contrast_id: int) -> SteeringEffects:
+def steering_effects_on_prompts(
+    trace: Trace, spec: DirectionSpec, layer: int, token_id: int, contrast_id: int
+) -> SteeringEffects:
     """Return the effects of a direction on example prompts.
 
     A direction from built-in prompt lists uses their examples and their two tokens; any other uses all examples
@@ -168,7 +172,7 @@ def effects(trace: Trace, spec: DirectionSpec, layer: int, token_id: int, contra
     )
     if own_lists:
         token_id, contrast_id = (
-            tokenizer(trace).encode_continuation(text)[0] for text in (own_lists.towards, own_lists.away)
+            trace_tokenizer(trace).encode_continuation(text)[0] for text in (own_lists.towards, own_lists.away)
         )
     texts = (
         own_lists.examples

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.rollout import rollout
+from explorer.analysis.attention_rollout import attention_rollout
 from explorer.tracing.trace import Trace
 
 METHODS = ("gradient", "integrated", "rollout", "knock_out")
@@ -38,7 +38,7 @@ class TokenContributions:
 
         NaN for fewer than four tokens, and if a method gives all tokens the same value.
         """
-        pair = [ranks(self.by_method[name][:-1]) for name in (method, other)]
+        pair = [ranks_with_ties(self.by_method[name][:-1]) for name in (method, other)]
         if len(pair[0]) < MIN_TOKENS or any(np.ptp(token_ranks) == 0 for token_ranks in pair):
             return float("nan")
         return float(np.corrcoef(*pair)[0, 1])
@@ -57,13 +57,13 @@ def token_contributions(
     by_method = {
         "gradient": (x * arrays["slope"]).sum(-1),
         "integrated": ((x - baseline) * arrays["mean_slope"]).sum(-1),
-        "rollout": rollout(trace, position)[: position + 1],
+        "rollout": attention_rollout(trace, position)[: position + 1],
         "knock_out": f - arrays["without"],
     }
     return TokenContributions(by_method, f, float(arrays["f_baseline"]), arrays)
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
+def ranks_with_ties(values: np.ndarray) -> np.ndarray:
     """Return ranks from 0; ties get their mean rank."""
     below = (values[:, None] > values).sum(1)
     return below + ((values[:, None] == values).sum(1) - 1) / 2

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, current_locale
@@ -51,7 +51,7 @@ SHADES = {
     ),
     "rank": ShadingMeasure(
         N_("rank: its place among the guesses"),
-        rank,
+        actual_token_ranks,
         lambda place, size: np.log2(place) / np.log2(size),
         lambda place: _("rank {place:,.0f} of the model's guesses", place=place),
     ),

@@ -28,7 +28,7 @@ def tolerance(dtype: str) -> float:
     return UNITS[dtype] * HALF_UNIT[dtype]
 
 
-def resolution(dtype: str, angle: float = 0.0) -> float:
+def rounding_threshold(dtype: str, angle: float = 0.0) -> float:
     """Return the smallest difference of two runs that rounding does not explain, for numbers of size 1.
 
     Args:

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.interventions import active_effects, apply_linear_part
 from explorer.architecture.softcaps import softcap, softcap_factor
 from explorer.tracing.logits import CHUNK_BYTES
-from explorer.tracing.matrices import iter_chunks, linear, product
+from explorer.tracing.matrices import iter_chunks, linear, linear_by_chunks
 from explorer.tracing.trace import Trace
 
 
@@ -51,7 +51,7 @@ def _slices(count: int, size: int) -> Iterator[slice]:
 def unembed_token(trace: Trace, x: np.ndarray, token_id: int, positions: np.ndarray) -> np.ndarray:
     """Return the logit of one token alone: (..., T, D) -> (..., T) in float64."""
     logits = softcap(x @ unembedding_row(trace, token_id) + token_bias(trace, token_id), trace.config.logit_cap)
-    return logits * edit_factor(trace, token_id, positions)[..., 0]
+    return logits * intervention_logit_factor(trace, token_id, positions)[..., 0]
 
 
 def unembed_component(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def unembed_component(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
 
     The bias is not included; soft-capping multiplies by its factor on each whole logit.
     """
-    logits, cap = product(x.astype(np.float32), trace.weights["lm_head.weight"]), trace.config.logit_cap
+    logits, cap = linear_by_chunks(x.astype(np.float32), trace.weights["lm_head.weight"]), trace.config.logit_cap
     if cap:
         logits = logits * softcap_factor(
             project_to_vocabulary(trace, trace["final_norm"][position].astype(np.float64)), cap
@@ -67,7 +67,7 @@ def unembed_component(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
     return apply_linear_part(trace, "logits", logits, position)
 
 
-def unembedding(trace: Trace, token_id: int, position: int) -> np.ndarray:
+def logit_direction(trace: Trace, token_id: int, position: int) -> np.ndarray:
     """Return the direction whose product with the normalised vector at a position is a token's logit minus bias.
 
     (D,) in float64, with the run's interventions on logits; soft-capping multiplies it by its factor on the
@@ -76,21 +76,21 @@ def unembedding(trace: Trace, token_id: int, position: int) -> np.ndarray:
     return logit_factor(trace, token_id, position) * unembedding_row(trace, token_id)
 
 
-def unembedding_bias(trace: Trace, token_id: int, position: int) -> float:
+def effective_logit_bias(trace: Trace, token_id: int, position: int) -> float:
     """Return the bias of a token's logit, with interventions and soft-capping, see `unembedding`."""
     return float(logit_factor(trace, token_id, position) * token_bias(trace, token_id))
 
 
 def logit_factor(trace: Trace, token_id: int, position: int) -> float:
     """Return the factor of interventions and soft-capping on the logit of a token at a position."""
-    edit_scale, cap = float(edit_factor(trace, token_id, position)[0]), trace.config.logit_cap
+    edit_scale, cap = float(intervention_logit_factor(trace, token_id, position)[0]), trace.config.logit_cap
     if not cap:
         return edit_scale
     uncapped_logit = trace["final_norm"][position] @ unembedding_row(trace, token_id) + token_bias(trace, token_id)
     return edit_scale * float(softcap_factor(np.array(uncapped_logit), cap))
 
 
-def edit_factor(trace: Trace, token_id: int, position: int | np.ndarray) -> np.ndarray:
+def intervention_logit_factor(trace: Trace, token_id: int, position: int | np.ndarray) -> np.ndarray:
     """Return the factor of interventions on a logit, (1,); (T, 1) for several positions."""
     ones = np.ones((*np.shape(position), trace.config.vocab_size))
     return apply_linear_part(trace, "logits", ones, position)[..., [token_id]]
@@ -98,7 +98,7 @@ def edit_factor(trace: Trace, token_id: int, position: int | np.ndarray) -> np.n
 
 def project_to_vocabulary(trace: Trace, x: np.ndarray) -> np.ndarray:
     """Multiply vectors by the unembedding matrix and add its bias, (..., D) -> (..., V)."""
-    logits = product(x, trace.weights["lm_head.weight"])
+    logits = linear_by_chunks(x, trace.weights["lm_head.weight"])
     return logits + trace.weights["lm_head.bias"] if trace.config.unembedding_bias else logits
 
 

@@ -11,18 +11,18 @@ def visibility_mask(config: ModelConfig, layer: int, length: int) -> np.ndarray:
     return past if window is None else past & ~np.tri(length, k=-window, dtype=bool)
 
 
-def first_visible(config: ModelConfig, layer: int, query: int) -> int:
+def first_visible_key(config: ModelConfig, layer: int, query: int) -> int:
     """Return the first key that a query of a layer sees."""
     window = config.window(layer)
     return 0 if window is None else max(0, query - window + 1)
 
 
-def divisor(config: ModelConfig) -> str:
+def score_divisor_formula(config: ModelConfig) -> str:
     """Return the divisor of scores in a formula: "√d", or a number."""
     return "√d" if config.score_divisor is None else f"{config.score_divisor:g}"
 
 
-def divisor_in_numbers(config: ModelConfig) -> str:
+def score_divisor_in_numbers(config: ModelConfig) -> str:
     """Return the divisor of scores with the value of d, for example "√64"."""
     return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
 
@@ -38,8 +38,8 @@ def angles_tap(config: ModelConfig, layer: int) -> str:
     return LOCAL_ANGLES if config.uses_local_rope(layer) else ANGLES
 
 
-def rotation_scales(config: ModelConfig, layer: int) -> np.ndarray | None:
-    """Return the factors by which a layer scales each rotated pair, (F,); None if it scales none."""
+def rotary_attention_factors(config: ModelConfig, layer: int) -> np.ndarray | None:
+    """Return the factors that multiply a layer's rotated pairs, (F,); None if all are 1."""
     scaling = None if config.uses_local_rope(layer) else config.rope_scaling
     if scaling is None or scaling.attention_factor == 1 or not config.has_rope(layer):
         return None

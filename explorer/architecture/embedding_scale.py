@@ -3,12 +3,12 @@
 from model.config import ModelConfig
 
 
-def factor(config: ModelConfig) -> str:
+def embedding_scale_formula(config: ModelConfig) -> str:
     """Return the factor in a formula: "√D", a number, both, or "" for none."""
     return _format_factor(config, "√D")
 
 
-def factor_in_numbers(config: ModelConfig) -> str:
+def embedding_scale_in_numbers(config: ModelConfig) -> str:
     """Return the factor with the value of D, for example "√64"."""
     return _format_factor(config, f"√{config.d_model}")
 

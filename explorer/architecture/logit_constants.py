@@ -21,15 +21,15 @@ def has_logit_constants(config: ModelConfig) -> bool:
     return any(_constant_flags(config))
 
 
-def long_label(config: ModelConfig) -> str:
+def logit_constants_label(config: ModelConfig) -> str:
     return translate(WORDS[_constant_flags(config)])
 
 
-def short_label(config: ModelConfig) -> str:
+def logit_constants_short_label(config: ModelConfig) -> str:
     return translate(SHORT[_constant_flags(config)])
 
 
-def symbols(config: ModelConfig) -> str:
+def logit_constants_symbols(config: ModelConfig) -> str:
     """Return the symbols of the constants in a formula."""
     return SIGNS[_constant_flags(config)]
 

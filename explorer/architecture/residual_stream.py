@@ -1,4 +1,4 @@
-"""Names of the values along the residual stream of a model."""
+"""Taps along a model's residual stream: its sums, its norms, and what sublayers read and add."""
 
 from explorer.architecture.block_layout import SUBLAYERS, UNNORMALISED_WRITES, block_layout
 from model.config import ModelConfig
@@ -9,24 +9,24 @@ def sublayers(config: ModelConfig) -> list[tuple[int, str]]:
     return [(layer, sublayer) for layer in range(config.num_layers) for sublayer in SUBLAYERS]
 
 
-def layer_norms(config: ModelConfig, layer: int) -> list[str]:
-    """Return the norms of a layer, in the order of computation."""
+def norms_in_layer(config: ModelConfig, layer: int) -> list[str]:
+    """Return the taps of all norms in a layer, LayerNorm or RMSNorm, in the order of computation."""
     return [f"blocks.{layer}.{norm}" for norm in block_layout(config).norms]
 
 
 def all_norms(config: ModelConfig) -> list[str]:
     """Return all norms of a model, in the order of computation."""
-    blocks = [norm for layer in range(config.num_layers) for norm in layer_norms(config, layer)]
+    blocks = [norm for layer in range(config.num_layers) for norm in norms_in_layer(config, layer)]
     return [*blocks, *["final_norm"] * has_final_norm(config)]
 
 
-def all_sums(config: ModelConfig) -> list[str]:
-    """Return all values of the stream that are sums of sublayer outputs, in order."""
+def residual_sum_taps(config: ModelConfig) -> list[str]:
+    """Return the taps of all sums along the residual stream, such as resid_mid and resid_post, in order."""
     return [f"blocks.{layer}.{name}" for layer in range(config.num_layers) for name in block_layout(config).sums]
 
 
-def stream_norms(config: ModelConfig) -> list[str]:
-    """Return the norms of a block that the stream itself passes through: only post-norm blocks have some."""
+def norms_on_residual_stream(config: ModelConfig) -> list[str]:
+    """Return the norms of a block that the residual stream passes through: only post-norm blocks have some."""
     return [name for name in block_layout(config).stream if name in block_layout(config).norms]
 
 
@@ -40,20 +40,20 @@ def sublayers_reading(config: ModelConfig, norm: str) -> tuple[str, ...]:
     return tuple(sublayer for sublayer, read in block_layout(config).reads.items() if read == norm)
 
 
-def write_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
-    """Return the name of the value that a sublayer adds to the stream."""
+def residual_update_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
+    """Return the tap of what a sublayer adds to the residual stream: its output, or the norm of it."""
     return f"blocks.{layer}.{block_layout(config).writes[sublayer]}"
 
 
-def output_tap(layer: int, sublayer: str) -> str:
-    """Return the name of the output of a sublayer's last linear map, before an output norm."""
+def unnormalised_output_tap(layer: int, sublayer: str) -> str:
+    """Return the tap of the output of a sublayer's last linear map, before an output norm."""
     return f"blocks.{layer}.{UNNORMALISED_WRITES[sublayer]}"
 
 
 def output_norm(config: ModelConfig, layer: int, sublayer: str) -> str | None:
     """Return the norm of a sublayer's output; None if the output is added without one."""
-    tap = write_tap(config, layer, sublayer)
-    return None if tap == output_tap(layer, sublayer) else tap
+    tap = residual_update_tap(config, layer, sublayer)
+    return None if tap == unnormalised_output_tap(layer, sublayer) else tap
 
 
 def normalised_sublayer(config: ModelConfig, norm: str) -> str | None:
@@ -61,40 +61,40 @@ def normalised_sublayer(config: ModelConfig, norm: str) -> str | None:
     return next((sublayer for sublayer, written in block_layout(config).writes.items() if written == norm), None)
 
 
-def sum_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
-    """Return the value of the stream to which a sublayer's output is added."""
+def residual_sum_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
+    """Return the tap of the residual stream after a sublayer's output was added."""
     return next(f"blocks.{layer}.{name}" for name, added in block_layout(config).sums.items() if sublayer in added)
 
 
 def previous_residual_tap(config: ModelConfig, name: str) -> str:
-    """Return the value of the stream before one of its values."""
-    taps = stream_taps(config)
+    """Return the tap of the residual stream before `name`."""
+    taps = residual_taps(config)
     return taps[taps.index(name) - 1]
 
 
 def added_taps(config: ModelConfig, name: str) -> list[str]:
-    """Return the values that are added to the stream at one of its values; empty if it is no sum."""
+    """Return the taps that are added to the residual stream to make the sum `name`; empty if it is no sum."""
     block, _dot, value = name.rpartition(".")
     return [f"{block}.{block_layout(config).writes[sublayer]}" for sublayer in block_layout(config).sums.get(value, ())]
 
 
-def depth_positions(config: ModelConfig) -> tuple[str, ...]:
-    """Return for each sum of a block the value of the stream that is passed on after it, where a lens can read."""
-    positions, norms = block_layout(config).stream, stream_norms(config)
+def block_lens_points(config: ModelConfig) -> tuple[str, ...]:
+    """Return the names in a block at which a lens reads: each sum, or the norm on the stream right after it."""
+    positions, norms = block_layout(config).stream, norms_on_residual_stream(config)
     normalised = {position: after for position, after in zip(positions, positions[1:], strict=False) if after in norms}
     return tuple(normalised.get(position, position) for position in block_layout(config).sums)
 
 
-def depth_taps(config: ModelConfig) -> list[str]:
-    """Return the embedding, then the `depth_positions` of all layers."""
+def lens_taps(config: ModelConfig) -> list[str]:
+    """Return the taps that a lens reads: the embedding, then the `block_lens_points` of all layers."""
     blocks = (
-        f"blocks.{layer}.{position}" for layer in range(config.num_layers) for position in depth_positions(config)
+        f"blocks.{layer}.{position}" for layer in range(config.num_layers) for position in block_lens_points(config)
     )
     return ["blocks.0.resid_pre", *blocks]
 
 
-def stream_taps(config: ModelConfig) -> list[str]:
-    """Return the values along the stream, in order, from the embedding to the input of the unembedding.
+def residual_taps(config: ModelConfig) -> list[str]:
+    """Return the taps of the residual stream, from the embedding to the input of the unembedding.
 
     If a value is a norm, under whose name the model has a weight, the one before it is its input.
     """
@@ -102,42 +102,45 @@ def stream_taps(config: ModelConfig) -> list[str]:
     return ["embed", *blocks, "final_norm"]
 
 
-def block_output(config: ModelConfig, layer: int) -> str:
-    """Return the name of a block's output; -1 stands for the embedding."""
+def block_output_tap(config: ModelConfig, layer: int) -> str:
+    """Return the tap of a block's output; the embedding for layer -1."""
     return "embed" if layer < 0 else f"blocks.{layer}.{block_layout(config).stream[-1]}"
 
 
 def norm_input_tap(config: ModelConfig, norm: str) -> str:
     """Return the value that a norm reads."""
     if norm == "final_norm":
-        return block_output(config, config.num_layers - 1)
+        return block_output_tap(config, config.num_layers - 1)
     block, _dot, name = norm.rpartition(".")
     return f"{block}.{block_layout(config).norms[name]}"
 
 
 def has_final_norm(config: ModelConfig) -> bool:
     """Return True if a final norm precedes the unembedding: unless each block's output is normalised."""
-    return not stream_norms(config)
+    return not norms_on_residual_stream(config)
 
 
-def residual_taps_after(config: ModelConfig, name: str) -> list[str]:
-    """Return the `stream_taps` from one of them on."""
-    taps = stream_taps(config)
+def residual_taps_onward(config: ModelConfig, name: str) -> list[str]:
+    """Return the residual taps from `name`, included, to the input of the unembedding."""
+    taps = residual_taps(config)
     return taps[taps.index(name) :]
 
 
 def output_taps(config: ModelConfig, layer: int, sublayer: str) -> list[str]:
     """Return a sublayer's output and, if it has one, the norm of it."""
     norm = output_norm(config, layer, sublayer)
-    return [output_tap(layer, sublayer), *[norm] * (norm is not None)]
+    return [unnormalised_output_tap(layer, sublayer), *[norm] * (norm is not None)]
 
 
 def path_to_unembedding(config: ModelConfig, layer: int, sublayer: str) -> list[str]:
     """Return all values from a sublayer's output to the input of the unembedding."""
-    return [*output_taps(config, layer, sublayer), *residual_taps_after(config, sum_tap(config, layer, sublayer))]
+    return [
+        *output_taps(config, layer, sublayer),
+        *residual_taps_onward(config, residual_sum_tap(config, layer, sublayer)),
+    ]
 
 
 def norm_inputs(config: ModelConfig, taps: list[str]) -> dict[str, str]:
-    """Return norm -> its input, for those of some taps that are norms."""
+    """Return norm -> the tap of its input, for those of `taps` that are norms."""
     norms = all_norms(config)
     return {tap: norm_input_tap(config, tap) for tap in taps if tap in norms}

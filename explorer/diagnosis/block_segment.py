@@ -6,8 +6,8 @@ from dataclasses import replace
 from torch import Tensor
 
 from explorer.diagnosis.deviation import Deviation
-from explorer.diagnosis.recording import SECOND_RUN, RecordedValues
-from explorer.diagnosis.reference_formulas import NORMS, Formulas, attention_values, position_rows
+from explorer.diagnosis.record_values import SECOND_RUN, RecordedValues
+from explorer.diagnosis.reference_formulas import NORMS, Formulas, attention_values, position_embedding_rows
 from explorer.diagnosis.segments import FIRST_INPUTS, PROBE, ModelSegment
 from explorer.diagnosis.wiring import ROLES, VALUE_ORDER, WIRINGS, BlockValues, Value
 from model.config import ModelConfig
@@ -199,7 +199,7 @@ class _BlockValues:
     @property
     def positions(self) -> Tensor:
         """The vectors added for positions; 0 where none are added."""
-        table = position_rows(self.block.config, self.block.weights)
+        table = position_embedding_rows(self.block.config, self.block.weights)
         return self.before * 0 if table is None else table[: len(self.before)]
 
     def attend(self, x: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Any
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.candidates import epsilon_bug, other_weight_bugs, sum_bug
 from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.reference_formulas import NORMS, Formulas
+from explorer.diagnosis.segment_bugs import epsilon_bug, other_weight_bugs, sum_bug
 from explorer.diagnosis.segments import PROBE, ModelSegment
 
 PARALLEL_MAPS = {"attn.q", "attn.k", "attn.v", "ffn.gate_pre", "ffn.up"}  # maps that do not read one another's outputs
@@ -21,7 +21,7 @@ INTERMEDIATE_TAPS = (  # values between a sublayer's maps, in order
 
 @dataclass(frozen=True)
 class BugHypothesis:
-    """The formulas with bugs that reproduce the module's values."""
+    """Known bugs that together reproduce the module's values, and the formulas with these bugs."""
 
     bugs: tuple[KnownBug, ...]
     formulas: Formulas
@@ -165,7 +165,9 @@ class BugSearch:
             self._recorded_intermediates(self.formulas, reach) - PARALLEL_MAPS
         )  # these are seen before heads are split, too
         bugs = [bug for bug in bugs if bug.first_tap not in right]
-        changes = [(bug, changed_pieces(self.formulas, self._apply_bug(self.formulas, bug, reach))) for bug in bugs]
+        changes = [
+            (bug, differing_formula_pieces(self.formulas, self._apply_bug(self.formulas, bug, reach))) for bug in bugs
+        ]
         for (one, pieces), (other, others) in combinations(changes, 2):
             if not pieces & others:
                 yield one, other
@@ -195,7 +197,7 @@ def as_singletons(bugs: Sequence[KnownBug]) -> Iterator[tuple[KnownBug, ...]]:
     return ((bug,) for bug in bugs)
 
 
-def changed_pieces(before: Any, after: Any) -> set[str]:
+def differing_formula_pieces(before: Any, after: Any) -> set[str]:
     """Return the names of the pieces in which two sets of formulas differ."""
     if before is after:
         return set()
@@ -205,4 +207,4 @@ def changed_pieces(before: Any, after: Any) -> set[str]:
         pieces = {field.name: (getattr(before, field.name), getattr(after, field.name)) for field in fields(before)}
     else:
         return {""}
-    return {f"{name}.{piece}" for name, pair in pieces.items() for piece in changed_pieces(*pair)}
+    return {f"{name}.{piece}" for name, pair in pieces.items() for piece in differing_formula_pieces(*pair)}

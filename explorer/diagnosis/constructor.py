@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from explorer.diagnosis.infer_config import CONTEXT, DEFAULT_CONTEXT, HEADS, KV_HEADS, THETA
+from explorer.diagnosis.candidate_configs import CONTEXT, DEFAULT_CONTEXT, HEADS, KV_HEADS, THETA
 from explorer.state.errors import UserError
 from explorer.translations import _
 
@@ -88,7 +88,7 @@ class Settings:
         """Return the value of an argument; MISSING where it is unknown.
 
         Raises:
-            UnknownArgument: it is the number of heads, which must not be guessed.
+            UnknownArgumentError: it is the number of heads, which must not be guessed.
         """
         size = SIZE_BY_ALIAS.get(name)
         value = self._find(name, size)
@@ -152,7 +152,7 @@ class AnyConfig(dict):
         if value is MISSING and SIZE_BY_ALIAS.get(name) == "context_length":
             value = DEFAULT_CONTEXT
         if value is MISSING:
-            raise self._settings.ask(name)
+            raise self._settings.missing_error(name)
         self[name] = value
         return value
 
@@ -182,7 +182,7 @@ def construct(constructor: Callable, source: ModuleType, settings: Settings) -> 
     """Call a class or a function with the known arguments.
 
     Raises:
-        UnknownArgument: a required argument or the number of heads is unknown.
+        UnknownArgumentError: a required argument or the number of heads is unknown.
     """
     return constructor(**_arguments(constructor, source, settings))
 
@@ -296,7 +296,7 @@ def is_config_class(kind: Any) -> bool:
 
 
 def count_sizes(names: Iterable[str]) -> int:
-    """Return how many different sizes are among some names."""
+    """Return how many different sizes of a model, such as `d_model`, some argument names stand for."""
     return len({SIZE_BY_ALIAS[name] for name in names if name in SIZE_BY_ALIAS})
 
 

@@ -14,12 +14,12 @@ from torch import nn
 from explorer.diagnosis.block_segment import BlockSegment
 from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.build_model import build_with_weights
+from explorer.diagnosis.candidate_configs import candidate_configs, with_context
 from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.from_module import TOLERANCE, check_ids, logit_error
-from explorer.diagnosis.infer_config import candidate_configs, with_context
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
-from explorer.diagnosis.prepare import add_missing_gains, probe_norms, randomise_untrained, sample_ids
-from explorer.diagnosis.recording import RecordedValues, record_values
+from explorer.diagnosis.prepare_diagnosis import add_missing_gains, probe_norms, randomise_untrained, sample_ids
+from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import reference_formulas
 from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
@@ -28,7 +28,7 @@ from explorer.diagnosis.segments import PROBE, EmbeddingSegment, UnembeddingSegm
 from explorer.diagnosis.wiring import check_supported
 from explorer.state.errors import UserError
 from explorer.tracing.capture import module_outputs
-from explorer.tracing.diagnosis import BugExplanation, Difference, Report, TapComparison
+from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference, TapComparison
 from explorer.translations import N_, _
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
@@ -36,7 +36,7 @@ from model.transformer_lm import TransformerLM
 HEAD_TAPS = "q", "k", "v", "z"
 
 
-class Diagnosis(Report):
+class Diagnosis(DiagnosisReport):
     """A report whose string is its text."""
 
     def __str__(self) -> str:
@@ -192,14 +192,14 @@ def diagnose_segments(lm: TransformerLM, recorded: RecordedValues) -> Diagnosis:
     if is_reordered:  # of blocks that run twice only the first run is recorded
         entry = recorded.values.get("final_norm.in", entry)
     walks.append(SegmentDiagnosis(UnembeddingSegment(config, recorded, weights, entry), formulas, identified_bugs))
-    rows_by_start = {walk.scope.start: tap_rows(walk, reference_values) for walk in walks[:-1]}
+    rows_by_start = {walk.scope.start: tap_comparisons(walk, reference_values) for walk in walks[:-1]}
     rows = [*rows_by_start[""]]
     for start in (f"blocks.{layer}." for layer in usual):
         unseen = (
             tap for tap in reference_values if tap.startswith(start) and tap.removeprefix(start) in walks[1].scope.taps
         )
         rows += rows_by_start.get(start) or [TapComparison(tap, math.nan, math.nan, math.nan) for tap in unseen]
-    rows += tap_rows(walks[-1], reference_values)
+    rows += tap_comparisons(walks[-1], reference_values)
     differences = merge_same_cause([difference for walk in walks for difference, _slips in walk.differences])
     if is_reordered:
         differences.insert(0, block_order_difference(recorded.order, usual, logits_deviation))
@@ -237,7 +237,7 @@ def block_order_difference(order: Sequence[int], expected_order: Sequence[int], 
     return Difference(tap, tap, deviation.largest, deviation.scale, tuple(range(len(deviation.by_position))), cause)
 
 
-def tap_rows(walk: SegmentDiagnosis, reference_values: dict[str, np.ndarray]):
+def tap_comparisons(walk: SegmentDiagnosis, reference_values: dict[str, np.ndarray]):
     scope = walk.scope
     for tap in (tap for tap in scope.taps if not tap.endswith(PROBE)):
         name = f"{scope.start}{tap}"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.diagnosis.build_model import build_with_weights
-from explorer.diagnosis.infer_config import candidate_configs, with_context
+from explorer.diagnosis.candidate_configs import candidate_configs, with_context
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
 from explorer.diagnosis.run_module import copy_module, run_module
 from explorer.state.errors import UserError

@@ -23,9 +23,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from explorer.diagnosis.constructor import Settings, UnknownArgumentError, construct, count_sizes
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
 from explorer.diagnosis.run_module import raising_user_error
-from explorer.diagnosis.weights_file import State, WeightsFile, is_table, read_weights_file
+from explorer.diagnosis.weights_file import StateDict, WeightsFile, is_mask_or_table, read_weights_file
 from explorer.state.errors import UserError
-from explorer.tracing.memory import available_bytes, format_bytes
+from explorer.tracing.model_memory import available_bytes, format_bytes
 from explorer.translations import _
 
 DEFAULT_SIZES = {
@@ -55,7 +55,7 @@ class OwnModule:
 
 
 @dataclass(frozen=True)
-class Fit:
+class WeightsFit:
     """Weights of a file that fit a module.
 
     Attributes:
@@ -65,7 +65,7 @@ class Fit:
     """
 
     settings: Settings
-    state: State
+    state: StateDict
     names: Mapping[str, str]
 
 
@@ -165,10 +165,12 @@ class ModuleBuilder:
         load_weights(module, fit)
         return OwnModule(module, used_head_counts(fit.settings), tuple(_notes(file, fits)))
 
-    def _fits(self, file: WeightsFile, state: State, errors: list[UserError]) -> Iterator[Fit]:
-        for inner in without_prefixes(state):
-            sizes = infer_sizes({name: weight for name, weight in inner.tensors.items() if not is_table(weight)})
-            tables = [weight for weight in inner.tensors.values() if is_table(weight) and weight.ndim >= 2]
+    def _fits(self, file: WeightsFile, state: StateDict, errors: list[UserError]) -> Iterator[WeightsFit]:
+        for inner in prefix_stripped_states(state):
+            sizes = infer_sizes(
+                {name: weight for name, weight in inner.tensors.items() if not is_mask_or_table(weight)}
+            )
+            tables = [weight for weight in inner.tensors.values() if is_mask_or_table(weight) and weight.ndim >= 2]
             if lengths := [weight.squeeze().shape[0] for weight in tables if weight.squeeze().ndim >= 2]:
                 sizes.setdefault("context_length", min(lengths))
             for shapes_first in (False, True):
@@ -177,7 +179,7 @@ class ModuleBuilder:
                     module = self._build_on_meta(settings)
                     if module is None:  # its constructor computes with values, which the meta device lacks
                         module = self._build(settings, limit=_memory_limit(inner))
-                    yield Fit(settings, inner, match_names(module, inner))
+                    yield WeightsFit(settings, inner, match_names(module, inner))
                     break
                 except UserError as error:
                     errors.append(error)
@@ -237,7 +239,7 @@ class MemoryLimit(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _memory_limit(state: State) -> int:
+def _memory_limit(state: StateDict) -> int:
     return SPARE_BYTES + 4 * sum(4 * weight.numel() for weight in state.tensors.values())
 
 
@@ -246,9 +248,9 @@ def used_head_counts(settings: Settings) -> dict[str, int]:
     return {name: value for name, value in heads.items() if isinstance(value, int) and value > 0}
 
 
-def without_prefixes(state: State) -> list[State]:
+def prefix_stripped_states(state: StateDict) -> list[StateDict]:
     """Return the weights, also without common prefixes such as Lightning's "model."; the best-known names first."""
-    plain = State(state.path, {unwrapped_name(name): weight for name, weight in state.tensors.items()})
+    plain = StateDict(state.path, {unwrapped_name(name): weight for name, weight in state.tensors.items()})
     starts: Counter[str] = Counter()
     for name in plain.tensors:
         parts = name.split(".")[:-1]
@@ -260,11 +262,11 @@ def without_prefixes(state: State) -> list[State]:
             inner = {
                 name.removeprefix(start): weight for name, weight in plain.tensors.items() if name.startswith(start)
             }
-            states.append(State((*state.path, start.rstrip(".")), inner))
+            states.append(StateDict((*state.path, start.rstrip(".")), inner))
     return sorted(states, key=lambda candidate: (candidate.is_average, -len(infer_sizes(candidate.tensors))))
 
 
-def match_names(module: nn.Module, state: State) -> dict[str, str]:
+def match_names(module: nn.Module, state: StateDict) -> dict[str, str]:
     """Map the module's names to the file's, for all weights and for the tables that both have.
 
     Raises:
@@ -296,7 +298,9 @@ def match_names(module: nn.Module, state: State) -> dict[str, str]:
                     other=matched[other],
                 )
             )
-    unused = [name for name in state.tensors if name not in matched.values() and not is_table(state.tensors[name])]
+    unused = [
+        name for name in state.tensors if name not in matched.values() and not is_mask_or_table(state.tensors[name])
+    ]
     if unused:
         raise UserError(
             _(
@@ -346,7 +350,7 @@ def _common_start(names: list[str]) -> str:
 
 
 @torch.no_grad()
-def load_weights(module: nn.Module, fit: Fit) -> None:
+def load_weights(module: nn.Module, fit: WeightsFit) -> None:
     """Copy the weights, and the tables stored with them, into the module."""
     tensors = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())
     for name, inner in fit.names.items():
@@ -354,7 +358,7 @@ def load_weights(module: nn.Module, fit: Fit) -> None:
             tensors[name].copy_(fit.state.tensors[inner])
 
 
-def _notes(file: WeightsFile, fits: list[Fit]) -> Iterator[str]:
+def _notes(file: WeightsFile, fits: list[WeightsFit]) -> Iterator[str]:
     """Yield notes on which of several sets of weights is used, and where the number of heads was read."""
     fit, used_tensors = fits[0], set(map(id, fits[0].state.tensors.values()))
     other_labels = [

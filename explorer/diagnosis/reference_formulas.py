@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from explorer.diagnosis.norms import LAYER_NORM, RMS_NORM, NormPieces
+from explorer.diagnosis.norm_pieces import LAYER_NORM, RMS_NORM, NormPieces
 from explorer.diagnosis.wiring import WIRINGS, BlockWiring, Value
 from model.config import ModelConfig
 from model.layers.activations import KERNELS
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
 from model.layers.multihead_attention import repeat_heads
 from model.layers.rope import ROTATIONS
-from model.layers.rope_scaling import rotary_frequencies, rotary_scales
+from model.layers.rotary_frequencies import rotary_attention_factors, rotary_frequencies
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 
@@ -25,7 +25,7 @@ Use = Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]
 
 
 @dataclass(frozen=True)
-class HiddenFormula:
+class FeedForwardHiddenFormula:
     """The input of a feed-forward's last map, in replaceable pieces.
 
     Attributes:
@@ -44,7 +44,7 @@ class HiddenFormula:
         first, other = self.taken(gate_pre, up)
         return self.joined(self.activation(first), other)
 
-    def replace(self, **changed: Any) -> "HiddenFormula":
+    def replace(self, **changed: Any) -> "FeedForwardHiddenFormula":
         return replace(self, **changed)
 
 
@@ -93,7 +93,7 @@ class Formulas:
     allowed: Callable[[int], Tensor]
     pattern: Callable[[Tensor, Tensor], Tensor]
     fetched: Callable[[Tensor, Tensor], Tensor]
-    hidden: HiddenFormula
+    hidden: FeedForwardHiddenFormula
     given: Callable[[Tensor], Tensor]
     table: str = "token_embedding"
     linears: Mapping[str, Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def reference_formulas(config: ModelConfig) -> Formulas:
         allowed=lambda length: causal_mask(length, length),
         pattern=attention_pattern,
         fetched=lambda pattern, values: pattern @ values,
-        hidden=HiddenFormula(KERNELS[{"swiglu": "silu", "geglu": "gelu_tanh"}.get(config.ffn, config.ffn)]),
+        hidden=FeedForwardHiddenFormula(KERNELS[{"swiglu": "silu", "geglu": "gelu_tanh"}.get(config.ffn, config.ffn)]),
         given=lambda logits: logits,
     )
 
@@ -143,7 +143,7 @@ def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:
     return rows if table is None else rows + table[: len(rows)]
 
 
-def position_rows(config: ModelConfig, weights: Mapping[str, Tensor]) -> Tensor | None:
+def position_embedding_rows(config: ModelConfig, weights: Mapping[str, Tensor]) -> Tensor | None:
     """Return the vectors (C, D) that are added for positions; None where none are."""
     if config.position == "learned":
         return weights["position_embedding.weight"]
@@ -155,7 +155,7 @@ def position_rows(config: ModelConfig, weights: Mapping[str, Tensor]) -> Tensor 
 def rotation_tables(formulas: Formulas, config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
     """Return cos and sin (T, F) of the rotation angles at some positions."""
     phases = torch.outer(positions.double(), formulas.frequencies(config).double())
-    scales = rotary_scales(2 * phases.shape[-1], config.rope_scaling, config.rotary_dim)
+    scales = rotary_attention_factors(2 * phases.shape[-1], config.rope_scaling, config.rotary_dim)
     return (phases.cos() * scales).float(), (phases.sin() * scales).float()
 
 

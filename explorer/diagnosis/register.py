@@ -17,11 +17,11 @@ import torch
 from explorer.diagnosis.build_model import build_with_weights
 from explorer.diagnosis.command import load_name_table, parse_settings, reference_config
 from explorer.diagnosis.constructor import SIZE_BY_ALIAS
+from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.diagnose import diagnose
 from explorer.diagnosis.load_module import load_own_module
 from explorer.diagnosis.match_weights import match_weights
-from explorer.diagnosis.own_tokenizer import bytes_tokenizer
-from explorer.diagnosis.prepare import add_missing_gains
+from explorer.diagnosis.prepare_diagnosis import add_missing_gains
 from explorer.diagnosis.report_text import report_lines
 from explorer.diagnosis.run_module import copy_module
 from explorer.diagnosis.vocabulary import read_vocabulary
@@ -29,7 +29,7 @@ from explorer.tracing.library import Library
 from explorer.translations import N_
 from model.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
-from model.notes import Note
+from model.loading_notes import Note
 from model.tokenizer import Tokenizer
 
 LOG = logging.getLogger(__name__)

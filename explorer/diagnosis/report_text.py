@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence
 
 from explorer.explain.notation import format_number
-from explorer.tracing.diagnosis import BugExplanation, Difference, Report
+from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference
 from explorer.translations import _, translate
 
 MAX_LISTED = 8
 
 
-def format_report(report: Report) -> str:
+def format_report(report: DiagnosisReport) -> str:
     """Format a report as lines of plain text."""
     return "\n".join(report_lines(report))
 
 
-def report_lines(report: Report) -> Iterator[str]:
+def report_lines(report: DiagnosisReport) -> Iterator[str]:
     yield summary(report)
     for number, difference in enumerate(report.differences, 1):
         yield f"{number}. {format_difference(difference)}"
@@ -29,7 +29,7 @@ def report_lines(report: Report) -> Iterator[str]:
     yield from report.notes
 
 
-def summary(report: Report) -> str:
+def summary(report: DiagnosisReport) -> str:
     """Return the report's first sentence."""
     if report.is_equal:
         return _(
@@ -77,13 +77,13 @@ def format_difference(difference: Difference) -> str:
 
 def format_cause(difference: Difference) -> str:
     if difference.cause is not None:
-        return cause_text(difference.cause)
+        return format_bug_explanation(difference.cause)
     if difference.equal_to:
         return _("not explained by any slip that was tried; {tap} is still as it should be", tap=difference.equal_to)
     return _("not explained by any slip that was tried")
 
 
-def cause_text(cause: BugExplanation) -> str:
+def format_bug_explanation(cause: BugExplanation) -> str:
     texts = [
         translate(template, **{name: translate(value) for name, value in values.items()})
         for template, values in cause.templates_with_values()

@@ -7,11 +7,11 @@ from explorer.diagnosis.block_segment import BlockSegment
 from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugSearch, as_singletons
 from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.bugs.precision import find_reduced_precision
+from explorer.diagnosis.bugs.norm_precision import find_reduced_precision
 from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.reference_formulas import NORMS, Formulas
 from explorer.diagnosis.segments import PROBE, ModelSegment
-from explorer.tracing.diagnosis import BugExplanation, Difference
+from explorer.tracing.diagnosis_report import BugExplanation, Difference
 
 HIDDEN_TAPS = {  # intermediate taps that have no submodule -> under the tap at which their bugs are visible
     "attn.z": INTERMEDIATE_TAPS[3:8],

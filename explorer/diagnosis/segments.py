@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.deviation import Deviation
-from explorer.diagnosis.recording import RecordedValues
-from explorer.diagnosis.reference_formulas import NORMS, Formulas, linear, position_rows, rotation_tables
+from explorer.diagnosis.record_values import RecordedValues
+from explorer.diagnosis.reference_formulas import NORMS, Formulas, linear, position_embedding_rows, rotation_tables
 from model.config import ModelConfig
 from model.layers.softcap import softcap
 
@@ -23,7 +23,7 @@ PROBE = "probe"  # suffix of a norm's output for vectors so short that ε matter
 
 @dataclass
 class ModelSegment:
-    """A segment that is explained by itself: the embedding, a block, or the head.
+    """A segment that is diagnosed by itself: the embedding, a block, or the unembedding.
 
     Attributes:
         recorded: all values of the module.
@@ -162,12 +162,12 @@ class EmbeddingSegment(ModelSegment):
 
     def expected_value(self, tap: str, formulas: Formulas) -> Tensor:
         ids = torch.tensor(self.recorded.token_ids)
-        table = position_rows(self.config, self.weights)
+        table = position_embedding_rows(self.config, self.weights)
         return formulas.embed(self.weights[f"{formulas.table}.weight"][ids], table, self.config)
 
     def terms(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
         rows = self.weights[f"{formulas.table}.weight"][torch.tensor(self.recorded.token_ids)]
-        return self._terms(rows, position_rows(self.config, self.weights), formulas)
+        return self._terms(rows, position_embedding_rows(self.config, self.weights), formulas)
 
     def with_sum(self, formulas: Formulas, tap: str, terms: Mapping[str, float]) -> Formulas:
         def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.diagnosis.own_tokenizer import BYTES
+from explorer.diagnosis.custom_tokenizer import BYTES
 from explorer.state.errors import UserError
 from explorer.translations import _
 from model.pretrained.tokenizer import VISIBLE_TO_BYTE
@@ -72,7 +72,7 @@ class DecodedVocabulary:
     is_lossy: bool
 
 
-def read_tokens(raw_tokens: Sequence[Any]) -> DecodedVocabulary:
+def decode_tokens(raw_tokens: Sequence[Any]) -> DecodedVocabulary:
     """Decode tokens to bytes: from texts in any alphabet, bytes, or lists of bytes."""
     texts = [text for text in raw_tokens if isinstance(text, str) and text and not SPECIAL.fullmatch(text)]
     fitting = [decode for is_alphabet, decode in ALPHABETS if not texts or is_alphabet(texts)]
@@ -96,7 +96,7 @@ def _to_bytes(token: Any, decode: Callable[[str], bytes]) -> bytes:
     return bytes(token)
 
 
-def read_pairs(merges: Any, vocabulary: DecodedVocabulary, name: str) -> tuple[list[tuple[bytes, bytes]], int]:
+def decode_merges(merges: Any, vocabulary: DecodedVocabulary, name: str) -> tuple[list[tuple[bytes, bytes]], int]:
     """Return the two tokens of each merge, in order, and the number of merges omitted for lost bytes.
 
     Args:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.architecture.token_axes import token_axes
-from explorer.diagnosis.infer_config import CONTEXT, HEADS, find_attribute
+from explorer.diagnosis.candidate_configs import CONTEXT, HEADS, find_attribute
 from explorer.diagnosis.run_module import raising_user_error
 from explorer.state.errors import UserError
 from explorer.tracing.capture import id_labels
@@ -52,7 +52,7 @@ def trace_module(
     sources = {
         name: source
         for our_name, module_name in parts.items()
-        for name, source in expand_names(our_name, module_name, modules)
+        for name, source in expand_layer_wildcards(our_name, module_name, modules)
     }
     with ExitStack() as hooks, torch.no_grad():
         for name, (path, index, reads) in sources.items():
@@ -68,13 +68,13 @@ def trace_module(
         if not isinstance(value, Tensor):
             raise UserError(_("{name} is no tensor but {got}.", name=name, got=type(value).__name__))
     arrays = {name: value.detach().float().cpu().numpy() for name, value in outputs.items()}
-    config = config or infer_config(module, arrays, length)
+    config = config or infer_config_from_values(module, arrays, length)
     values = {name: arrange_axes(name, arrays[name], config, length) for name in (*sources, "logits")}
     vocabulary = tokenizer.vocabulary if tokenizer else id_labels(config.vocab_size)
     return Trace(config, tuple(token_ids), vocabulary, values)
 
 
-def expand_names(
+def expand_layer_wildcards(
     our_name: str, module_name: str, modules: Mapping[str, nn.Module]
 ) -> list[tuple[str, tuple[str, int, bool]]]:
     """Return each of our names with the submodule's path, the tensor's index, and whether it is an input."""
@@ -122,7 +122,7 @@ def arrange_axes(name: str, value: np.ndarray, config: ModelConfig, length: int)
     return np.ascontiguousarray(value)
 
 
-def infer_config(module: nn.Module, values: Mapping[str, np.ndarray], length: int) -> ModelConfig:
+def infer_config_from_values(module: nn.Module, values: Mapping[str, np.ndarray], length: int) -> ModelConfig:
     """Infer sizes from the values, and the number of heads from the module's attributes."""
     layers = [int(layer_match[1]) for name in values if (layer_match := LAYER.match(name))]
     streams = [

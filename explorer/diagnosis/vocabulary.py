@@ -15,17 +15,17 @@ from typing import Any, ClassVar
 import tiktoken
 import tokenizers
 
-from explorer.diagnosis.own_tokenizer import BYTES, OwnTokenizer, greedy_encoder
+from explorer.diagnosis.custom_tokenizer import BYTES, CustomTokenizer, greedy_encoder
 from explorer.diagnosis.run_module import first_line
-from explorer.diagnosis.token_texts import SPECIAL, read_pairs, read_tokens
+from explorer.diagnosis.token_texts import SPECIAL, decode_merges, decode_tokens
 from explorer.state.errors import UserError
 from explorer.translations import N_, _
 from model.bpe_merges import MergeRules
 from model.checkpoint import is_checkpoint, load_checkpoint
 from model.errors import ModelError
-from model.notes import Note
+from model.loading_notes import Note
 from model.pretrained import llama2c
-from model.pretrained.tokenizer import PretrainedTokenizer, write_visible_bytes
+from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.tokenizer import Tokenizer
 
@@ -82,7 +82,7 @@ def _by_name(name: str, vocab_size: int) -> Any:
     ]
     _check_size(name, tokens, specials, vocab_size)
     rules = MergeRules(encoding._mergeable_ranks)
-    return OwnTokenizer(tokens, encoding.encode_ordinary, vocab_size, _ids_below(specials, vocab_size), rules)
+    return CustomTokenizer(tokens, encoding.encode_ordinary, vocab_size, _ids_below(specials, vocab_size), rules)
 
 
 def _pad_vocabulary(tokenizer: Any, vocab_size: int, name: str) -> Any:
@@ -95,7 +95,9 @@ def _pad_vocabulary(tokenizer: Any, vocab_size: int, name: str) -> Any:
     tokens = [tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)]
     specials = set(tokenizer.special_tokens.values())
     _check_size(name, tokens, specials, vocab_size)
-    return OwnTokenizer(tokens, tokenizer.encode, vocab_size, _ids_below(specials, vocab_size), tokenizer.merge_rules)
+    return CustomTokenizer(
+        tokens, tokenizer.encode, vocab_size, _ids_below(specials, vocab_size), tokenizer.merge_rules
+    )
 
 
 def _ids_below(ids: Iterable[int], vocab_size: int) -> set[int]:
@@ -191,7 +193,7 @@ def unpickle_data(content: bytes) -> Any:
     return _DataUnpickler(io.BytesIO(content)).load()
 
 
-def _from_data(data: Any, path: Path, vocab_size: int) -> OwnTokenizer:
+def _from_data(data: Any, path: Path, vocab_size: int) -> CustomTokenizer:
     """Make a tokenizer from a list of tokens, a mapping between tokens and ids, or a mapping that has these by name."""
     merges = None
     if isinstance(data, tuple) and len(data) == 2:  # vocab, merges
@@ -210,19 +212,19 @@ def _from_data(data: Any, path: Path, vocab_size: int) -> OwnTokenizer:
             merges = _read_merges(merges_file)
         elif _are_bpe_pieces(raw_tokens):
             raise _missing_file_error(path, "merges.txt")
-    vocabulary = read_tokens(raw_tokens)
+    vocabulary = decode_tokens(raw_tokens)
     tokens = vocabulary.tokens
     specials = {index for index, token in enumerate(tokens) if SPECIAL.fullmatch(token.decode(errors="replace"))}
     _check_size(path.name, tokens, specials, vocab_size)
     if merges is None:
         ordinary = [b"" if index in specials else token for index, token in enumerate(tokens)]
-        tokenizer = OwnTokenizer(tokens, greedy_encoder(ordinary), vocab_size, _ids_below(specials, vocab_size))
+        tokenizer = CustomTokenizer(tokens, greedy_encoder(ordinary), vocab_size, _ids_below(specials, vocab_size))
         if any(len(token.decode(errors="replace")) > 1 for token in ordinary):
             tokenizer.note = Note(
                 N_("{file} has no merges: a text is cut from the left, into the longest tokens"), file=path.name
             )
         return tokenizer
-    pairs, lost = read_pairs(merges, vocabulary, path.name)
+    pairs, lost = decode_merges(merges, vocabulary, path.name)
     tokenizer = _make_bpe_tokenizer(tokens, pairs, specials, vocab_size, is_ascii=bool(lost))
     if lost:
         tokenizer.note = Note(
@@ -264,7 +266,7 @@ def _read_merges(path: Path) -> Any:
     return json.loads(text) if path.suffix == ".json" else text
 
 
-def _from_minbpe(lines: Sequence[str], path: Path, vocab_size: int) -> OwnTokenizer:
+def _from_minbpe(lines: Sequence[str], path: Path, vocab_size: int) -> CustomTokenizer:
     """Read a file of Karpathy's minbpe: a pattern, special tokens with their ids, and pairs of ids."""
     pattern, count = lines[1], int(lines[2])
     specials = {int(token_id): text for text, token_id in (line.rsplit(" ", 1) for line in lines[3 : 3 + count])}
@@ -287,7 +289,7 @@ def _make_bpe_tokenizer(
     vocab_size: int,
     pattern: str | None = None,
     is_ascii: bool = False,
-) -> OwnTokenizer:
+) -> CustomTokenizer:
     """Make a byte-pair encoding.
 
     Args:
@@ -295,8 +297,8 @@ def _make_bpe_tokenizer(
         is_ascii: whether only ASCII texts can be encoded, as merges of other characters are unknown.
     """
     ids = {token: index for index, token in reversed(list(enumerate(tokens))) if token and index not in specials}
-    visible = {write_visible_bytes(token): token_id for token, token_id in ids.items()}
-    merges = [(write_visible_bytes(left), write_visible_bytes(right)) for left, right in pairs]
+    visible = {encode_byte_level_piece(token): token_id for token, token_id in ids.items()}
+    merges = [(encode_byte_level_piece(left), encode_byte_level_piece(right)) for left, right in pairs]
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=visible, merges=merges))
     pre_tokenizers = [tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)]
     if pattern:
@@ -308,7 +310,7 @@ def _make_bpe_tokenizer(
         return ids if text.isascii() or not is_ascii else []
 
     rules = MergeRules(ids, {pair: rank for rank, pair in reversed(list(enumerate(pairs)))})
-    return OwnTokenizer(tokens, encode, vocab_size, _ids_below(specials, vocab_size), rules)
+    return CustomTokenizer(tokens, encode, vocab_size, _ids_below(specials, vocab_size), rules)
 
 
 def _is_tiktoken(content: bytes) -> bool:
@@ -336,7 +338,7 @@ def _from_tiktoken(path: Path, vocab_size: int) -> Any:
     return _pad_vocabulary(Tokenizer.load(path), vocab_size, path.name)
 
 
-def _from_text(text: str, path: Path, vocab_size: int) -> OwnTokenizer:
+def _from_text(text: str, path: Path, vocab_size: int) -> CustomTokenizer:
     """Read a token per line, or a text whose distinct characters are the tokens: whichever fits the vocab size.
 
     Characters are in the order of the text if each occurs once, else sorted, as in nanoGPT.

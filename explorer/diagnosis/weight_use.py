@@ -16,7 +16,7 @@ NORM_FUNCTIONS = "layer_norm", "rms_norm"
 
 
 class RunningBlocks:
-    """Tracks which block runs: a submodule of another layer that runs in it counts as its own."""
+    """Tracks which block is running, to name values by its layer even where it runs another layer's submodule."""
 
     def __init__(self):
         self.layers: list[int] = []

@@ -90,7 +90,7 @@ def _restore_stand_in(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class State:
+class StateDict:
     """A set of weights.
 
     Attributes:
@@ -122,7 +122,7 @@ class WeightsFile:
     """
 
     name: str
-    states: tuple[State, ...]
+    states: tuple[StateDict, ...]
     settings: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
@@ -336,12 +336,12 @@ def _iter_mappings(
                 yield from _iter_mappings(value, (*path, name), visited)
 
 
-def _find_states(tree: Any) -> Iterator[State]:
+def _find_states(tree: Any) -> Iterator[StateDict]:
     for path, mapping in _iter_mappings(tree):
         tensors = {name: _as_tensor(value) for name, value in mapping.items() if isinstance(name, str)}
         tensors = {name: value for name, value in tensors.items() if value is not None}
         if any(value.ndim >= 2 for value in tensors.values()) and not tensors.keys() <= OPTIMIZER_KEYS:
-            yield State(path, tensors)
+            yield StateDict(path, tensors)
 
 
 def _as_tensor(value: Any) -> Tensor | None:
@@ -350,7 +350,7 @@ def _as_tensor(value: Any) -> Tensor | None:
     return value.detach() if isinstance(value, Tensor) else None
 
 
-def _rank_state(state: State) -> tuple:
+def _rank_state(state: StateDict) -> tuple:
     last = state.path[-1] if state.path else ""
     usual = USUAL_KEYS.index(last.lower()) if last.lower() in USUAL_KEYS else len(USUAL_KEYS)
     return any(NON_MODEL_KEYS.search(key.lower()) for key in state.path), state.is_average, -len(state.tensors), usual
@@ -409,7 +409,7 @@ def _explain_no_weights(name: str, tree: Any) -> str:
     )
 
 
-def is_table(tensor: Tensor) -> bool:
+def is_mask_or_table(tensor: Tensor) -> bool:
     """Return whether a tensor is no trained weight but a mask, or a table of positions or of frequencies."""
     if not tensor.is_floating_point() or tensor.numel() <= 1:
         return True

@@ -50,7 +50,7 @@ def format_index(index: Sequence[int | slice]) -> str:
 
 @dataclass(frozen=True)
 class Calculation:
-    """A number computed in float64, or all numbers of a value by the same formula.
+    """A formula, its inputs and its result in float64, for one number or for all numbers of a value.
 
     Attributes:
         symbols: the formula in symbols.

@@ -16,7 +16,7 @@ COMPARISON_TEXTS = {
 
 @dataclass(frozen=True)
 class Derivation:
-    """The derivation of a number on the page.
+    """A number on the page with its recomputation, its location in the run and the source line that computes it.
 
     Attributes:
         name: tap and index of a captured value, or a description of the number.

@@ -40,7 +40,7 @@ def describe_element(trace: Trace, name: str, index: tuple[int, ...]) -> str:
     if name.endswith((".scores", ".pattern")):
         return format_attention_cell(trace, layer, *index)
     if name == "logits":
-        return _("after {token}, of {of}", token=format_position(trace, token), of=format_token_id(trace, last))
+        return _("after {token}, of {of}", token=format_token_position(trace, token), of=format_token_id(trace, last))
     axis = "pair" if name.endswith("rope.angles") else "dimension"
     if name.endswith((".gate_pre", ".gate", ".up", ".hidden")):
         axis = "neuron"
@@ -51,12 +51,12 @@ def describe_element(trace: Trace, name: str, index: tuple[int, ...]) -> str:
         ELEMENTS[axis][owner],
         layer=layer,
         head=head[0] if head else None,
-        token=format_position(trace, token),
+        token=format_token_position(trace, token),
         last=last,
     )
 
 
-def format_position(trace: Trace, position: int) -> str:
+def format_token_position(trace: Trace, position: int) -> str:
     """Format a token and its position, as in "“·fox” (7)"."""
     return f"{quote_token(trace.tokens[position])} ({position})"
 
@@ -67,7 +67,9 @@ def format_token_id(trace: Trace, token_id: int) -> str:
 
 
 def format_query_key(trace: Trace, query: int, key: int) -> str:
-    return _("query {query} → key {key}", query=format_position(trace, query), key=format_position(trace, key))
+    return _(
+        "query {query} → key {key}", query=format_token_position(trace, query), key=format_token_position(trace, key)
+    )
 
 
 def format_attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) -> str:
@@ -76,6 +78,6 @@ def format_attention_cell(trace: Trace, layer: int, head: int, query: int, key: 
         "layer {layer} head {head}, query {query} → key {key}",
         layer=layer,
         head=head,
-        query=format_position(trace, query),
-        key=format_position(trace, key),
+        query=format_token_position(trace, query),
+        key=format_token_position(trace, key),
     )

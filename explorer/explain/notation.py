@@ -48,7 +48,7 @@ def format_number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def format_full(value: float) -> str:
+def format_six_digits(value: float) -> str:
     """Format with six significant digits and a true minus sign."""
     return f"{value:.6g}".replace("-", "−")
 

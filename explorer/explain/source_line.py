@@ -1,4 +1,4 @@
-"""Lines of this project's own source."""
+"""Lines of this project's source code that compute displayed numbers, found by a fragment of their text."""
 
 from dataclasses import dataclass
 from functools import cache

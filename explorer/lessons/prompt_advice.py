@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -35,7 +35,7 @@ class PromptAdvice:
 
 def prompt_advice(trace: Trace) -> PromptAdvice | None:
     """Return the first advice that applies to the prompt of a trace; None for none."""
-    return trailing_space_advice(trace) or unfamiliar_prompt_advice(trace) or ending_advice(trace)
+    return trailing_space_advice(trace) or unfamiliar_prompt_advice(trace) or likely_end_advice(trace)
 
 
 def trailing_space_advice(trace: Trace) -> PromptAdvice | None:
@@ -70,11 +70,11 @@ def unfamiliar_prompt_advice(trace: Trace) -> PromptAdvice | None:
     return PromptAdvice(message)
 
 
-def ending_advice(trace: Trace) -> PromptAdvice | None:
+def likely_end_advice(trace: Trace) -> PromptAdvice | None:
     """Return advice on a prompt after which the text, the line or the clause is likeliest to end."""
-    prediction = next_token(trace, len(trace) - 1)
+    prediction = next_token_distribution(trace, len(trace) - 1)
     best = int(prediction.plain.argmax())
-    if not (template := end_message(trace, best)):
+    if not (template := end_token_template(trace, best)):
         return None
     message = template.format(
         mark=quote_token(trace.vocabulary[best]), probability=format_number(prediction.plain[best])
@@ -91,7 +91,7 @@ def ending_advice(trace: Trace) -> PromptAdvice | None:
     return PromptAdvice(message)
 
 
-def end_message(trace: Trace, token_id: int) -> str:
+def end_token_template(trace: Trace, token_id: int) -> str:
     """Return a text template for a token that ends the text, the line or the clause; "" for other tokens."""
     text = trace.vocabulary[token_id]
     if trace.token_bytes and trace.token_bytes[token_id] is None:

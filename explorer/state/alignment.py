@@ -80,11 +80,11 @@ def align_tokens(first: tuple[str, ...], second: tuple[str, ...], pins: Pins = (
 def _align_segment(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
     if len(first) == len(second):
         return list(range(len(first)))
-    return shortest_edit(first, second)
+    return align_by_shortest_edit(first, second)
 
 
-def shortest_edit(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
-    """Return for each token of the first sequence its partner in the second, equal or replaced; None if it is deleted.
+def align_by_shortest_edit(first: Sequence[str], second: Sequence[str]) -> list[int | None]:
+    """Return each first token's partner in the second sequence by a shortest edit script; None if it is deleted.
 
     Among the shortest scripts, this is the one with the most equal tokens at the end.
     """

@@ -7,7 +7,7 @@ from typing import Any
 from explorer.state.branches import Path, add_branch, fork_depth, prepend_to_branches, prune_branches
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.state.run import MAX_TOKENS, parse_ids
+from explorer.state.run import MAX_TOKENS, parse_token_ids
 from explorer.translations import _
 
 
@@ -21,8 +21,8 @@ def replace_continuation(state: PageState, path: Path, generation_start: int) ->
     return replace(save_branch(state), run=replace(state.run, generated=path), began=generation_start)
 
 
-def take_token(state: PageState, position: int, token_id: int) -> PageState:
-    """Return the state with another token after the run's token at `position`.
+def replace_next_token(state: PageState, position: int, token_id: int) -> PageState:
+    """Return the state with the token after `position` replaced; the continuation so far becomes a branch.
 
     The tokens that followed become a branch. If the prompt continues after `position`, the rest of it becomes part
     of the branches, which start where the prompt now ends.
@@ -73,10 +73,10 @@ def undo_token(state: PageState) -> PageState:
 
 # what the browser names -> what it does; `place` is that of the selected token among all of the run
 COMMANDS: dict[str, Callable[[PageState, int, Mapping[str, Any]], PageState]] = {
-    "take": lambda asked, place, move: take_token(asked, place, *parse_ids([move.get("token")])),
-    "go": lambda asked, place, move: go_to_branch(asked, parse_ids(move.get("path") or ())),
+    "take": lambda asked, place, move: replace_next_token(asked, place, *parse_token_ids([move.get("token")])),
+    "go": lambda asked, place, move: go_to_branch(asked, parse_token_ids(move.get("path") or ())),
     "undo": lambda asked, place, move: undo_token(asked),
-    "prune": lambda asked, place, move: prune_branch(asked, parse_ids(move.get("path") or ())),
+    "prune": lambda asked, place, move: prune_branch(asked, parse_token_ids(move.get("path") or ())),
 }
 
 

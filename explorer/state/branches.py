@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.state.errors import UserError
-from explorer.state.run import MAX_TOKENS, parse_ids
+from explorer.state.run import MAX_TOKENS, parse_token_ids
 from explorer.translations import _
 
 SEPARATOR = "~"  # branches in a text
@@ -34,7 +34,7 @@ class Branch:
             raise UserError(
                 _("a branch comes from {origins}, got {got!r}", origins=", ".join(ORIGINS), got=origin[:80])
             )
-        return cls(parse_ids(ids), origin)
+        return cls(parse_token_ids(ids), origin)
 
     def __str__(self) -> str:
         return f"{self.origin}:" * bool(self.origin) + ".".join(map(str, self.path))

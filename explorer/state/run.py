@@ -9,7 +9,7 @@ from explorer.state.errors import UserError
 from explorer.state.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.state.selection import parse_index
 from explorer.translations import _
-from model.generation.window import window_start
+from model.generation.context_window import window_start
 
 MAX_TOKENS = 2048  # of the prompt and as many after it: their ids still fit into a URL
 
@@ -82,7 +82,7 @@ class Run:
         checkpoint = values.get("checkpoint")
         if not isinstance(checkpoint, str):
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
-        prompt, generated = (parse_ids(values.get(name) or ()) for name in ("prompt", "generated"))
+        prompt, generated = (parse_token_ids(values.get(name) or ()) for name in ("prompt", "generated"))
         dropped = parse_index(values.get("dropped", 0)) or 0
         return cls(checkpoint, prompt, generated, dropped, parse_interventions(values.get("edits") or ()))
 
@@ -96,7 +96,7 @@ class Run:
         }
 
 
-def parse_ids(ids: str | Sequence) -> tuple[int, ...]:
+def parse_token_ids(ids: str | Sequence) -> tuple[int, ...]:
     """Parse token ids from a list of whole numbers or from text, joined by dots; raise UserError for anything else."""
     parts = ids.split(".") if isinstance(ids, str) else ids
     if not isinstance(parts, list | tuple) or len(parts) > MAX_TOKENS:

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.apply_interventions import InterventionSession
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.intervene import InterventionSession
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.layers.softcap import softcap
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 from model.transformer_lm import TransformerLM
 
 
@@ -28,7 +28,7 @@ def ablate(
     `num_runs` are done.
 
     Args:
-        edits: interventions that all these runs have.
+        interventions: those that all these runs have.
     """
     # A mean needs all its tokens; otherwise later tokens have no influence.
     interventions = [
@@ -65,7 +65,7 @@ def ablate(
     return np.concatenate(log_probs)
 
 
-def num_runs(lm: TransformerLM) -> int:
+def num_ablation_runs(lm: TransformerLM) -> int:
     return 1 + lm.config.num_layers * (lm.config.num_heads + 2)
 
 
@@ -74,7 +74,7 @@ def estimate_macs(lm: TransformerLM, num_tokens: int) -> float:
 
     A run computes the layers from that of its component on, half of all layers on average.
     """
-    return num_runs(lm) * num_tokens * num_parameters(lm.config) / 2
+    return num_ablation_runs(lm) * num_tokens * num_parameters(lm.config) / 2
 
 
 def block_inputs(lm: TransformerLM, ids: Sequence[int], output_positions: slice) -> list[Tensor]:
@@ -91,13 +91,13 @@ def run_block(lm: TransformerLM, x: Tensor, layer: int, output_positions: slice)
     rope = lm.local_rope if lm.config.uses_local_rope(layer) else lm.rope
     rotation = rope(torch.arange(x.shape[1], device=lm.device)[None]) if rope else None
     block, is_last = lm.blocks[layer], layer == lm.config.num_layers - 1
-    with compute_positions(block, output_positions) if is_last else nullcontext():
+    with restrict_block_positions(block, output_positions) if is_last else nullcontext():
         return block(x, rotation, layer=layer)
 
 
 @contextmanager
-def compute_positions(block: nn.Module, output_positions: slice) -> Iterator[None]:
-    """Compute a block only at some positions once its attention has read all keys and values."""
+def restrict_block_positions(block: nn.Module, output_positions: slice) -> Iterator[None]:
+    """Make a transformer block compute only some positions, after its attention has read all keys and values."""
     after_attention = getattr(block, "resid_mid", block.resid_post)
     with (
         forward_hooks([block.attn.z], lambda module, inputs, z: z[:, :, output_positions]),  # (N, H, T, d)

@@ -15,7 +15,7 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
     return array
 
 
-def as_arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
+def as_unbatched_arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
     """Return named tensors without their batch axis as arrays, (1, …) -> (…).
 
     One tensor under two names gives one array, also if it is converted or comes from another device.

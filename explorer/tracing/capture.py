@@ -9,14 +9,14 @@ from functools import cache
 import numpy as np
 import torch
 
-from explorer.architecture.residual_stream import block_output
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.state.interventions import Intervention
-from explorer.tracing.ablation import ablate, estimate_macs, num_runs
-from explorer.tracing.arrays import as_arrays
+from explorer.tracing.ablation import ablate, estimate_macs, num_ablation_runs
+from explorer.tracing.apply_interventions import apply_interventions
+from explorer.tracing.arrays import as_unbatched_arrays
 from explorer.tracing.continuation import continue_tokens
-from explorer.tracing.explicit_attention import explicit_attention
+from explorer.tracing.explicit_attention import use_explicit_attention
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.intervene import apply_interventions
 from explorer.tracing.jobs import Job
 from explorer.tracing.lazy_activations import LazyActivations
 from explorer.tracing.mean_stream import mean_stream
@@ -24,16 +24,16 @@ from explorer.tracing.model_registry import ModelServices, Weights, get_model, r
 from explorer.tracing.next_token_outcome import next_token_outcome
 from explorer.tracing.patch_values import align_values, resolve_patches
 from explorer.tracing.patching.experiment import PatchingExperiment
-from explorer.tracing.patching.experiments import PATCHING_FUNCTIONS, make_setup
+from explorer.tracing.patching.experiment_computations import PATCHING_FUNCTIONS, make_setup
 from explorer.tracing.recompute import recompute_block, recompute_logits
 from explorer.tracing.stored_weights import StoredWeights
-from explorer.tracing.tap_shapes import BYTES_PER_NUMBER, tap_shapes, taps_within_budget, trace_bytes
-from explorer.tracing.token_attribution import STEPS, num_units, token_contributions
+from explorer.tracing.tap_shapes import BYTES_PER_NUMBER, tap_shapes, taps_within_budget, trace_num_bytes
+from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
 from explorer.tracing.token_validation import check_tokens
 from explorer.tracing.trace import Trace
 from model.kv_cache import KVCache
 from model.overflow import check_finite
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -78,10 +78,10 @@ def capture(
         intervention.check(config, lm.taps)
     interventions = resolve_patches(interventions, config, token_ids, tokenizer and tokenizer.vocabulary)
     model, ids = register_services(lm, make_services), tuple(token_ids)
-    if trace_bytes(config, len(ids)) <= max_bytes:
+    if trace_num_bytes(config, len(ids)) <= max_bytes:
         values, dtype = module_outputs(lm, ids, interventions, lm.taps)
     else:
-        with explicit_attention(lm, range(config.num_layers)):
+        with use_explicit_attention(lm, range(config.num_layers)):
             stored, dtype = module_outputs(lm, ids, interventions, select_taps(lm, len(ids), max_bytes), lm.final_norm)
         values = LazyActivations(stored, tap_shapes(config, len(ids)), model, ids, interventions)
     vocabulary = tokenizer.vocabulary if tokenizer else id_labels(config.vocab_size)
@@ -134,12 +134,12 @@ def module_outputs(
         lm(torch.tensor([token_ids], device=lm.device), cache)
     final = outputs[next(reversed(outputs))]
     check_finite(final, lm.dtype)
-    return as_arrays(outputs), str(final.dtype).removeprefix("torch.")
+    return as_unbatched_arrays(outputs), str(final.dtype).removeprefix("torch.")
 
 
 def taps_outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
     """Return the taps of the blocks' inputs and outputs, and all taps outside blocks."""
-    output_taps = {block_output(lm.config, layer) for layer in range(lm.config.num_layers)}
+    output_taps = {block_output_tap(lm.config, layer) for layer in range(lm.config.num_layers)}
     return {
         name: module
         for name, module in lm.taps.items()
@@ -181,7 +181,7 @@ def ablation_job(
     """Return the job that runs `explorer.tracing.ablation.ablate`."""
     args = tuple(token_ids), tuple(interventions), position, token_id
     key = "ablation", register_services(lm, make_services), *args
-    return Job(key, lambda: ablate(lm, *args), num_runs(lm), estimate_macs(lm, position + 1))
+    return Job(key, lambda: ablate(lm, *args), num_ablation_runs(lm), estimate_macs(lm, position + 1))
 
 
 def token_contributions_job(
@@ -194,10 +194,10 @@ def token_contributions_job(
 ) -> Job:
     """Return the job that runs `explorer.tracing.token_attribution.token_contributions`."""
     args = tuple(token_ids), tuple(interventions), position, token_id, contrast_id
-    num_passes = num_units(position) + 2 * STEPS  # a gradient costs twice as much again
+    num_passes = num_job_units(position) + 2 * STEPS  # a gradient costs twice as much again
     macs = num_passes * (position + 1) * num_parameters(lm.config)
     key = "token_contributions", register_services(lm, make_services), *args
-    return Job(key, lambda: token_contributions(lm, *args), num_units(position), macs)
+    return Job(key, lambda: token_contributions(lm, *args), num_job_units(position), macs)
 
 
 @cache

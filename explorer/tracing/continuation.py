@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import Intervention
-from explorer.tracing.intervene import generate_with_interventions
+from explorer.tracing.apply_interventions import generate_with_interventions
 from explorer.tracing.model_registry import find_model, get_identity
 from explorer.tracing.request_budget import check_budget
 from model.generation import generate

@@ -15,7 +15,9 @@ MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see
 Weights = Callable[[str], Matrix]
 
 
-def direction(config: ModelConfig, weights: Weights, spec: DirectionSpec, mean_stream: MeanStream) -> np.ndarray:
+def direction_unit_vector(
+    config: ModelConfig, weights: Weights, spec: DirectionSpec, mean_stream: MeanStream
+) -> np.ndarray:
     """Return the unit vector of a direction, (D,) float64.
 
     Raises:
@@ -33,23 +35,25 @@ def direction(config: ModelConfig, weights: Weights, spec: DirectionSpec, mean_s
     return vector / norm
 
 
-def unembedding(config: ModelConfig, weights: Weights, token_id: int) -> np.ndarray:
+def token_unembedding_direction(config: ModelConfig, weights: Weights, token_id: int) -> np.ndarray:
     """Return a token's row of the unembedding, (D,): its product with the final norm's output is the token's logit."""
     return weights("lm_head.weight")[token_id].astype(np.float64)
 
 
 def unembedding_difference(config: ModelConfig, weights: Weights, token_id: int, other_id: int) -> np.ndarray:
     """Return the first token's row of the unembedding minus the second's, (D,)."""
-    return unembedding(config, weights, token_id) - unembedding(config, weights, other_id)
+    return token_unembedding_direction(config, weights, token_id) - token_unembedding_direction(
+        config, weights, other_id
+    )
 
 
-def neuron_output(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
+def neuron_output_direction(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
     """Return a neuron's column of W_down, (D,), after the output norm if there is one, up to its divisor."""
     column = weights(f"blocks.{layer}.ffn.down_proj.weight")[:, [neuron]].astype(np.float64)
     return sublayer_contribution(config, weights, layer, "ffn", column)[:, 0]
 
 
-def head_output(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
+def head_output_direction(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
     """Return the left singular vector of a head's W_O W_V at a rank, (D,); rank 0 has the largest singular value.
 
     The sign is chosen so that the entry of largest magnitude is positive. If a norm is applied between W_O and the
@@ -81,8 +85,8 @@ def sublayer_contribution(
 
 
 VECTORS: dict[str, Callable[..., np.ndarray]] = {
-    "unembed": unembedding,
+    "unembed": token_unembedding_direction,
     "difference": unembedding_difference,
-    "neuron": neuron_output,
-    "ov": head_output,
+    "neuron": neuron_output_direction,
+    "ov": head_output_direction,
 }

@@ -10,7 +10,7 @@ from model.transformer_lm import TransformerLM
 
 
 @contextmanager
-def explicit_attention(lm: TransformerLM, layers: Iterable[int]) -> Iterator[None]:
+def use_explicit_attention(lm: TransformerLM, layers: Iterable[int]) -> Iterator[None]:
     """Make layers of a 16-bit model compute scores and patterns explicitly while the block runs.
 
     Fused kernels round by more than verifications allow between stored and recomputed values. Models in float32 are

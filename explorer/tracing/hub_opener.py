@@ -15,13 +15,13 @@ import numpy as np
 from explorer.state.errors import UserError
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
 from explorer.tracing.library import Library
-from explorer.tracing.memory import require_memory, weight_num_bytes
+from explorer.tracing.model_memory import require_memory, weight_num_bytes
 from explorer.tracing.request_budget import check_budget
 from explorer.translations import _
-from model.checkpoint import CheckpointError, files_version
+from model.checkpoint import CheckpointError, checkpoint_file_stats
 from model.errors import ModelError
 from model.pretrained.hub import HubFiles, cached_folder, download_files, list_hub_files
-from model.pretrained.self_check import Agreement, has_reference_logits, self_check
+from model.pretrained.reference_logits import LogitAgreement, compare_with_reference, has_reference_logits
 
 POLL_INTERVAL_S = 0.05  # seconds between two looks at what another thread does
 ProgressCallback = Callable[[int], None]
@@ -52,7 +52,7 @@ class HubModelOpener:
 
     def __init__(self, library: Library):
         self.library = library
-        self._agreements: dict[tuple, Agreement] = {}  # by a model's name and the version of its files
+        self._agreements: dict[tuple, LogitAgreement] = {}  # by a model's name and the version of its files
 
     def requirements(self, name: str) -> ModelRequirements:
         """Return the download and memory that opening a model needs.
@@ -102,12 +102,12 @@ class HubModelOpener:
         except ModelError as error:
             raise CheckpointError("{why}", why=error) from None
 
-    def agreement(self, checkpoint: str) -> Agreement | None:
+    def agreement(self, checkpoint: str) -> LogitAgreement | None:
         """Return the result of comparing a model with another implementation; None if it was not compared."""
         return self._agreements.get(self._version(checkpoint))
 
     def _version(self, checkpoint: str) -> tuple:
-        return checkpoint, files_version(self.library.catalog.locate(checkpoint))
+        return checkpoint, checkpoint_file_stats(self.library.catalog.locate(checkpoint))
 
     def self_check_job(self, checkpoint: str) -> Job | None:
         """Return the job that compares an external model with another implementation.
@@ -124,7 +124,7 @@ class HubModelOpener:
 
         def work(on_progress: ProgressCallback):
             lm, tokenizer = self.library.model(checkpoint)
-            agreement = self_check(path, lm, tokenizer)
+            agreement = compare_with_reference(path, lm, tokenizer)
             if agreement:
                 LOG.info("%s: %s", checkpoint, agreement)
                 self._agreements[version] = agreement

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.tracing.lru import LRU
-from explorer.tracing.request_budget import in_request, mark_incomplete
+from explorer.tracing.request_budget import is_time_limited, mark_incomplete
 
 MAX_RESULT_BYTES = 64 << 20  # of all cached results
 MACS_PER_SECOND = 2e10  # products that a machine is taken to do in one, before any job was timed
@@ -76,7 +76,7 @@ def get_or_run(job: Job, max_wait_macs: float = 0) -> Any:
         ResultNotReadyError: the result is not cached, and a page request does not wait for it.
     """
     cached = RESULTS.peek(job.key)
-    if cached is None and in_request() and not 0 < job.macs <= max_wait_macs:
+    if cached is None and is_time_limited() and not 0 < job.macs <= max_wait_macs:
         mark_incomplete()
         raise ResultNotReadyError(job)
     return RESULTS.get(job.key, lambda: run_to_completion(job.steps()))
@@ -91,10 +91,10 @@ def run_to_completion(steps: JobSteps, on_progress: Callable[[int], None] = lamb
             return end.value
 
 
-def num_bytes(result: Any) -> int:
+def result_num_bytes(result: Any) -> int:
     """Return the memory of an array, or of all arrays in a mapping."""
-    return sum(map(num_bytes, result.values())) if isinstance(result, Mapping) else result.nbytes
+    return sum(map(result_num_bytes, result.values())) if isinstance(result, Mapping) else result.nbytes
 
 
-RESULTS = LRU(MAX_RESULT_BYTES, num_bytes)
+RESULTS = LRU(MAX_RESULT_BYTES, result_num_bytes)
 _speed = MACS_PER_SECOND

@@ -18,7 +18,7 @@ MAX_VALUE_BYTES = 128 << 20  # of all cached values of all passes
 MAX_BLOCK_BYTES = 64 << 20  # of recomputed blocks; the last one stays however large it is
 
 
-def num_bytes(values: Mapping[str, np.ndarray]) -> int:
+def named_arrays_num_bytes(values: Mapping[str, np.ndarray]) -> int:
     """Return the memory of named arrays in bytes, counting shared memory once."""
     return arrays_num_bytes(values.values())
 
@@ -29,11 +29,11 @@ def arrays_num_bytes(arrays: Iterable[np.ndarray]) -> int:
 
 
 _VALUE_CACHE = LRU(MAX_VALUE_BYTES, lambda value: value.nbytes)
-_BLOCK_CACHE = LRU(MAX_BLOCK_BYTES, num_bytes)
+_BLOCK_CACHE = LRU(MAX_BLOCK_BYTES, named_arrays_num_bytes)
 _CACHE_IDS = itertools.count()
 
 
-def lazy_cache_bytes() -> int:
+def lazy_cache_num_bytes() -> int:
     """Return the memory of all cached values of all passes in bytes."""
     block_values = (value for block in _BLOCK_CACHE.values() for value in block.values())
     return arrays_num_bytes([*_VALUE_CACHE.values(), *block_values])

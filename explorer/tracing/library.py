@@ -13,11 +13,11 @@ import torch
 from explorer.state.interventions import CrossRunIntervention, Intervention
 from explorer.tracing import jobs, zero_gpu
 from explorer.tracing.capture import make_services
-from explorer.tracing.diagnosis import load_report
-from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_bytes
+from explorer.tracing.diagnosis_report import load_diagnosis_report
+from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.lru import LRU
-from explorer.tracing.memory import require_memory, weight_num_bytes
 from explorer.tracing.model_catalog import ModelCatalog
+from explorer.tracing.model_memory import require_memory, weight_num_bytes
 from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
 from explorer.tracing.patch_values import resolve_patches
 from explorer.tracing.request_budget import check_budget
@@ -25,7 +25,7 @@ from explorer.tracing.retokenize import retokenize
 from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import load_training_history
 from explorer.translations import _
-from model.checkpoint import CheckpointError, checkpoint_folder, files_version, load_checkpoint
+from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, load_checkpoint
 from model.malloc import trim_heap
 from model.offloading import Device
 from model.tokenizer import Tokenizer
@@ -91,7 +91,7 @@ class Library:
         return self._models.get((identity,), lambda: self._load(identity))
 
     def _identity(self, checkpoint: str) -> tuple:
-        return checkpoint, files_version(self.catalog.locate(checkpoint)), self.device
+        return checkpoint, checkpoint_file_stats(self.catalog.locate(checkpoint)), self.device
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, version, device), began = identity, time.monotonic()
@@ -105,7 +105,7 @@ class Library:
             sharding = {"device_map": self.device_map, "max_memory": self.max_memory}
             lm, tokenizer = load_checkpoint(path, device, dtype, tokenizer=tokenizer, **sharding)
         finally:
-            if files_version(path) != version:
+            if checkpoint_file_stats(path) != version:
                 message = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
                 raise CheckpointError(message) from None
 
@@ -154,7 +154,7 @@ class Library:
             "traces": len(traces),
             "traces_bytes": arrays_num_bytes(value for trace in traces for value in trace.stored_values.values()),
             "traces_limit": self._traces.limit,
-            "looked_at_bytes": lazy_cache_bytes(),
+            "looked_at_bytes": lazy_cache_num_bytes(),
             "looked_at_limit": MAX_VALUE_BYTES + MAX_BLOCK_BYTES,
             "results_bytes": jobs.RESULTS.total,
             "results_limit": jobs.RESULTS.limit,
@@ -175,7 +175,7 @@ class Library:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
             return method(*args)
 
-        return replace(make_services(lm), training=training, diagnosis=load_report(folder), read=read)
+        return replace(make_services(lm), training=training, diagnosis=load_diagnosis_report(folder), read=read)
 
     def model_and_trace(
         self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()

@@ -54,7 +54,7 @@ def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return (torch.from_dlpack(x) @ torch.from_dlpack(weight).T).numpy()
 
 
-def product(x: np.ndarray, matrix: Matrix) -> np.ndarray:
+def linear_by_chunks(x: np.ndarray, matrix: Matrix) -> np.ndarray:
     """Return x Wᵀ, (…, D) and (N, D) -> (…, N), in the common type of x and float32, a chunk of W at a time."""
     products = np.empty((*x.shape[:-1], len(matrix)), np.result_type(x, np.float32))
     for rows, chunk in iter_chunks(matrix):

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Container
 from pathlib import Path
 
-from explorer.state.training_steps import checkpoints_of_training
+from explorer.state.checkpoint_names import checkpoints_of_training
 from explorer.translations import _
 from model.checkpoint import (
     CheckpointError,
     find_checkpoint,
     is_checkpoint,
-    is_on_hub,
+    is_remote_checkpoint,
     list_checkpoints,
     summarize_names,
 )
-from model.notes import Note
-from model.pretrained.hub import cached_folder, get_folder, is_hub_name
+from model.loading_notes import Note
+from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 
 
 class _AnyName(Container):
@@ -67,8 +67,8 @@ class ModelCatalog:
             CheckpointError: there is nothing that can be opened, or a checkpoint has that name already.
             ModelError: the hub has no such model, or cannot be reached.
         """
-        if is_on_hub(name_or_path):
-            name, path = str(name_or_path), get_folder(str(name_or_path))
+        if is_remote_checkpoint(name_or_path):
+            name, path = str(name_or_path), get_or_download_folder(str(name_or_path))
         else:
             path, last_part = find_checkpoint(name_or_path).absolute(), Path(name_or_path).absolute().name
             name = path.stem if path.is_file() else path.name if (path / last_part).is_file() else last_part

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec, Intervention, Prompts
-from explorer.tracing.directions import direction
+from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.jobs import MAX_CLICK_MACS, get_or_run
 from explorer.tracing.matrices import Matrix
 from explorer.tracing.model_registry import cached_outcome, get_model
@@ -16,7 +16,7 @@ from model.config import ModelConfig
 
 
 class ModelQueries:
-    """A run of a model that lives only while something holds it: see `explorer.tracing.model_registry`."""
+    """Requests of a run to its model, which may be unloaded: see `explorer.tracing.model_registry`."""
 
     config: ModelConfig
     token_ids: tuple[int, ...]
@@ -37,7 +37,7 @@ class ModelQueries:
         See `explorer.tracing.ablation`.
 
         Args:
-            edits: interventions of all these runs besides the trace's own.
+            interventions: of all these runs besides the trace's own.
             max_wait_macs: largest cost that a page request waits for, in multiply-accumulates.
 
         Raises:
@@ -94,7 +94,7 @@ class ModelQueries:
             lm, services = get_model(self.model)
             return services.mean_stream(lm, layer, prompts)
 
-        return direction(self.config, lambda name: self.weights[name], spec, mean_stream)
+        return direction_unit_vector(self.config, lambda name: self.weights[name], spec, mean_stream)
 
     def continue_tokens(self, count: int, settings: GenerationSettings) -> tuple[int, ...]:
         """Return the ids of tokens that the model continues this run with (see `explorer.tracing.continuation`)."""

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.diagnosis import Report
+from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.jobs import Job
 from explorer.tracing.matrices import Matrix
 from explorer.tracing.training_history import TrainingHistory
@@ -38,7 +38,8 @@ class ModelServices:
             layer (see `explorer.tracing.recompute`).
         recompute_logits: (model, token ids, edits, input of the unembedding at some positions, the first of those)
             -> their logits.
-        patching: computations of patching experiments, by name (see `explorer.tracing.patching.experiments`).
+        patching: computations of patching experiments, by name
+            (see `explorer.tracing.patching.experiment_computations`).
         training: history of the model's training; None if unknown.
         diagnosis: differences between the owner's own module and this model; None if there is no such module.
         read: (checkpoint, token ids, edits) -> another model of the same training, and its trace.
@@ -54,7 +55,7 @@ class ModelServices:
     recompute_logits: Callable[..., np.ndarray]
     patching: Mapping[str, Callable[..., Any]]
     training: TrainingHistory | None = None
-    diagnosis: Report | None = None
+    diagnosis: DiagnosisReport | None = None
     read: Callable[..., tuple[Any, Any]] | None = None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.intervene import apply_interventions, reads_only_last
+from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits
 from explorer.tracing.request_budget import check_budget
 from model.overflow import check_finite
 from model.transformer_lm import TransformerLM
@@ -38,6 +38,6 @@ def next_token_logits(
     check_budget(tokens=length)
     ids = torch.tensor([token_ids[:length]], device=lm.device)
     with apply_interventions(lm, interventions), torch.inference_mode():
-        logits = lm(ids, last_only=reads_only_last(interventions, length, position))
+        logits = lm(ids, last_only=needs_only_last_logits(interventions, length, position))
     check_finite(logits[0, position - length], lm.dtype)
     return logits[0, position - length].cpu().double()

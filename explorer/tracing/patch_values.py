@@ -95,8 +95,8 @@ def resolve_patches(
 def read_patch_values(
     patch: CrossRunIntervention, config: ModelConfig, prompt: tuple[int, ...], tokens: tuple[str, ...], source: Trace
 ) -> PatchValues:
-    """Return the values that a patch takes from the source run for a prompt; raises as `check_source` does."""
-    alignment = check_source(patch, config, tokens, source)
+    """Return the values that a patch takes from the source run for a prompt; raises as `align_source_run` does."""
+    alignment = align_source_run(patch, config, tokens, source)
     value = source[patch.tap]
     if isinstance(patch, PatchMean):
         mean = value.mean(axis=-2, keepdims=True, dtype=np.float64).astype(np.float32)
@@ -113,7 +113,9 @@ def align_values(partners: Partners, value: np.ndarray, prompt: tuple[int, ...])
     return PatchValues(np.where((indices < 0)[:, None], np.nan, value[..., indices, :]).astype(np.float32), prompt)
 
 
-def check_source(patch: CrossRunIntervention, config: ModelConfig, tokens: tuple[str, ...], source: Trace) -> Alignment:
+def align_source_run(
+    patch: CrossRunIntervention, config: ModelConfig, tokens: tuple[str, ...], source: Trace
+) -> Alignment:
     """Return the alignment of a prompt's tokens with those of the source run.
 
     Raises:

@@ -3,8 +3,8 @@
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from explorer.state.checkpoint_names import checkpoints_of_training, model_name
 from explorer.state.interventions import Intervention
-from explorer.state.training_steps import checkpoints_of_training, model_name
 from explorer.tracing.library import Library, model_num_bytes
 from model.errors import ModelError
 

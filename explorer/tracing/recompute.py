@@ -6,12 +6,12 @@ from contextlib import suppress
 import numpy as np
 import torch
 
-from explorer.architecture.residual_stream import block_output
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.state.interventions import Intervention
-from explorer.tracing.arrays import as_array, as_arrays
-from explorer.tracing.explicit_attention import explicit_attention
+from explorer.tracing.apply_interventions import InterventionSession
+from explorer.tracing.arrays import as_array, as_unbatched_arrays
+from explorer.tracing.explicit_attention import use_explicit_attention
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.intervene import InterventionSession
 from explorer.tracing.request_budget import check_budget
 from model.layers.softcap import softcap
 from model.overflow import check_finite
@@ -46,7 +46,7 @@ def recompute_block(
         if len(outputs) == len(taps):
             raise _StopForwardError
 
-    as_captured = explicit_attention(lm, [layer])
+    as_captured = use_explicit_attention(lm, [layer])
     with (
         session.active(),
         forward_hooks(taps, store_output),
@@ -57,8 +57,8 @@ def recompute_block(
         positions = torch.arange(len(token_ids), device=lm.device)[None]
         rope = lm.local_rope if lm.config.uses_local_rope(layer) else lm.rope
         rotation = rope(positions) if rope else None
-        lm.blocks[layer](to_tensor(lm, stored[block_output(lm.config, layer - 1)]), rotation, layer=layer)
-    return as_arrays(outputs)
+        lm.blocks[layer](to_tensor(lm, stored[block_output_tap(lm.config, layer - 1)]), rotation, layer=layer)
+    return as_unbatched_arrays(outputs)
 
 
 def recompute_logits(

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from explorer.state.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 
 
 class BudgetExceededError(UserError):
@@ -31,7 +31,6 @@ class RequestBudget:
         max_seconds: of computing in its thread before its last piece; on a busy machine the response may take
             longer.
         is_cancelled: whether the client is gone, or has made a newer request.
-        yield_slot: called before each piece, so that others can compute in between.
         is_incomplete: whether a part of the response waits for a job, so that a repeated request gets another
             response.
     """
@@ -39,7 +38,6 @@ class RequestBudget:
     max_tokens: int
     max_seconds: float
     is_cancelled: bool = False
-    yield_slot: Callable[[], None] = lambda: None
     is_incomplete: bool = False
     tokens: int = 0
     began: float = 0.0
@@ -71,7 +69,6 @@ class RequestBudget:
                 most=self.max_seconds,
             )
             raise BudgetExceededError(message)
-        self.yield_slot()
 
 
 def unlimited_budget() -> RequestBudget:
@@ -83,7 +80,7 @@ MAX_CHUNK_TOKENS, MAX_CHUNK_MACS = 512, 8e9  # of one piece of work, which canno
 
 
 def chunk_tokens(config: ModelConfig, passes_per_token: float = 1) -> int:
-    """Return how many tokens a model may read between two checks for cancellation.
+    """Return the largest number of tokens that a model may read between two checks for cancellation.
 
     That takes a twentieth of a second for the bundled models on one core, a fifth for large ones.
 
@@ -96,7 +93,7 @@ def chunk_tokens(config: ModelConfig, passes_per_token: float = 1) -> int:
 _current: ContextVar[RequestBudget | None] = ContextVar("work", default=None)
 
 
-def in_request() -> bool:
+def is_time_limited() -> bool:
     """Return True if this computation is part of a response with limited time."""
     budget = _current.get()
     return budget is not None and budget.max_seconds < math.inf

@@ -41,7 +41,7 @@ def retokenize(
                 break
             ids.append(new.end_of_text)
         starts = bool(count) or not is_continuation
-        text, is_whole = read_text(segment, old, None if starts else previous_ids)
+        text, is_whole = decode_text_prefix(segment, old, None if starts else previous_ids)
         ids += new.encode(text) if starts else new.encode_continuation(text)
         if not is_whole:
             break
@@ -59,7 +59,9 @@ def split_at_eos(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[list[in
     return segments
 
 
-def read_text(token_ids: Sequence[int], tokenizer: Tokenizer, previous_ids: Sequence[int] | None) -> tuple[str, bool]:
+def decode_text_prefix(
+    token_ids: Sequence[int], tokenizer: Tokenizer, previous_ids: Sequence[int] | None
+) -> tuple[str, bool]:
     """Decode ids up to the first that is no text, and return whether that is all of them.
 
     Args:

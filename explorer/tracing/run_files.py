@@ -12,7 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from explorer.architecture.residual_stream import block_output
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.state.errors import UserError
 from explorer.state.interventions import CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import make_services
@@ -35,7 +35,7 @@ class ModelMismatchError(Exception):
     """The model has other weights than the saved run's."""
 
 
-def save(trace: Trace, path: str | Path) -> Path:
+def save_trace(trace: Trace, path: str | Path) -> Path:
     """Write the stored values of a run; see `Trace.save`."""
     path = Path(path)
     if any(isinstance(intervention, CrossRunIntervention) for intervention in trace.edits):
@@ -59,7 +59,7 @@ def save(trace: Trace, path: str | Path) -> Path:
         "dtype": trace.dtype,
         "same": aliases,
         "model": trace.model,
-        "weights": fingerprint(trace.weights),
+        "weights": weights_fingerprint(trace.weights),
     }
     metadata = {"format": FORMAT} | {name: json.dumps(value) for name, value in fields.items()}
     arrays = {name: np.ascontiguousarray(value) for name, value in values.items() if name not in aliases}
@@ -67,7 +67,7 @@ def save(trace: Trace, path: str | Path) -> Path:
     return path
 
 
-def load(path: str | Path, lm: Any = None) -> Trace:
+def load_trace(path: str | Path, lm: Any = None) -> Trace:
     """Read the run in a file; see `Trace.load`."""
     path = Path(path)
     try:
@@ -119,7 +119,7 @@ def trace_from_metadata(metadata: Mapping[str, Any], values: Mapping[str, np.nda
     interventions = tuple(
         replace(intervention, over=int(count)) if count else intervention for intervention, count in over
     )
-    model = resolve_model(metadata, config, lm)
+    model = resolve_model_identity(metadata, config, lm)
     pieces, rules = metadata["token_bytes"], metadata["merge_rules"]
     if len(pieces) not in (0, len(vocabulary)):
         raise ValueError(_("its vocabulary has not a text of each token"))
@@ -161,7 +161,7 @@ def values_with_fallback(
             raise ValueError(_("{name} of shape {shape} is no value of its model", name=name, shape=value.shape))
     if len(values) == len(shapes):
         return {name: values[name] for name in shapes}
-    needed = ("embed", *(block_output(config, layer) for layer in range(config.num_layers)), "final_norm")
+    needed = ("embed", *(block_output_tap(config, layer) for layer in range(config.num_layers)), "final_norm")
     for name in needed:
         if name not in values:
             raise KeyError(name)
@@ -170,7 +170,7 @@ def values_with_fallback(
     )
 
 
-def resolve_model(metadata: Mapping[str, Any], config: ModelConfig, lm: Any) -> Any:
+def resolve_model_identity(metadata: Mapping[str, Any], config: ModelConfig, lm: Any) -> Any:
     """Return the identity of the model that ran: that of `lm`, if it is given.
 
     Raises:
@@ -182,16 +182,16 @@ def resolve_model(metadata: Mapping[str, Any], config: ModelConfig, lm: Any) -> 
         is_same = (
             living_model is not None
             and living_model.config == config
-            and fingerprint(Weights(identity)) == metadata["weights"]
+            and weights_fingerprint(Weights(identity)) == metadata["weights"]
         )
         return identity if is_same else ("saved", str(metadata["weights"]))
     identity = register_services(lm, make_services)
-    if lm.config != config or fingerprint(Weights(identity)) != metadata["weights"]:
+    if lm.config != config or weights_fingerprint(Weights(identity)) != metadata["weights"]:
         raise ModelMismatchError
     return identity
 
 
-def fingerprint(weights: Mapping[str, np.ndarray]) -> str:
+def weights_fingerprint(weights: Mapping[str, np.ndarray]) -> str:
     """Return a hash of a model's weights from samples of each; "" if the model was unloaded."""
     digest = hashlib.sha256()
     with suppress(ModelUnloadedError):

@@ -23,7 +23,7 @@ def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...
 
 
 @lru_cache(1024)
-def trace_bytes(config: ModelConfig, num_tokens: int) -> int:
+def trace_num_bytes(config: ModelConfig, num_tokens: int) -> int:
     """Return the memory of a trace with every value in bytes, at most: values that are equal may share memory."""
     return BYTES_PER_NUMBER * sum(map(math.prod, tap_shapes(config, num_tokens).values()))
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from explorer.state.interventions import Intervention, make_intervention
+from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.intervene import apply_interventions, reads_only_last
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.next_token_outcome import next_token_logits
 from explorer.tracing.request_budget import check_budget, chunk_tokens
@@ -37,7 +37,7 @@ def embedding_gradients(
         embeddings: (N, T, D) to use instead, of N runs; None for the run's own, after its interventions.
     """
     captured, ids = {}, torch.tensor([list(token_ids)], device=lm.device)
-    last_only = reads_only_last(interventions, len(token_ids), position)
+    last_only = needs_only_last_logits(interventions, len(token_ids), position)
 
     def set_embeddings(module, inputs, x: Tensor) -> Tensor:
         captured["x"] = (x if embeddings is None else embeddings).detach().clone().requires_grad_()
@@ -89,13 +89,11 @@ def token_contributions(
 
     - gradient × input: Σ x ∂f/∂x over the numbers x of the token at `embed`.
     - integrated gradients (Sundararajan et al. 2017, arXiv:1703.01365): Σ (x − x′) mean ∂f/∂x along the straight
-    path
-      from the baseline x′, by the midpoints of `steps` equal steps.
+      path from the baseline x′, by the midpoints of `steps` equal steps.
     - knock-out: f − f without the edges from the token to all later ones, whose other weights are renormalised, in
-    all
-      heads of all layers: one run per token. NaN for the last token, which has no later ones.
+      all heads of all layers: one run per token. NaN for the last token, which has no later ones.
 
-    Yields how many of `num_units` are done; returns arrays: `embed` x, `baseline` x′, `slope` ∂f/∂x at x and
+    Yields how many of `num_job_units` are done; returns arrays: `embed` x, `baseline` x′, `slope` ∂f/∂x at x and
     `mean_slope` along the path, each (T, D); `f` at x and `f_baseline`; `steps`; `without` (T,), f in the runs of
     the knock-out.
     """
@@ -138,5 +136,5 @@ def token_contributions(
     return arrays | ends | {"without": without, "steps": np.array(steps)}
 
 
-def num_units(position: int, steps: int = STEPS) -> int:
+def num_job_units(position: int, steps: int = STEPS) -> int:
     return 1 + steps + position

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.diagnosis import Report
-from explorer.tracing.lazy_activations import LazyActivations, num_bytes
+from explorer.tracing.diagnosis_report import DiagnosisReport
+from explorer.tracing.lazy_activations import LazyActivations, named_arrays_num_bytes
 from explorer.tracing.lazy_layer_stack import LazyLayerStack
 from explorer.tracing.logits import Logits, logits_from_array
 from explorer.tracing.matrices import Matrix
@@ -59,7 +59,7 @@ class Trace(ModelQueries):
     model: Hashable = None
     dtype: str = "float32"
     training: TrainingHistory | None = None
-    diagnosis: Report | None = None
+    diagnosis: DiagnosisReport | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -146,9 +146,9 @@ class Trace(ModelQueries):
             UserError: it has patches from another run.
             OSError: it cannot be written.
         """
-        from explorer.tracing.run_files import save
+        from explorer.tracing.run_files import save_trace
 
-        return save(self, path)
+        return save_trace(self, path)
 
     @staticmethod
     def load(path: str | Path, lm: Any = None) -> "Trace":
@@ -163,9 +163,9 @@ class Trace(ModelQueries):
         Raises:
             UserError: the file is missing, damaged or no saved run, or `lm` has other weights.
         """
-        from explorer.tracing.run_files import load
+        from explorer.tracing.run_files import load_trace
 
-        return load(path, lm)
+        return load_trace(path, lm)
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ class Trace(ModelQueries):
     @property
     def num_bytes(self) -> int:
         """Memory of the trace's stored values in bytes, without the baseline's, counting shared memory once."""
-        return num_bytes(self.stored_values)
+        return named_arrays_num_bytes(self.stored_values)
 
     @property
     def stored_values(self) -> Mapping[str, np.ndarray]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from explorer.state.training_steps import checkpoints_of_training, model_name, training_step
+from explorer.state.checkpoint_names import checkpoints_of_training, model_name, training_step
 
 LOG_FILE, MAX_LOG_BYTES = "training.jsonl", 16 << 20
 
@@ -43,11 +43,11 @@ class TrainingHistory:
         0 counts as 1/2, as on the page's axes of steps.
         """
         return min(
-            self.snapshots.items(), key=lambda snapshot: abs(log_step(snapshot[0]) - log_step(step)), default=(0, "")
+            self.snapshots.items(), key=lambda snapshot: abs(log2_step(snapshot[0]) - log2_step(step)), default=(0, "")
         )[1]
 
 
-def log_step(step: float) -> float:
+def log2_step(step: float) -> float:
     """Return a step's coordinate on a logarithmic axis: log₂ of the step, and −1 for step 0."""
     return float(np.log2(max(step, 0.5)))
 
@@ -72,12 +72,12 @@ def load_training_history(checkpoint: str, checkpoints: Sequence[str], folder: P
 
 def load_training_log(folder: Path) -> dict[str, np.ndarray]:
     """Read the numbers of a folder's `training.jsonl`, sorted by step."""
-    rows = iter_log_rows(folder / LOG_FILE)
+    rows = read_log_rows(folder / LOG_FILE)
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
 
-def iter_log_rows(path: Path) -> list[dict[str, float]]:
+def read_log_rows(path: Path) -> list[dict[str, float]]:
     """Return each line's numbers by name, sorted by step; lines without a step or that are no JSON are left out."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_LOG_BYTES:

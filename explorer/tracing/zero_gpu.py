@@ -18,7 +18,7 @@ from explorer.state.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import find_model, get_identity, register_tokenizer
 from explorer.tracing.trace import Trace
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -42,7 +42,7 @@ def with_gpu(function: Callable) -> Callable:
 def run_on_gpu(
     identity: Hashable, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...], max_bytes: float
 ) -> Trace:
-    """Return the trace of a model of this process, with arrays on the CPU and without the vocabulary."""
+    """Capture a run in the process that ZeroGPU lends a GPU to; return its trace, without the vocabulary."""
     lm = find_model(identity)
     if HAS_ZERO_GPU and torch.cuda.is_available():
         lm = lm.to("cuda")

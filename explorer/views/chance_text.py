@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from explorer.analysis.chance_baseline import ChanceBaseline
+from explorer.analysis.chance_head_scores import ChanceHeadScores
 from explorer.explain.notation import format_number
 from explorer.translations import N_, _, translate
 
 NO_REPEATED_TOKEN = N_("no token of this prompt occurs twice")
 
 
-def uniform_score_text(baseline: ChanceBaseline) -> str:
+def uniform_score_text(baseline: ChanceHeadScores) -> str:
     """Format the score of uniform attention; a range where layers differ in the tokens that they can see."""
     minimum, maximum = format_number(baseline.uniform_scores.min()), format_number(baseline.uniform_scores.max())
     return minimum if minimum == maximum else _("{least} to {most}", least=minimum, most=maximum)
 
 
-def chance_hover(baseline: ChanceBaseline, exceeds: np.ndarray) -> list[list[str]]:
+def chance_hover(baseline: ChanceHeadScores, exceeds: np.ndarray) -> list[list[str]]:
     """Return each head's hover text on chance: the score of uniform attention and the chance bound, (L, H)."""
     even_text = _("attention spread evenly would have {even}", even=uniform_score_text(baseline))
     if baseline.quantiles is None:

@@ -23,7 +23,7 @@ LIST_SETTINGS = ("range",)  # settings that must be lists
 
 
 class Figure:
-    """Some traces and a layout.
+    """A figure as plain dictionaries: some traces and a layout.
 
     Args:
         traces: one or more, from the lowest to the uppermost.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from explorer.analysis.steering import chosen_direction
+from explorer.analysis.steering import parse_direction_or_default
 from explorer.explain.notation import quote_token
 from explorer.state.errors import UserError
 from explorer.state.interventions import (
@@ -15,11 +15,11 @@ from explorer.state.interventions import (
     NormReplacement,
     PositionSet,
     PositionShift,
-    RopeBase,
+    RopeBaseReplacement,
 )
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patch_values import check_source
+from explorer.tracing.patch_values import align_source_run
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views.target_token import target_token
@@ -28,7 +28,7 @@ BY_DIRECTION = "{direction}"  # replaced by the chosen direction
 
 
 @dataclass(frozen=True)
-class Scope:
+class InterventionScope:
     """A set of components that an intervention applies to.
 
     Attributes:
@@ -74,7 +74,7 @@ class InterventionControl:
     index: int | str | None = None
     positions: str | None = None
     by: str = ""
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[InterventionScope, ...] = ()
     amount: float | str = 0.0
     without: str = ""
     here: str | None = None
@@ -125,10 +125,12 @@ def available_controls(
     Args:
         comparison: the run and another to patch values from; None where there is none.
     """
-    available = [for_selection(control, trace, selection) for control in controls]
-    available = list(filter(None, (for_patch_source(offer, comparison) for offer in available)))
+    available = [adapt_to_selection(control, trace, selection) for control in controls]
+    available = list(filter(None, (adapt_to_patch_source(offer, comparison) for offer in available)))
     available = [
-        for_model(offer, trace, selection) for offer in available if offer.tap in trace and offer.without not in trace
+        adapt_to_model(offer, trace, selection)
+        for offer in available
+        if offer.tap in trace and offer.without not in trace
     ]
     available = [offer for offer in available if offer.maximum > offer.minimum and is_applicable(offer, trace)]
     return [
@@ -137,13 +139,13 @@ def available_controls(
     ]
 
 
-def for_selection(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
     fields = selection.as_dict()
     if control.kind is NormReplacement:
         _blocks, _dot, name = control.tap.rpartition(".")
         fields["norm"] = name if name == control.tap else _("{name} of layer {layer}", name=name, layer=selection.layer)
     elif control.by == BY_DIRECTION:
-        direction_spec = chosen_direction(trace, selection.option("direction"))
+        direction_spec = parse_direction_or_default(trace, selection.option("direction"))
         fields |= {"direction": str(direction_spec)}
     elif control.by:
         token_id = target_token(trace, selection)
@@ -152,15 +154,17 @@ def for_selection(control: InterventionControl, trace: Trace, selection: Selecti
     texts = {name: text.format(**fields) for name, text in filled.items() if text}
     numbers = {name: fields.get(getattr(control, name), getattr(control, name)) for name in ("index", "amount")}
     scopes = tuple(
-        Scope(translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index))
+        InterventionScope(
+            translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index)
+        )
         for scope in control.scopes
     )
     return replace(control, title=translate(control.title, **fields), scopes=scopes, **texts, **numbers)
 
 
-def for_model(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+def adapt_to_model(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
     config = trace.config
-    if control.kind is RopeBase:
+    if control.kind is RopeBaseReplacement:
         theta = config.rope_theta
         minimum, maximum = min(control.minimum, theta), max(control.maximum, theta)
         return replace(control, default=theta, minimum=minimum, maximum=maximum)
@@ -173,8 +177,8 @@ def for_model(control: InterventionControl, trace: Trace, selection: Selection) 
     return control
 
 
-def for_patch_source(control: InterventionControl, comparison: Comparison | None) -> InterventionControl | None:
-    """Return the control with `here` only where the other run has values for it; None where it has none at all.
+def adapt_to_patch_source(control: InterventionControl, comparison: Comparison | None) -> InterventionControl | None:
+    """Return the control, without `here` if the other run has no value there; None if it has no values for it at all.
 
     Controls that patch nothing are returned as they are.
     """
@@ -189,7 +193,7 @@ def _can_patch(comparison: Comparison, intervention: CrossRunIntervention) -> bo
     prompt_ids, other_ids = comparison.prompt_ids
     source = replace(comparison.other, token_ids=other_ids)
     try:
-        check_source(
+        align_source_run(
             replace(intervention, pins=comparison.pins),
             comparison.trace.config,
             comparison.trace.tokens[: len(prompt_ids)],

@@ -5,11 +5,11 @@ import textwrap
 import numpy as np
 
 from explorer.analysis.intervention_effects import (
+    comparison_rounding_threshold,
     largest_score,
+    largest_score_change,
     next_token_change,
     pattern_change,
-    resolution,
-    score_change,
 )
 from explorer.analysis.next_token import surprisal
 from explorer.explain.derivation import Derivation
@@ -24,13 +24,13 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.run_bars import run_axis, run_bars
+from explorer.views.next_token_bars import bar_token_axis, probability_bars
 from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8
 
 
-def patterns(
+def pattern_change_map(
     comparison: Comparison, layer: int, head: int, query: int | None = None, key: int | None = None
 ) -> go.Figure:
     """Draw changed − unchanged attention weights: row = query, column = key; the chosen cell framed."""
@@ -75,7 +75,7 @@ def unchanged_attention_reason(comparison: Comparison, layer: int, head: int, ch
         change: the difference of the weights, (T, T).
     """
     trace = comparison.trace
-    if not np.abs(change).max() <= resolution(comparison):  # NaN is not the same either
+    if not np.abs(change).max() <= comparison_rounding_threshold(comparison):  # NaN is not the same either
         return ""
     if len(trace) == 1:
         return _("the only token can look at nothing but itself, changed or not")
@@ -90,7 +90,7 @@ def unchanged_attention_reason(comparison: Comparison, layer: int, head: int, ch
         return _("the change comes after these weights: only heads of later layers can look elsewhere because of it")
     if all(isinstance(intervention, PositionShift) for intervention in trace.edits) and taps == {"rope.angles"}:
         return _("weights depend on how far apart tokens stand, which a shift of all of them leaves as it is")
-    limit = format_number(resolution(comparison))
+    limit = format_number(comparison_rounding_threshold(comparison))
     return _("no weight changes by as much as {dtype} can tell ({limit})", dtype=trace.dtype, limit=limit)
 
 
@@ -118,7 +118,7 @@ def format_largest_difference(value: float, limit: float, dtype: str) -> str:
     return text if value != 0 and abs(value) <= limit else _("at most {value}", value=text)
 
 
-def next_tokens(comparison: Comparison, position: int) -> go.Figure:
+def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
     """Draw the most probable tokens after a position in either run, a bar for each run."""
     trace = comparison.trace
     change = next_token_change(comparison, position)
@@ -128,8 +128,8 @@ def next_tokens(comparison: Comparison, position: int) -> go.Figure:
     top_before, top_after = (quote_token(trace.vocabulary[p.argmax()]) for p in (change.before, change.after))
     return figure(
         [
-            run_bars(_("unchanged"), change.before[token_ids], names, color=RESIDUAL),
-            run_bars(_("changed"), change.after[token_ids], names),
+            probability_bars(_("unchanged"), change.before[token_ids], names, color=RESIDUAL),
+            probability_bars(_("changed"), change.after[token_ids], names),
         ],
         alt=_(
             "Next token after {token}, likeliest unchanged {likeliest}, {before}; changed {then}, {after}.",
@@ -148,7 +148,7 @@ def next_tokens(comparison: Comparison, position: int) -> go.Figure:
                 )
             },
         },
-        yaxis=run_axis(names),
+        yaxis=bar_token_axis(names),
         bargap=0.2,
         legend={"traceorder": "normal"},
     )
@@ -169,13 +169,15 @@ def describe_interventions(trace: Trace) -> str:
 
 
 def format_probability_moved(comparison: Comparison, share: float) -> str:
-    return format_difference(100 * share, 100 * resolution(comparison), comparison.trace.dtype, "{value}%")
+    return format_difference(
+        100 * share, 100 * comparison_rounding_threshold(comparison), comparison.trace.dtype, "{value}%"
+    )
 
 
 def intervention_summary(comparison: Comparison, selection: Selection) -> str:
     """Describe the interventions and their effects in two lines."""
     layer, head = selection.layer, selection.head
-    limit, weights = resolution(comparison), np.abs(pattern_change(comparison, layer, head)).max()
+    limit, weights = comparison_rounding_threshold(comparison), np.abs(pattern_change(comparison, layer, head)).max()
     limit_of_scores = limit * largest_score(comparison, layer, head)
     return _(
         "{changes}: the scores of layer {layer} head {head} change by {scores}, its weights by {weights};\n{outcome}",
@@ -183,7 +185,7 @@ def intervention_summary(comparison: Comparison, selection: Selection) -> str:
         layer=layer,
         head=head,
         scores=format_largest_difference(
-            score_change(comparison, layer, head), limit_of_scores, comparison.trace.dtype
+            largest_score_change(comparison, layer, head), limit_of_scores, comparison.trace.dtype
         ),
         weights=format_difference(weights, limit, comparison.trace.dtype),
         outcome=effect_summary(comparison, selection.query),

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from explorer.analysis.attribution import Attribution, has_intervention_additions
+from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
 from explorer.architecture import logit_constants
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 
-def components(
-    trace: Trace, contributions: Attribution, include_interventions: bool | None = None
+def component_bar_data(
+    trace: Trace, contributions: LogitAttribution, include_interventions: bool | None = None
 ) -> Iterator[tuple[str, float, str, str, int | None]]:
-    """Yield the bars from left to right: axis label, value, colour, description, and the layer or None.
+    """Yield each bar's axis label, value, colour, description, and layer (None outside layers), from left to right.
 
     Args:
         include_interventions: whether what interventions add to the stream has a bar; None: if they add
@@ -37,10 +37,10 @@ def components(
         )
     if logit_constants.has_logit_constants(trace.config):
         yield (
-            logit_constants.symbols(trace.config),
+            logit_constants.logit_constants_symbols(trace.config),
             contributions.shift,
             NORM,
-            logit_constants.long_label(trace.config),
+            logit_constants.logit_constants_label(trace.config),
             None,
         )
     if has_intervention_additions(trace) if include_interventions is None else include_interventions:

@@ -6,7 +6,7 @@ from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 
 
-def shared_head(config: ModelConfig, head: int) -> str:
+def shared_kv_head_text(config: ModelConfig, head: int) -> str:
     """Return the kv head of a query head, as in "kv head 2, shared by heads 4 to 5"; "" if none is shared."""
     size = config.num_heads // config.kv_heads
     group = head // size
@@ -18,7 +18,7 @@ def shared_head(config: ModelConfig, head: int) -> str:
 
 def head_value_label(config: ModelConfig, value: np.ndarray, head: int) -> str:
     """Name the head's slice of a value (H, …), or of shared keys and values (G, …)."""
-    return _("head {head}", head=head) if len(value) == config.num_heads else shared_head(config, head)
+    return _("head {head}", head=head) if len(value) == config.num_heads else shared_kv_head_text(config, head)
 
 
 def score_inputs_text(config: ModelConfig, layer: int) -> str:
@@ -29,14 +29,14 @@ def score_inputs_text(config: ModelConfig, layer: int) -> str:
     return _("the turned q and k") if rotated else _("q and k")
 
 
-def masked_keys(config: ModelConfig, layer: int) -> str:
+def masked_keys_text(config: ModelConfig, layer: int) -> str:
     """Describe the keys that a layer's mask hides."""
     if window := config.window(layer):
         return _("masked: {window} keys up to the query", window=window)
     return _("masked: no key after the query")
 
 
-def pair_dimensions(config: ModelConfig) -> str:
+def pair_dimensions_text(config: ModelConfig) -> str:
     """Name the two dimensions that RoPE rotates together."""
     if config.rope_layout == "adjacent":
         return _("2i and 2i + 1")

@@ -9,7 +9,7 @@ from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
 
-def position_table(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
+def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     """Draw the vector added at every position of the run."""
     values = trace["position_embed"]  # (T, D)
     largest = float(np.abs(values).max()) or 1.0

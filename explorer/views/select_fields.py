@@ -1,10 +1,10 @@
-"""The lists from which a view's fields of the selection are chosen."""
+"""Drop-down lists in which a user chooses a view's fields of the selection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.next_token import ranking, token_rank
+from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection
 from explorer.state.view_registry import find_field
@@ -14,7 +14,7 @@ from explorer.translations import N_, _, translate
 
 @dataclass(frozen=True)
 class SelectField:
-    """A list from which a field of the selection is chosen.
+    """A drop-down list for a field of the selection.
 
     Attributes:
         field: of the selection.
@@ -30,7 +30,7 @@ class SelectField:
 
 
 def select_fields(fields: Sequence[str], trace: Trace, selection: Selection) -> list[SelectField]:
-    """Return the lists of a view's controls."""
+    """Return the drop-down lists for these fields of the selection."""
     return [select_field(field, trace, selection) for field in fields]
 
 
@@ -57,7 +57,7 @@ def next_token_options(trace: Trace, selection: Selection) -> list[tuple[int, st
 
     For a run with interventions: ranks in the run without them, and the current ranks.
     """
-    order = ranking(trace, selection.query)
+    order = ranking_without_interventions(trace, selection.query)
     ranks = {*range(1, min(NUM_LISTED, len(order)) + 1), max(1, selection.target), max(1, selection.rival)}
     if selection.query + 1 < len(trace):
         ranks.add(int((order == trace.token_ids[selection.query + 1]).argmax()) + 1)

@@ -155,7 +155,7 @@ def label(token: str, max_chars: int = 14) -> str:
 
 
 def positions(tokens: Sequence[str]) -> list[str]:
-    """Return the category of each token on an axis: position and text, unique even where tokens repeat."""
+    """Return a unique axis category for each token: its position and its text."""
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
 

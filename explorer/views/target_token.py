@@ -1,10 +1,10 @@
-"""The token whose prediction is explained, and the kinds of components that add to its logit."""
+"""The target and contrast tokens of the selection, and the components that add to the target's logit."""
 
 from collections.abc import Callable
 
-from explorer.analysis.attribution import Attribution, attribution_by_kind
-from explorer.analysis.next_token import ranking
-from explorer.architecture.logit_constants import has_logit_constants, short_label
+from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind
+from explorer.analysis.next_token import ranking_without_interventions
+from explorer.architecture.logit_constants import has_logit_constants, logit_constants_short_label
 from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
@@ -33,7 +33,7 @@ def target_and_contrast(trace: Trace, selection: Selection) -> tuple[int, int | 
 
     Ranks are those of the run without interventions.
     """
-    order = ranking(trace, selection.query)
+    order = ranking_without_interventions(trace, selection.query)
     contrast_id = int(order[selection.rival - 1]) if selection.rival else None
     return int(order[selection.target - 1]), contrast_id
 
@@ -46,7 +46,7 @@ def target_token(trace: Trace, selection: Selection) -> int:
 def logit_label(
     trace: Trace, token_id: int, contrast_id: int | None, format_token: Callable[[str], str] = quote_token
 ) -> str:
-    """Name the explained logit or logit difference.
+    """Return the name of the target token's logit, or of its difference from the contrast token's.
 
     As in "the logit of “a”" or "the logit of “a” less that of “b”".
 
@@ -61,9 +61,9 @@ def logit_label(
     )
 
 
-def contribution_sum_text(trace: Trace, contributions: Attribution) -> str:
+def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
-    shifts = short_label(trace.config) if has_logit_constants(trace.config) else ""
+    shifts = logit_constants_short_label(trace.config) if has_logit_constants(trace.config) else ""
     values = attribution_by_kind(trace, contributions).items()
     return " + ".join(
         f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_number(value)}" for kind, value in values

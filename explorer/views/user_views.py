@@ -45,7 +45,7 @@ LOG = logging.getLogger(__name__)
 RESERVED_NAMES = {
     *OWN_FIELDS,
     *(field.name for field in (*fields(GenerationSettings), *fields(Run))),
-    *("branches", "began", "lang", "move", "own", "room", "text", "turn", "version"),
+    *("branches", "began", "lang", "room", "text", "turn", "version"),
 }
 # Exceptions that say why there is no figure now, or that nobody waits for it.
 NO_MISTAKES = (

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from explorer.analysis.tolerance import largest_error, tolerance
-from explorer.explain.captured import Check, check, derive, input_names
+from explorer.explain.captured import Check, check_captured_value, derive, input_names
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names
 from explorer.explain.point import Point
@@ -130,7 +130,7 @@ def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selecti
             return unverifiable()
         names = expand_names(templates, trace, selection)
         checks = check_values(trace, names)
-        texts = [inputs_text(checks)] if checks else []
+        texts = [input_error_text(checks)] if checks else []
         if against:
             check_name, compare = translate(against[0]), against[1]
             checks[check_name] = check_result = compare(trace, selection)
@@ -168,7 +168,7 @@ def verify_comparison(
             for run_template, run in both_runs
             for name, c in check_values(run, names).items()
         }
-        texts = [inputs_text(checks)]
+        texts = [input_error_text(checks)]
         if against:
             check_name, compare = translate(against[0]), against[1]
             checks[check_name] = check_result = compare(comparison, selection)
@@ -185,7 +185,7 @@ def unverifiable() -> Verification:
     return Verification("unchecked", _("values of a module of another build: nothing here works them out again"))
 
 
-def inputs_text(checks: Mapping[str, Check]) -> str:
+def input_error_text(checks: Mapping[str, Check]) -> str:
     return _("inputs recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
 
 
@@ -221,7 +221,7 @@ def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
     """Compare each captured value among these names with its recomputation; weights are not checked."""
     layers = range(trace.config.num_layers)
     expanded = [name.replace("*", str(layer)) for name in names for layer in (layers if "*" in name else layers[:1])]
-    return {name: check(trace, name) for name in expanded if name in trace}
+    return {name: check_captured_value(trace, name) for name in expanded if name in trace}
 
 
 def without_layer(name: str) -> str:

@@ -3,13 +3,14 @@
 import time
 from typing import Any
 
+import gradio as gr
 import numpy as np
 
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.limits import NO_LIMITS, UserLimits
+from explorer.state.user_limits import NO_LIMITS, UserLimits
 from explorer.tracing.request_budget import check_budget
-from explorer.web.events.run_factory import RunFactory
+from explorer.web.actions.run_factory import RunFactory
 from model.generation.autoregressive import generate as generate_tokens
 from model.generation.stop_strings import truncate_at_stop
 
@@ -21,7 +22,7 @@ class Api:
         self.run_factory = run_factory
         self.default_checkpoint, self.limits = default_checkpoint, limits
 
-    def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
+    def explore(self, prompt: str, checkpoint: str = "", request: gr.Request = None) -> dict[str, Any]:
         """Run a model once over a prompt and return its tokens, surprisals and predictions.
 
         Args:
@@ -31,14 +32,12 @@ class Api:
 
         Returns:
             `tokens` and `ids` (T each); `surprisal` (T), bits, null for the first token; `next_tokens`, the 10
-                likeliest,
-            each with `token`, `id` and `probability`; `captured`, name of every captured value -> its shape;
-                `dropped`,
-            number of tokens of a long prompt that were cut.
+            likeliest, each with `token`, `id` and `probability`; `captured`, name of every captured value -> its
+            shape; `dropped`, number of tokens of a long prompt that were cut.
         """
         run = self.run_factory.create_run(checkpoint or self.default_checkpoint, prompt)
         trace = self.run_factory.runs.trace(run)
-        prediction = next_token(trace, len(trace) - 1)
+        prediction = next_token_distribution(trace, len(trace) - 1)
         return {
             "tokens": list(trace.tokens),
             "ids": list(trace.token_ids),
@@ -63,6 +62,7 @@ class Api:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         stop: str = "",
+        request: gr.Request = None,
     ) -> dict[str, Any]:
         """Continue a prompt; the same seed gives the same text.
 

@@ -29,14 +29,14 @@ MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's
 
 
 @cache
-def page_scripts() -> str:
+def page_script_tags() -> str:
     """Return the head's script tags: the entry scripts, and preload links for all modules but the messages.
 
     Without the links the browser would discover a module only after reading its importer, and a tab that is opened
     while the server does not answer would lack its widgets. Gradio's own scripts, which all widgets need, load
     first.
     """
-    module_names = (name for name in module_paths(static_folder()) if not name.startswith(MESSAGES_PREFIX))
+    module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(MESSAGES_PREFIX))
     preloads = (f'<link rel="modulepreload" href="{static_url(name)}" fetchpriority="low">' for name in module_names)
     entry_tags = (
         f'<script type="module" src="{static_url(name)}" fetchpriority="low"></script>' for name in ENTRY_SCRIPTS
@@ -44,7 +44,7 @@ def page_scripts() -> str:
     return "".join((*preloads, *entry_tags))
 
 
-def import_script(name: str) -> str:
+def import_expression(name: str) -> str:
     """Return JavaScript for a promise of a module's exports; if it cannot be loaded, `incomplete.js` is notified.
 
     Gradio compiles scripts passed as text within its own module, against which a relative URL would be resolved.
@@ -53,13 +53,15 @@ def import_script(name: str) -> str:
     return f'import(new URL("{static_url(name)}", document.baseURI)).catch((error) => {{ {notify}; throw error; }})'
 
 
-def page_script(expression: str, arguments: str = "") -> str:
+def event_script(expression: str, arguments: str = "") -> str:
     """Return JavaScript for a Gradio event: a function that evaluates an expression in which `page` is page.js."""
-    return f"async ({arguments}) => {{ const page = await {import_script('static/page.js')}; return {expression}; }}"
+    return (
+        f"async ({arguments}) => {{ const page = await {import_expression('static/page.js')}; return {expression}; }}"
+    )
 
 
 @cache
-def plotly_script() -> str:
+def plotly_script_tag() -> str:
     """Return the script tag of the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
 
     Gradio loads an older copy, and whichever loads last would own `window.Plotly`. The library is taken out of the
@@ -86,13 +88,13 @@ def static_folder() -> Path:
     path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     gr.set_static_paths([path])
-    write_modules(path)
+    write_static_files(path)
     return path
 
 
-def write_modules(target: Path):
-    """Write all modules, with the source tree's relative paths, and the widgets' style sheets."""
-    for name in (*module_paths(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
+def write_static_files(target: Path):
+    """Write the JavaScript modules, the generated ones too, and the widgets' style sheets."""
+    for name in (*js_module_paths(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, target / name)
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
@@ -102,15 +104,15 @@ def write_modules(target: Path):
         for name in translations.LANGUAGES
     }
     for name, values in constants_by_module.items():
-        (target / name).write_text(constants_module(values), encoding="utf-8")
+        (target / name).write_text(js_constants_module(values), encoding="utf-8")
 
 
-def module_paths(root: Path) -> list[str]:
+def js_module_paths(root: Path) -> list[str]:
     """Return the relative paths of all modules below a folder."""
     return sorted(path.relative_to(root).as_posix() for pattern in MODULE_GLOBS for path in root.glob(pattern))
 
 
-def constants_module(values: Mapping[str, Any]) -> str:
+def js_constants_module(values: Mapping[str, Any]) -> str:
     """Return the source of a JavaScript module of constants."""
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in values.items())
 

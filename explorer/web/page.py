@@ -11,31 +11,33 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from explorer.lessons.course.library import LessonLibrary
-from explorer.state.limits import NO_LIMITS, UserLimits
+from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.state.user_limits import NO_LIMITS, UserLimits
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import unlimited_budget
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
+from explorer.web.actions.generation import Generation
+from explorer.web.actions.lesson_steps import LessonSteps
+from explorer.web.actions.page_actions import PageActions
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.answer import Channel
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.api import Api
-from explorer.web.assets import page_scripts
-from explorer.web.errors import user_message
+from explorer.web.assets import page_script_tags
+from explorer.web.error_messages import user_message
 from explorer.web.event_wiring import MAX_CONCURRENT_GENERATIONS, wire_events
-from explorer.web.events.generation_events import GenerationHandlers
-from explorer.web.events.lesson_events import LessonHandlers
-from explorer.web.events.run_events import RunHandlers
-from explorer.web.events.run_factory import RunFactory
+from explorer.web.http.argument_types import argument_types
+from explorer.web.http.clients import Client, current_client
 from explorer.web.http.health import health
 from explorer.web.http.hosts import AllowedHosts
 from explorer.web.http.prompt_rate_limit import PromptRateLimiter
 from explorer.web.http.request_checks import RequestChecks
-from explorer.web.http.security_middleware import SecurityMiddleware
-from explorer.web.http.turns import time_sliced
+from explorer.web.http.security_middleware import SecurityMiddleware, request_log_budget
 from explorer.web.layout.page_layout import TITLE, PageLayout
 from explorer.web.locale_blocks import LocalizedBlocks
-from explorer.web.log_lines import limit_logging
+from explorer.web.log_limits import limit_logging, log_budget
 from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
@@ -86,23 +88,19 @@ class Page:
     def build(self) -> gr.Blocks:
         run_factory = RunFactory(RunService(self.library))
         lessons = LessonContents(self.lesson_library, run_factory.runs, run_factory.state_from_query)
-        layout_arguments = (
-            self.library.catalog,
-            self.checkpoint,
-            Endpoints(run_factory.runs, lessons, self.answer_store).functions,
-        )
+        layout_arguments = self.library.catalog, self.checkpoint
+        prompts = PromptRateLimiter(self.limits.prompts)
+        self.generation = Generation(run_factory, self.limits)
+        self.actions = PageActions(run_factory, self.generation, self.checkpoint, LessonSteps(lessons), prompts)
+        self.channel = Channel(Endpoints(run_factory.runs, lessons, self.answer_store), self.actions)
         with LocalizedBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = PageLayout(*layout_arguments)
-            steps, prompts = LessonHandlers(lessons), PromptRateLimiter(self.limits.prompts)
-            self.events = RunHandlers(self.layout, run_factory, self.checkpoint, steps, prompts)
-            outputs = self.layout.update, self.layout.generation_update, self.layout.prompt, self.layout.sampling.seed
-            self.writing = GenerationHandlers(*outputs, run_factory, self.limits, steps)
-            wire_events(blocks, self.layout, self.events, self.writing)
+            wire_events(blocks, self.layout, self.generation)
             api = Api(run_factory, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
-                gr.api(with_api_errors(function, prompts), api_name=name, concurrency_limit=MAX_CONCURRENT_GENERATIONS)
+                gr.api(as_api(function, prompts), api_name=name)
         blocks.enable_translations(lambda: PageLayout(*layout_arguments))
-        return blocks.queue(default_concurrency_limit=None)  # they wait for their turns (http/turns.py)
+        return blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
         """Build and serve the page.
@@ -124,7 +122,7 @@ class Page:
 
         Call this once the page is served, as nothing that is served waits for it.
         """
-        self.events.parse_query({})
+        self.actions.parse_query({})
 
     def mount(self, app: FastAPI, path: str, hosts: Collection[str] = ("*",)) -> FastAPI:
         """Build the page and mount it below a path of another app, which is responsible for checking host names."""
@@ -135,19 +133,22 @@ class Page:
     def server_options(self, blocks: gr.Blocks, hosts: AllowedHosts) -> dict[str, Any]:
         """Return Gradio's options for serving the page."""
         admission = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        services = {"health": lambda: health(self.library, blocks, self.answer_store), "rooms": self.rooms}
+        services = {
+            "health": lambda: health(self.library, blocks, self.channel.num_waiting, self.answer_store),
+            "rooms": self.rooms,
+        }
         services["checks"] = RequestChecks(blocks)
         limit_logging()
         gate = Middleware(SecurityMiddleware, **admission, **services)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{page_scripts()}",
+            "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{page_script_tags()}",
             "theme": page_theme(),
             "footer_links": ["api"],
             "ssr_mode": False,
             "run_history": False,  # would keep every event's data in the browser
             "enable_monitoring": False,
-            "app_kwargs": {"middleware": [gate]},
+            "app_kwargs": {"middleware": [gate], "routes": self.channel.routes},
         }
 
 
@@ -177,15 +178,20 @@ def page_theme() -> gr.themes.Base:
     return theme.set(**light, **dark, color_accent="var(--accent)")  # which has no dark variant of its own
 
 
-def with_api_errors(function: Callable, prompts: PromptRateLimiter | None = None) -> Callable:
-    """Decorate an API function to raise errors as messages that a client can read."""
+def as_api(function: Callable, prompts: PromptRateLimiter) -> Callable:
+    """Decorate an API function to check its arguments, count its prompts, and raise errors that a client can read."""
 
     @wraps(function)
     def wrapper(*args, **kwargs):
+        request = args[-1]
+        log_budget.set(request_log_budget(request))
+        address = getattr(getattr(request, "client", None), "host", None) or ""
+        current_client.set(Client(getattr(request, "session_hash", None) or "", address))
         try:
-            if prompts:
-                prompts.acquire_for_current_event()
-            with time_sliced(unlimited_budget()):
+            types = argument_types(function)
+            types.check(list(args[: len(types.names)]))
+            prompts.acquire()
+            with unlimited_budget().activate():
                 return function(*args, **kwargs)
         except Exception as error:
             raise gr.Error(user_message(error), print_exception=False) from None

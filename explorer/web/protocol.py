@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import PageState
 from explorer.views import SIMPLE, full_page_views
 
 # What a change of the state asks for, by importance; the last for everything.
@@ -20,6 +21,7 @@ INTEGER_SETTINGS = tuple(
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
 LESSON = "lesson"
+FACTS, VOCABULARY = "facts", "vocabulary"  # of the model
 WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
@@ -35,6 +37,15 @@ MARK = "-mark"  # suffix of a figure's id: its verification
 def element_id(view: str, name: str) -> str:
     """Return the id of a tab's figure or other element."""
     return f"{view}-{name}"
+
+
+def run_change(page_state: PageState) -> dict[str, Any]:
+    """Return the change of the browser's state to a run.
+
+    Of the selection it has the tokens alone: clicks may have changed the rest since.
+    """
+    tokens = {"query": page_state.selection.query, "key": page_state.selection.key, "turn": page_state.turn}
+    return page_state.run.as_dict() | page_state.other_as_dict() | page_state.tree_as_dict() | tokens
 
 
 def js_constants() -> dict[str, Any]:

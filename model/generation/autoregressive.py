@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.generation.context_window import window_start
 from model.generation.decoder import IncrementalDecoder
 from model.generation.sampling import sampling_stages, uniform_draw
 from model.generation.stop_strings import StopStrings
-from model.generation.window import window_start
 from model.kv_cache import KVCache
 from model.overflow import check_finite
 from model.tokenizer import Tokenizer
@@ -83,7 +83,7 @@ def generate(
     settings = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
     stops = StopStrings(stop_strings, tokenizer)
     ids = list(token_ids)
-    next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
+    next_logits = NextLogitsWithCache(lm) if use_cache else NextLogitsWithoutCache(lm)
     for _ in range(max_new_tokens):
         visible_ids = ids[window_start(len(ids), lm.config.context_length) :]
         logits = next_logits(ids)
@@ -98,7 +98,7 @@ def generate(
             return
 
 
-class UncachedLogits:
+class NextLogitsWithoutCache:
     """Next-token logits (V,), recomputed over the whole window at every call."""
 
     def __init__(self, lm: TransformerLM):
@@ -110,7 +110,7 @@ class UncachedLogits:
         return self.lm(torch.tensor([window], device=self.lm.device))[0, -1].float().cpu().numpy()
 
 
-class CachedLogits:
+class NextLogitsWithCache:
     """Next-token logits (V,), computing only the tokens that were not in the last call.
 
     Single tokens go through the `IncrementalDecoder`, unless a hook may read or change values inside the model.

@@ -23,7 +23,7 @@ from model.layers.transformer_block import TransformerBlock
 MIN_ONEDNN_BYTES = 1 << 20  # bytes of a matrix: with smaller ones a call of it takes longer than the product
 INTEL, CPU_INFO = "GenuineIntel", Path("/proc/cpuinfo")
 Reader = Callable[[Tensor], Tensor]  # (D,) -> (d_out,)
-MakeReader = Callable[..., Reader]  # `packed_reader` or `unpacked_reader`
+MakeReader = Callable[..., Reader]  # `make_packed_norm_linear` or `make_unpacked_norm_linear`
 
 
 class DecodeAttention:
@@ -92,7 +92,7 @@ def make_hidden_layer(
     return compute_hidden
 
 
-def packed_reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
+def make_packed_norm_linear(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
     """Return a function x -> W norm(x) + b that writes into `out`, with one matrix for all `layers`.
 
     W stacks a copy of the matrices of layers that read the same vector: in one piece, multiplied by the gain of an
@@ -115,7 +115,7 @@ def packed_reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
     return lambda x: torch.addmv(bias, weight, normalise(x), beta=beta, out=out)
 
 
-def unpacked_reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
+def make_unpacked_norm_linear(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
     """Return a function x -> W norm(x) + b that writes into `out`, with the layers' own matrices.
 
     For large models, where copies would take too much memory.

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from model.generation.decode_blocks import DECODE_BLOCKS
-from model.generation.decode_layers import packed_reader, unpacked_reader
+from model.generation.decode_layers import make_packed_norm_linear, make_unpacked_norm_linear
 from model.kv_cache import KVCache
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
@@ -24,15 +24,15 @@ class IncrementalDecoder:
 
     Args:
         lm: the model, in float32. Most matrices of a small one on the CPU are copied, in a layout that suits a
-            single token (see `packed_reader`), once for all decoders: after a change of weights, make a new one.
-            Any number of decoders may share a model; use each in one thread only, since each step writes into the
-            same memory.
+            single token (see `make_packed_norm_linear`), once for all decoders: after a change of weights, make a new
+            one. Any number of decoders may share a model; use each in one thread only, since each step writes into
+            the same memory.
     """
 
     def __init__(self, lm: TransformerLM):
         config, device = lm.config, lm.device
         small = sum(weight.nbytes for weight in lm.parameters()) <= MAX_COPIED_BYTES
-        reader = packed_reader if small and device.type == "cpu" else unpacked_reader
+        reader = make_packed_norm_linear if small and device.type == "cpu" else make_unpacked_norm_linear
         self.embedding = lm.token_embedding.weight.detach()  # (V, D)
         self.embedding_scale, self.logit_cap = config.embedding_scale, config.logit_cap
         self.positions = None

@@ -38,7 +38,7 @@ class SamplingStages:
 
     def draw(self, u: float) -> tuple[int, float]:
         """Return `draw(probabilities, u)` and that token's probability, reading only the tokens that remain."""
-        index = draw(self.retained_probabilities, u)
+        index = draw_token(self.retained_probabilities, u)
         ids = self.retained[2]
         return index if isinstance(ids, slice) else int(ids[index]), float(self.retained_probabilities[index])
 
@@ -112,7 +112,7 @@ def sampling_stages(
     """
     check_settings(temperature, top_k, top_p, min_p, repetition_penalty)
     logits = np.asarray(logits)
-    penalised = penalise(logits, previous, repetition_penalty) if repetition_penalty != 1 else logits
+    penalised = apply_repetition_penalty(logits, previous, repetition_penalty) if repetition_penalty != 1 else logits
     k = 1 if temperature == 0 else top_k or len(logits)
     in_top_k = in_top_p = in_min_p = top_k_indices(penalised, k) if k < len(logits) else slice(None)
     scores = penalised[in_top_k].astype(np.float64)
@@ -155,7 +155,7 @@ def check_settings(
         raise ValueError(f"repetition_penalty must be positive (1 leaves all as it is), got {repetition_penalty}")
 
 
-def penalise(logits: np.ndarray, token_ids: Sequence[int], penalty: float) -> np.ndarray:
+def apply_repetition_penalty(logits: np.ndarray, token_ids: Sequence[int], penalty: float) -> np.ndarray:
     """Return logits (V,) with those of `token_ids` divided by the penalty if positive, multiplied if negative."""
     penalised = logits.astype(np.float64)
     ids = np.unique(np.asarray(token_ids, dtype=np.intp))
@@ -183,7 +183,7 @@ def smallest_nucleus(probabilities: np.ndarray, mass: float) -> np.ndarray:
 
 
 def nucleus_boundary(probabilities: np.ndarray, mass: float, side: Literal["left", "right"]) -> tuple[np.ndarray, int]:
-    """Return the largest of `probabilities` (N,), down to the one at which the sum reaches or passes `mass`.
+    """Return the largest `probabilities` (N,), sorted, and the index at which their sum reaches or passes `mass`.
 
     `side` "left" means reaches, "right" passes.
 
@@ -206,7 +206,7 @@ def uniform_draw(seed: int, position: int) -> float:
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53  # as many bits as a float64 holds
 
 
-def draw(probabilities: np.ndarray, u: float) -> int:
+def draw_token(probabilities: np.ndarray, u: float) -> int:
     """Return the token whose interval of the cumulative distribution contains u; the likeliest has the first.
 
     Of equally likely tokens the lower id comes first.

@@ -31,7 +31,7 @@ def causal_mask(
 
 @lru_cache(2)  # all layers of a pass ask for the same one, or for two where some see a window
 @torch.inference_mode(False)
-def additive_mask(
+def additive_causal_mask(
     num_queries: int, num_keys: int, device: torch.device, dtype: torch.dtype, window: int | None = None
 ) -> Tensor:
     """Return the `causal_mask` as a read-only (Q, K) term of the scores: 0 where it allows, −∞ elsewhere."""
@@ -74,7 +74,7 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     `softmax`: it takes one pass over the scores instead of five.
 
     Args:
-        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may attend, or an `additive_mask`; None allows
+        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may attend, or an `additive_causal_mask`; None allows
             every key.
     """
     if mask is None:

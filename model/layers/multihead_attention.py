@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from model.kv_cache import KVCache
 from model.layers.attention import (
-    additive_mask,
+    additive_causal_mask,
     attention_pattern,
     attention_scores,
     causal_mask,
@@ -117,7 +117,7 @@ class MultiHeadSelfAttention(nn.Module):
     def mask(self, scores: Tensor, padding: Tensor | None) -> Tensor:
         """Return the mask for `attention_pattern`: additive without padding, else boolean."""
         if padding is None:
-            return additive_mask(*scores.shape[-2:], scores.device, scores.dtype, self.window)
+            return additive_causal_mask(*scores.shape[-2:], scores.device, scores.dtype, self.window)
         return causal_mask(*scores.shape[-2:], padding, scores.device, self.window)
 
 

@@ -1,4 +1,4 @@
-"""The norms a `ModelConfig` can name."""
+"""Norms by their names in a `ModelConfig`, and norms of the vectors of all heads together."""
 
 from torch import Tensor
 
@@ -6,7 +6,7 @@ from model.layers.layernorm import LayerNorm
 from model.layers.rmsnorm import RMSNorm
 
 
-class OverHeads:
+class NormOverHeadsMixin:
     """Mixin that applies a norm to the vectors of all heads together: (..., H, T, d) as vectors of width H d."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -14,11 +14,11 @@ class OverHeads:
         return together.unflatten(-1, (x.shape[-3], -1)).transpose(-3, -2)
 
 
-class RMSNormOverHeads(OverHeads, RMSNorm):
+class RMSNormOverHeads(NormOverHeadsMixin, RMSNorm):
     """RMSNorm of a token's queries, or keys, as one vector (OLMo 2: Walsh et al. 2025)."""
 
 
-class LayerNormOverHeads(OverHeads, LayerNorm):
+class LayerNormOverHeads(NormOverHeadsMixin, LayerNorm):
     """LayerNorm of a token's queries, or keys, as one vector."""
 
 

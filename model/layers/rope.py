@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from model.layers.position_table import PositionTable
-from model.layers.rope_scaling import rotary_frequencies, rotary_scales
+from model.layers.rotary_frequencies import rotary_attention_factors, rotary_frequencies
 from model.rope_scaling import RopeScaling
 from model.tap import Tap
 
@@ -58,7 +58,7 @@ class RotaryPositionalEmbedding(PositionTable):
         super().fill(device)
         self.scales = None  # (F,) where turned pairs are multiplied as well
         if self.scaling and self.scaling.attention_factor != 1:
-            self.scales = rotary_scales(self.d_head, self.scaling, self.rotary_dim).to(self.table)
+            self.scales = rotary_attention_factors(self.d_head, self.scaling, self.rotary_dim).to(self.table)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines (..., T, F) of the angles of integer positions (..., T), times `scales`."""

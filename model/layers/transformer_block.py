@@ -1,4 +1,4 @@
-"""One block of the transformer."""
+"""Transformer blocks, one class for each placement of the norms."""
 
 from functools import partial
 
@@ -26,10 +26,10 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__()
-        self.attn_norm = norm(config)
-        self.attn = attention(config, layer)
-        self.ffn_norm = norm(config)
-        self.ffn = feed_forward(config)
+        self.attn_norm = build_norm(config)
+        self.attn = build_attention(config, layer)
+        self.ffn_norm = build_norm(config)
+        self.ffn = build_feed_forward(config)
         self.resid_pre, self.resid_mid, self.resid_post = Tap(), Tap(), Tap()
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
@@ -72,7 +72,7 @@ class SandwichBlock(TransformerBlock):
 
     def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__(config, layer)
-        self.attn_out_norm, self.ffn_out_norm = norm(config), norm(config)
+        self.attn_out_norm, self.ffn_out_norm = build_norm(config), build_norm(config)
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
         x = self.resid_pre(x)
@@ -89,10 +89,10 @@ class ParallelBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__()
-        self.attn_norm = norm(config)
-        self.attn = attention(config, layer)
-        self.ffn_norm = norm(config)
-        self.ffn = feed_forward(config)
+        self.attn_norm = build_norm(config)
+        self.attn = build_attention(config, layer)
+        self.ffn_norm = build_norm(config)
+        self.ffn = build_feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
@@ -109,9 +109,9 @@ class SharedNormBlock(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__()
-        self.attn_norm = norm(config)
-        self.attn = attention(config, layer)
-        self.ffn = feed_forward(config)
+        self.attn_norm = build_norm(config)
+        self.attn = build_attention(config, layer)
+        self.ffn = build_feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
     def forward(self, x: Tensor, *args, **kwargs) -> Tensor:
@@ -131,12 +131,12 @@ BLOCKS = {
 }
 
 
-def norm(config: ModelConfig) -> nn.Module:
+def build_norm(config: ModelConfig) -> nn.Module:
     """Return a new norm of the residual stream."""
     return NORMS[config.norm](config.d_model, config.norm_eps)
 
 
-def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
+def build_attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
     return MultiHeadSelfAttention(
         config.d_model,
         config.num_heads,
@@ -156,5 +156,5 @@ def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
     )
 
 
-def feed_forward(config: ModelConfig) -> nn.Module:
+def build_feed_forward(config: ModelConfig) -> nn.Module:
     return FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.bias, config.dropout)

@@ -8,8 +8,8 @@ from typing import Any
 
 from model.config_checks import MAX_LAYERS, MAX_SIZE, check_size, is_number
 from model.errors import ModelError
-from model.notes import Note
-from model.pretrained.defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
+from model.loading_notes import Note
+from model.pretrained.config_defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
 
 # An activation's name in a config -> ours, for a feed-forward without a gate and for one with: the most common is last.
 TANH_GELUS = ("gelu_fast", "gelu_accurate", "gelu_python_tanh", "gelu_new", "gelu_pytorch_tanh")  # one formula

@@ -11,15 +11,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoint_reader import stored_weights
+from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
 from model.pretrained.config_reader import HFConfigReader
-from model.pretrained.self_check import save_reference_logits
+from model.pretrained.export_tokenizer_json import tokenizer_json
+from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_JSON
-from model.pretrained.tokenizer_json import tokenizer_json
 from model.pretrained.weight_files import SINGLE
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -69,7 +69,7 @@ def save_hugging_face(
         converted = weight.detach().cpu().to(dtype).contiguous()
         if not converted.isfinite().all():
             raise ValueError(f"{name} holds values that are not finite as {dtype}; save with another dtype")
-        weights[to_family_name(name, export_format.family)] = converted
+        weights[to_family_weight_name(name, export_format.family)] = converted
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights, folder / SINGLE, metadata={"format": "pt"})
     eos_ids = list(tokenizer.eos_ids)
@@ -106,8 +106,8 @@ def check_round_trip(config: ModelConfig, export_format: _Format, config_fields:
             )
 
 
-def to_family_name(name: str, family: ModuleType) -> str:
-    """Return the family's name of one of our weights."""
+def to_family_weight_name(name: str, family: ModuleType) -> str:
+    """Return the name that a family has for one of our weights."""
     module, _dot, kind = name.rpartition(".")
     parts = module.split(".")
     number = parts[1] if parts[0] == "blocks" else ""
@@ -157,12 +157,12 @@ def llama_fields(config: ModelConfig) -> dict[str, Any]:
         "rms_norm_eps": config.norm_eps,
         "rope_theta": config.rope_theta,
         "rope_scaling": scaling_fields,
-        "tie_word_embeddings": is_tied(config),
+        "tie_word_embeddings": is_tied_after_export(config),
     } | ({"attention_bias": config.bias, "mlp_bias": config.bias} if kind == "llama" else {})
 
 
 def llama_weights(lm: TransformerLM) -> Weights:
-    weights = unscale_embeddings(lm)
+    weights = fold_embedding_scale(lm)
     if lm.config.rope_layout == "adjacent":
         rotary_suffixes = (
             "q_proj.weight",
@@ -202,12 +202,12 @@ def gpt2_fields(config: ModelConfig) -> dict[str, Any]:
         "n_inner": config.d_ff,
         "activation_function": names.get(config.ffn, "relu"),
         "layer_norm_epsilon": config.norm_eps,
-        "tie_word_embeddings": is_tied(config),
+        "tie_word_embeddings": is_tied_after_export(config),
     }
 
 
 def gpt2_weights(lm: TransformerLM) -> Weights:
-    weights = unscale_embeddings(lm)
+    weights = fold_embedding_scale(lm)
     if lm.config.position == "sinusoidal":  # a table of theirs may hold any numbers
         weights["position_embedding.weight"] = lm.position_embedding.table.detach()
     for name in [name for name in weights if ".attn.q_proj." in name]:
@@ -219,16 +219,16 @@ def gpt2_weights(lm: TransformerLM) -> Weights:
     }
 
 
-def unscale_embeddings(lm: TransformerLM) -> Weights:
-    """Return the weights with the embedding scale multiplied into the embeddings; the unembedding is then untied."""
-    weights = dict(stored_weights(lm))
+def fold_embedding_scale(lm: TransformerLM) -> Weights:
+    """Return the weights with the embedding scale folded into the embeddings, which unties the unembedding."""
+    weights = dict(weights_to_save(lm))
     if lm.config.embedding_scale != 1:
         weights["lm_head.weight"] = lm.lm_head.weight
         weights["token_embedding.weight"] = weights["token_embedding.weight"] * lm.config.embedding_scale
     return weights
 
 
-def is_tied(config: ModelConfig) -> bool:
+def is_tied_after_export(config: ModelConfig) -> bool:
     return config.tie_embeddings and config.embedding_scale == 1
 
 
@@ -254,7 +254,7 @@ def common_equivalent(config: ModelConfig) -> dict[str, Any]:
     biases = {"qkv_bias": config.qkv_bias and not config.bias}
     scale = {"scale_embeddings": False, "embedding_multiplier": 1.0}
     rotary = {} if config.rotary_layers.count(False) else {"rotary_layers": (True,)}
-    return biases | scale | rotary | {"tie_embeddings": is_tied(config)}
+    return biases | scale | rotary | {"tie_embeddings": is_tied_after_export(config)}
 
 
 _FORMATS = {

@@ -18,10 +18,10 @@ from huggingface_hub.errors import (
 from tqdm import tqdm
 
 from model.errors import ModelError
-from model.file_formats import explain_files
-from model.pretrained.self_check import REFERENCE_LOGITS
+from model.file_formats import unsupported_files_error
+from model.pretrained.reference_logits import REFERENCE_LOGITS
 from model.pretrained.tokenizer_files import TOKENIZER_FILES
-from model.pretrained.weight_files import choose_files, find_weights, read_index
+from model.pretrained.weight_files import choose_weight_files, find_weight_files, read_index
 
 ENDPOINT: str | None = None  # where the hub is, other than where HF_ENDPOINT says
 HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}")
@@ -68,7 +68,7 @@ def cached_folder(name: str) -> Path | None:
     """Return a model's folder in the Hub's cache, without network access; None if a file is missing."""
     try:
         folder = Path(snapshot_download(name, local_files_only=True))
-        complete = (folder / "config.json").exists() and all(path.exists() for path in find_weights(folder))
+        complete = (folder / "config.json").exists() and all(path.exists() for path in find_weight_files(folder))
     except (LocalEntryNotFoundError, HFValidationError, ModelError, OSError):
         return None
     return folder if complete else None
@@ -80,15 +80,15 @@ def list_hub_files(name: str) -> HubFiles:
     Raises:
         ModelError: there is no such model, it cannot be opened here, or the Hub is out of reach.
     """
-    with hub_errors(name):
+    with translate_hub_errors(name):
         info = HfApi(ENDPOINT).model_info(name, files_metadata=True, timeout=10)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
     if "config.json" not in sizes:
-        raise _unreadable_error(name, explain_files(sizes, name))
+        raise _unreadable_error(name, unsupported_files_error(sizes, name))
     try:
-        weights = choose_files(sizes, name)
+        weights = choose_weight_files(sizes, name)
         if weights[0].endswith(".json"):
-            with hub_errors(name):
+            with translate_hub_errors(name):
                 index = hf_hub_download(name, weights[0], revision=info.sha or "main", endpoint=ENDPOINT)
             weights += read_index(Path(index))
         if missing := [file for file in weights if file not in sizes]:
@@ -118,7 +118,7 @@ def download_files(files: HubFiles, on_progress: Callable[[int], None] | None = 
     bytes_done, folder = 0, Path()
     for file, size in files.sizes.items():
         bar = {"tqdm_class": progress_bar_class(on_progress, bytes_done)} if on_progress else {}
-        with hub_errors(files.name):
+        with translate_hub_errors(files.name):
             path = hf_hub_download(files.name, file, revision=files.revision, endpoint=ENDPOINT, **bar)
             folder = Path(path).parents[file.count("/")]
         bytes_done += size
@@ -149,7 +149,7 @@ def progress_bar_class(on_progress: Callable[[int], None], bytes_before: int) ->
 
 
 @contextmanager
-def hub_errors(name: str) -> Iterator[None]:
+def translate_hub_errors(name: str) -> Iterator[None]:
     """Translate exceptions of the Hub's client into a ModelError with a remedy."""
     owner = name.partition("/")[0]
     try:
@@ -172,6 +172,6 @@ def hub_errors(name: str) -> Iterator[None]:
         ) from None
 
 
-def get_folder(name: str) -> Path:
-    """Return a model's folder, from the cache or else downloaded; errors as in `download_files`."""
+def get_or_download_folder(name: str) -> Path:
+    """Return a model's folder from the Hub's cache, or else download it; errors as in `download_files`."""
     return cached_folder(name) or download_files(list_hub_files(name))

@@ -13,12 +13,12 @@ from model.checkpoint_reader import (
     check_weight_stream,
     convert_tensor,
     missing_weight_error,
+    one_block_model_shapes,
     read_json,
-    shapes_of_one_block,
 )
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.notes import Note
+from model.loading_notes import Note
 from model.pretrained import (
     gemma2,
     gemma3,
@@ -35,10 +35,10 @@ from model.pretrained import (
     smollm3,
 )
 from model.pretrained.config_reader import HFConfigReader
-from model.pretrained.rope_config import limit_context
+from model.pretrained.rope_config import limit_longrope_context
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import read_tokenizer
-from model.pretrained.weight_files import StoredWeight, check_weight_kinds, find_weights, list_weights
+from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 from model.weight_placement import Placement, build_model
 
@@ -82,22 +82,22 @@ def load_hugging_face(
         dtype: of the weights; None: as they are stored, or float32 if they are of several types or of one that is
             not computed with here. Gains of RMSNorms may be of a finer type than the rest.
         placement: of the weights; None: in the memory of the CPU.
-        weights_file: of the weights, in place of those that `find_weights` returns.
+        weights_file: of the weights, in place of those that `find_weight_files` returns.
 
     Raises:
         ModelError: a file is missing or damaged, or has a value that is not supported.
     """
-    fields = infer_model_type(read_json(folder / "config.json"))
+    fields = add_missing_model_type(read_json(folder / "config.json"))
     family = find_family(fields)
     settings = HFConfigReader(fields)
     settings.check_supported()
-    config = limit_context(family.parse_config(settings))
-    weights = list(list_weights([weights_file] if weights_file else find_weights(folder)))
-    check_weight_kinds(weights)
+    config = limit_longrope_context(family.parse_config(settings))
+    weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
+    check_not_quantized_or_adapter(weights)
     by_name, notes = name_weights(weights, family, config)
     if config.tie_embeddings and not tie_unembedding(by_name):
         settings = HFConfigReader(fields | {"tie_word_embeddings": False})
-        config = limit_context(family.parse_config(settings))
+        config = limit_longrope_context(family.parse_config(settings))
         notes.append(
             Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
         )
@@ -108,7 +108,7 @@ def load_hugging_face(
     checked_weights = check_weight_stream(config, read_weights(by_name, family, settings, config))
 
     def target_dtype(name: str, weight: Tensor) -> torch.dtype:
-        is_finer = is_gain(name, config) and weight.dtype.itemsize > dtype.itemsize
+        is_finer = is_rmsnorm_gain(name, config) and weight.dtype.itemsize > dtype.itemsize
         return torch.promote_types(dtype, weight.dtype) if is_finer else dtype
 
     converted_weights = (
@@ -136,7 +136,7 @@ def name_weights(
     for weight in weights:
         if COMPUTED.search(weight.name):
             continue
-        name = to_our_name(weight.name, family)
+        name = to_our_weight_name(weight.name, family)
         layer = re.search(r"\.(\d+)\.", name or f".{weight.name}")
         if layer and int(layer[1]) >= config.num_layers and (name or belongs_to_model(weight.name, family)):
             beyond.add(int(layer[1]))
@@ -217,12 +217,12 @@ def check_completeness(
 
 def stored_dtype(by_name: Mapping[str, StoredWeight], config: ModelConfig) -> torch.dtype:
     """Return the type of all weights but gains of RMSNorms; float32 if there are several or it is not supported."""
-    kinds = {weight.dtype for name, weight in by_name.items() if not is_gain(name, config)}
+    kinds = {weight.dtype for name, weight in by_name.items() if not is_rmsnorm_gain(name, config)}
     return DTYPES.get(*kinds, torch.float32) if len(kinds) == 1 else torch.float32
 
 
-def is_gain(name: str, config: ModelConfig) -> bool:
-    """Return True if a weight is the gain of an RMSNorm, which may be of a finer type (see `RMSNorm`)."""
+def is_rmsnorm_gain(name: str, config: ModelConfig) -> bool:
+    """Return True if a weight is the gain of an RMSNorm, which may be of a finer type; False for LayerNorms."""
     return config.norm == "rmsnorm" and name.endswith("norm.weight")
 
 
@@ -233,7 +233,7 @@ def is_hugging_face_folder(folder: Path) -> bool:
     return False
 
 
-def infer_model_type(fields: dict) -> dict:
+def add_missing_model_type(fields: dict) -> dict:
     """Return the fields of a config with `model_type` added for GPT-2 files of 2019, which lack it."""
     if fields.get("model_type") is None and fields.get("architectures") == ["GPT2LMHeadModel"]:
         return fields | {"model_type": "gpt2"}
@@ -258,7 +258,7 @@ def read_weights(
     """
     convert = getattr(family, "convert_weight", lambda name, weight, config: {name: weight})
     multiplier = getattr(family, "weight_multiplier", lambda name, settings, config: 1.0)
-    shapes = shapes_of_one_block(config)
+    shapes = one_block_model_shapes(config)
     for name, stored in by_name.items():
         for our_name, weight in convert(name, stored.read(), config).items():
             has_place = re.sub(r"^blocks\.\d+\.", "blocks.0.", our_name) in shapes
@@ -267,7 +267,7 @@ def read_weights(
     yield from getattr(family, "default_weights", lambda config: {})(config).items()
 
 
-def to_our_name(hf_name: str, family: ModuleType) -> str | None:
+def to_our_weight_name(hf_name: str, family: ModuleType) -> str | None:
     """Return our name of a weight, with or without the family's prefix; None if the family has no such weight."""
     module, _dot, kind = hf_name.rpartition(".")
     number = re.search(r"\.(\d+)\.", module)
@@ -302,7 +302,7 @@ def multiply_weight(weight: Tensor, factor: float) -> Tensor:
 
 
 def eos_ids(folder: Path, fields: dict) -> list[int]:
-    """Return the ids that end a text."""
+    """Return the ids that end a text, by `generation_config.json` or else the config."""
     path = folder / "generation_config.json"
     value = (read_json(path) if path.exists() else {}).get("eos_token_id", fields.get("eos_token_id"))
     ids = value if isinstance(value, list) else [value]

@@ -63,7 +63,7 @@ def rotary_width(settings: HFConfigReader, rope: HFConfigReader, d_head: int) ->
     return None
 
 
-def limit_context(config: ModelConfig) -> ModelConfig:
+def limit_longrope_context(config: ModelConfig) -> ModelConfig:
     """Limit the context to the length that LongRoPE's short factors are for.
 
     One token more would change the rotation of all positions.
@@ -116,7 +116,7 @@ def _yarn_scale(factor: float, weight: float = 1.0) -> float:
 
 def _read_longrope(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
     original = _original_context_length(rope, settings)
-    rope.get("long_factor")  # of texts longer than `limit_context` lets be
+    rope.get("long_factor")  # of texts longer than `limit_longrope_context` lets be
     factor = rope.number("factor") or settings.size("max_position_embeddings") / original
     attention_factor = rope.number("attention_factor")
     if attention_factor is None:

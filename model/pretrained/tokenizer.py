@@ -13,8 +13,8 @@ import tokenizers
 
 from model.bpe_merges import MergeRules
 from model.errors import ModelError
-from model.notes import Note
-from model.tokenizer import call_library, replace_surrogates
+from model.loading_notes import Note
+from model.tokenizer import call_tokenizer_library, replace_surrogates
 
 SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone
@@ -88,11 +88,11 @@ class PretrainedTokenizer:
         """Return the ids of a text, with the space that some tokenizers add before it, and without `bos_ids`.
 
         Raises:
-            ModelError: see `call_library`: a part of the text has no token, and there is no token for unknown
+            ModelError: see `call_tokenizer_library`: a part of the text has no token, and there is no token for unknown
                 text.
         """
         text = replace_surrogates(text)
-        return call_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
+        return call_tokenizer_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
 
     def encode_continuation(self, text: str) -> list[int]:
         """Return the ids of a text that continues another, without an added space; errors as in `encode`.
@@ -121,7 +121,7 @@ class PretrainedTokenizer:
         ordinary_ids = [token_id for token_id in ids if token_id not in self._specials]
         if self._decoder == ["ByteLevel"]:  # the package would read "é" that was added to the vocabulary as a byte
             return b"".join(map(self.token_bytes, ordinary_ids)).decode("utf-8", errors="replace")
-        return call_library(self._tokenizer.decode, list(map(int, ordinary_ids))) if ordinary_ids else ""
+        return call_tokenizer_library(self._tokenizer.decode, list(map(int, ordinary_ids))) if ordinary_ids else ""
 
     def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
         """Return the text that ids add to the text of the ids `before`; errors as in `decode`.
@@ -160,7 +160,7 @@ class PretrainedTokenizer:
                 bytes_by_id[token_id] = piece.encode()
             elif "ByteFallback" in self._decoder and (byte := BYTE.fullmatch(piece)):
                 bytes_by_id[token_id] = bytes.fromhex(byte[1])
-            elif is_byte_level and (data := read_visible_bytes(piece)) is not None:
+            elif is_byte_level and (data := decode_byte_level_piece(piece)) is not None:
                 bytes_by_id[token_id] = data
             else:
                 decoded[token_id] = piece
@@ -174,7 +174,7 @@ class PretrainedTokenizer:
         For example "##ti" is "ti", and a word of a tokenizer that joins words by spaces has the space before it.
         """
         decoder = self._tokenizer.decoder
-        decode = partial(call_library, decoder.decode) if decoder else " ".join
+        decode = partial(call_tokenizer_library, decoder.decode) if decoder else " ".join
         all_characters = "".join(pieces)
         mark, other = islice((character for character in map(chr, PRIVATE) if character not in all_characters), 2)
         between = decode([mark, other]).removeprefix(mark).removesuffix(other)
@@ -202,7 +202,7 @@ class PretrainedTokenizer:
 
         def piece_to_bytes(piece: str) -> bytes:
             """Return a piece as bytes of a word, with a space for the mark of the word's beginning or end."""
-            if is_byte_level and (data := read_visible_bytes(piece)) is not None:
+            if is_byte_level and (data := decode_byte_level_piece(piece)) is not None:
                 return data
             if byte := BYTE.fullmatch(piece):
                 return bytes.fromhex(byte[1])
@@ -244,13 +244,13 @@ class PretrainedTokenizer:
         return tuple(map(self.token_text, range(self.vocab_size)))
 
 
-def write_visible_bytes(token: bytes) -> str:
-    """Return the piece of a byte-level vocabulary for these bytes."""
+def encode_byte_level_piece(token: bytes) -> str:
+    """Return bytes as a piece of a byte-level vocabulary, one printable character per byte (as in GPT-2)."""
     return "".join(BYTE_TO_VISIBLE[byte] for byte in token)
 
 
-def read_visible_bytes(piece: str) -> bytes | None:
-    """Return the bytes of a piece of a byte-level vocabulary; None if it is written otherwise."""
+def decode_byte_level_piece(piece: str) -> bytes | None:
+    """Return the bytes of a piece of a byte-level vocabulary; None if it has other characters."""
     try:
         return bytes(map(VISIBLE_TO_BYTE.__getitem__, piece))
     except KeyError:

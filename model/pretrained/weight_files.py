@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.checkpoint_reader import open_weights, read_json
 from model.errors import ModelError
-from model.file_formats import explain_files
+from model.file_formats import unsupported_files_error
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ANY_INDEX = re.compile(r".+\.safetensors\.index(\.\w+)?\.json")  # with the name of a variant, such as fp16
@@ -63,7 +63,7 @@ def list_weights(files: Iterable[Path]) -> Iterator[StoredWeight]:
             yield from (StoredWeight(name, path, file.get_slice(name).get_dtype()) for name in file.keys())  # noqa: SIM118
 
 
-def check_weight_kinds(weights: Iterable[StoredWeight]) -> None:
+def check_not_quantized_or_adapter(weights: Iterable[StoredWeight]) -> None:
     """Raise ModelError if weights are quantized or belong to an adapter."""
     for weight in weights:
         if QUANTIZED.search(weight.name) or (weight.dtype not in (*FLOATS, "BOOL") and weight.name.endswith(".weight")):
@@ -81,12 +81,12 @@ def check_weight_kinds(weights: Iterable[StoredWeight]) -> None:
             )
 
 
-def find_weights(folder: Path) -> list[Path]:
-    """Return the files that hold a folder's weights (see `choose_files`); ModelError also if a shard is missing."""
+def find_weight_files(folder: Path) -> list[Path]:
+    """Return a folder's weight files (see `choose_weight_files`); ModelError also if a shard is missing."""
     names = {path.name for path in folder.iterdir()}
     if not any(name.endswith(".safetensors") or ANY_INDEX.fullmatch(name) for name in names):
         names |= {path.relative_to(folder).as_posix() for path in folder.glob("*/*")}  # to say what there is
-    files = choose_files(names, folder)
+    files = choose_weight_files(names, folder)
     if not files[0].endswith(".json"):
         return [folder / name for name in files]
     shards = read_index(folder / files[0])
@@ -100,7 +100,7 @@ def find_weights(folder: Path) -> list[Path]:
     return [folder / name for name in shards]
 
 
-def choose_files(names: Collection[str], folder: Path | str) -> list[str]:
+def choose_weight_files(names: Collection[str], folder: Path | str) -> list[str]:
     """Return the files of a folder that hold the weights.
 
     These are `model.safetensors`, the index of its shards, or the only safetensors file, index or set of shards of
@@ -125,7 +125,7 @@ def choose_files(names: Collection[str], folder: Path | str) -> list[str]:
             "its weights may be any of {names}: open the file that is meant by its own path",
             names=", ".join(choice[0] for choice in choices),
         )
-    raise explain_files(names, folder) or ModelError(
+    raise unsupported_files_error(names, folder) or ModelError(
         "its weights are missing: {file}, or another safetensors file, is to lie beside config.json", file=SINGLE
     )
 
@@ -134,13 +134,13 @@ def read_index(index: Path) -> list[str]:
     """Return the files that an index names, relative to its folder; ModelError if one may be outside."""
     weight_map = read_json(index).get("weight_map")
     names = list(weight_map.values()) if isinstance(weight_map, dict) else []
-    if not names or not all(map(is_inside, names)):
+    if not names or not all(map(is_safe_weight_path, names)):
         raise ModelError("its {file} names no files of weights in its folder", file=index.name)
     return sorted(set(names))
 
 
-def is_inside(name: object) -> bool:
-    """Return True if an index's entry is the path of a safetensors file within the index's folder."""
+def is_safe_weight_path(name: object) -> bool:
+    """Return True if an index's entry is a safetensors file within the index's folder, not outside it."""
     if not isinstance(name, str) or not name.endswith(".safetensors") or re.search(r"[\\:\0]", name):
         return False
     path = PurePosixPath(name)

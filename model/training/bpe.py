@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from model.pretrained.tokenizer import read_visible_bytes
+from model.pretrained.tokenizer import decode_byte_level_piece
 from model.tokenizer import Tokenizer
 
 
@@ -31,7 +31,7 @@ def train_bpe(documents: Iterable[str], vocab_size: int) -> Tokenizer:
     )
     learner.train_from_iterator(documents, trainer)
     merges = json.loads(learner.to_str())["model"]["merges"]
-    merged = (read_visible_bytes(left) + read_visible_bytes(right) for left, right in merges)
+    merged = (decode_byte_level_piece(left) + decode_byte_level_piece(right) for left, right in merges)
     vocabulary = list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *merged]))  # two merges may make the same
     if len(vocabulary) < vocab_size - 1:
         raise ValueError(f"the text has only {len(vocabulary) + 1} tokens to learn, fewer than {vocab_size}")

@@ -65,8 +65,10 @@ class TrainingText:
     validation_bytes: int
 
 
-def read_text(train: Path, validation: Path | None, tokenizer: Path | None, vocab_size: int) -> TrainingText:
-    """Read and tokenize the text, with the given tokenizer or one of `vocab_size` trained on the training text.
+def prepare_training_text(
+    train: Path, validation: Path | None, tokenizer: Path | None, vocab_size: int
+) -> TrainingText:
+    """Read the text, train a tokenizer on it unless one is given, and encode both parts.
 
     Raises:
         OSError: the tokenizer's file cannot be read.

@@ -16,8 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 @dataclass(frozen=True)
-class Processes:
-    """This process among all that train.
+class ProcessGroup:
+    """The processes that train one model, as seen from this one.
 
     Attributes:
         rank: its number, from 0.
@@ -63,11 +63,11 @@ class Processes:
 
 
 @contextmanager
-def process_group(device: str) -> Iterator[tuple[Processes, str]]:
-    """Yield this process among those `torchrun` started, and its device: of several GPUs, its own."""
+def process_group(device: str) -> Iterator[tuple[ProcessGroup, str]]:
+    """Yield the group of processes that `torchrun` started, and the device of this one: of several GPUs, its own."""
     count = int(os.environ.get("WORLD_SIZE", 1))
     if count == 1:
-        yield Processes(), device
+        yield ProcessGroup(), device
         return
     on_cuda = torch.device(device).type == "cuda"
     if on_cuda:
@@ -75,6 +75,6 @@ def process_group(device: str) -> Iterator[tuple[Processes, str]]:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if on_cuda else "gloo")
     try:
-        yield Processes(dist.get_rank(), count), device
+        yield ProcessGroup(dist.get_rank(), count), device
     finally:
         dist.destroy_process_group()

@@ -8,8 +8,8 @@ import torch
 from tqdm import tqdm
 
 from model.checkpoint import TOKENIZER, checkpoint_folder, save_checkpoint, write_atomically
-from model.training.data import read_text
-from model.training.distributed import Processes, process_group
+from model.training.data import prepare_training_text
+from model.training.distributed import ProcessGroup, process_group
 from model.training.evaluation import evaluate
 from model.training.head_scores import copying_head_scores
 from model.training.options import TrainingOptions
@@ -41,13 +41,13 @@ def train(options: TrainingOptions) -> TransformerLM:
 class TrainingLoop:
     """A `Trainer` and the files of its run."""
 
-    def __init__(self, options: TrainingOptions, processes: Processes, device: str):
+    def __init__(self, options: TrainingOptions, processes: ProcessGroup, device: str):
         self.options, self.processes = options, processes
         self.folder = checkpoint_folder(options.out)
         self.run_file, self.log = self.folder / "run.safetensors", self.folder / "training.jsonl"
         saved_tokenizer = self.folder / TOKENIZER
         tokenizer = saved_tokenizer if options.resume and saved_tokenizer.is_file() else options.tokenizer
-        self.text = read_text(options.train, options.validation, tokenizer, options.vocab_size)
+        self.text = prepare_training_text(options.train, options.validation, tokenizer, options.vocab_size)
         self.trainer = Trainer(options, self.text, processes, device)
         self.best_loss, self.evaluations_since_best, self.seconds = float("inf"), 0, 0.0
         if options.resume:

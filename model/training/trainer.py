@@ -11,21 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.checkpoint import stored_weights
+from model.checkpoint import weights_to_save
 from model.initialisation import initialise
 from model.training.data import Batches, TrainingText
-from model.training.distributed import Processes
+from model.training.distributed import ProcessGroup
 from model.training.optimizer import build_optimizers
 from model.training.options import TrainingOptions
-from model.training.resume import (
-    load_run,
+from model.training.schedule import learning_rate_factor
+from model.training.training_state import (
+    load_training_state,
     optimizer_tensors,
     random_state,
     restore_optimizers,
     restore_random_state,
-    save_run,
+    save_training_state,
 )
-from model.training.schedule import learning_rate_factor
 from model.transformer_lm import TransformerLM
 
 # Options that may differ between a run and its continuation.
@@ -39,7 +39,7 @@ class Trainer:
         ValueError: an option or the text does not fit; the message says how.
     """
 
-    def __init__(self, options: TrainingOptions, text: TrainingText, processes: Processes, device: str):
+    def __init__(self, options: TrainingOptions, text: TrainingText, processes: ProcessGroup, device: str):
         self.options, self.processes, self.device = options, processes, device
         num_parts = processes.count * options.accumulation
         if options.batch_size % num_parts:
@@ -123,11 +123,11 @@ class Trainer:
         random_states = self.processes.gather(random_state(self.device))
         if not self.processes.is_main:
             return
-        tensors = {f"model.{name}": tensor for name, tensor in stored_weights(self.lm).items()}
+        tensors = {f"model.{name}": tensor for name, tensor in weights_to_save(self.lm).items()}
         tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_tensors(self.optimizers).items()}
         tensors |= {f"random.{rank}": state for rank, state in enumerate(random_states)}
         progress = {"step": self.step, "batches": self.batches.state, "options": self.fixed_options()}
-        save_run(path, tensors, progress | values)
+        save_training_state(path, tensors, progress | values)
 
     def restore(self, path: Path) -> dict[str, Any]:
         """Resume from the file that `save` wrote; return the `values` passed to it.
@@ -135,13 +135,15 @@ class Trainer:
         Raises:
             ValueError: there is no run, or it was another: other options, another model, more or fewer processes.
         """
-        tensors, values = load_run(path)
+        tensors, values = load_training_state(path)
         saved_options, options = values.pop("options"), self.fixed_options()
         if changed := [name for name in options if saved_options.get(name) != options[name]]:
             differences = ", ".join(f"{name} {saved_options.get(name)!r}, got {options[name]!r}" for name in changed)
             raise ValueError(f"the run to go on with had {differences}")
-        self.lm.load_state_dict(select_prefix("model.", tensors), strict=False)  # a tied unembedding is stored once
-        restore_optimizers(self.optimizers, select_prefix("optimizer.", tensors))
+        self.lm.load_state_dict(
+            select_and_strip_prefix("model.", tensors), strict=False
+        )  # a tied unembedding is stored once
+        restore_optimizers(self.optimizers, select_and_strip_prefix("optimizer.", tensors))
         restore_random_state(self.device, tensors[f"random.{self.processes.rank}"])
         self.step, self.batches.state = values.pop("step"), values.pop("batches")
         return values
@@ -154,6 +156,6 @@ class Trainer:
         )
 
 
-def select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def select_and_strip_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with the prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -6,7 +6,7 @@ import torch
 
 from explorer.tracing.capture import capture
 from explorer.tracing.library import MAX_TRACE_BYTES
-from explorer.tracing.tap_shapes import trace_bytes
+from explorer.tracing.tap_shapes import trace_num_bytes
 from model.transformer_lm import TransformerLM
 from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
 from tests.benchmarks.timing import alternate
@@ -26,7 +26,7 @@ def main():
     lm = gpt2_small().to(device)
     for num_tokens in (64, 1024):
         trace = capture(lm, random_prompt(lm, num_tokens)[0].tolist(), max_bytes=MAX_TRACE_BYTES)
-        captured_mb, all_values_mb = trace.num_bytes / 1e6, trace_bytes(lm.config, num_tokens) / 1e6
+        captured_mb, all_values_mb = trace.num_bytes / 1e6, trace_num_bytes(lm.config, num_tokens) / 1e6
         print(f"GPT-2 small's size, {num_tokens} tokens: {compare_times(lm, num_tokens, FEW_ROUNDS)}")
         print(f"  kept {captured_mb:,.0f} MB; every value would take {all_values_mb:,.0f} MB")
 

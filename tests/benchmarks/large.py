@@ -90,11 +90,11 @@ def measure(folder: str, num_tokens: int, device: str):
     from explorer.tracing.jobs import ResultNotReadyError
     from explorer.tracing.library import Library, model_num_bytes
     from explorer.tracing.request_budget import RequestBudget
-    from explorer.tracing.runs import RunService
+    from explorer.tracing.run_service import RunService
     from explorer.views import VIEWS
     from explorer.views.view import Panel
     from explorer.web.answers.endpoints import Endpoints
-    from explorer.web.http.server_functions import as_json
+    from explorer.web.http.strict_json import as_json
 
     torch.set_num_threads(2)
     began, base, peak = time.perf_counter(), resident_gb(), [0.0]

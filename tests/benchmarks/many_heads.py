@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.analysis.rollout import rollout
+from explorer.analysis.attention_rollout import attention_rollout
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.hooks import forward_hooks
@@ -52,7 +52,7 @@ def main():
     run_forward(), form_patterns()
     print_time("a pass with fused kernels", run_forward)
     print_time("a pass that forms every pattern", form_patterns)
-    print_time("attention rollout", lambda: rollout(trace, options.tokens - 1))
+    print_time("attention rollout", lambda: attention_rollout(trace, options.tokens - 1))
     for panel in VIEW_BY_NAME["attention"].panels:
         if panel.name not in PANELS:
             continue

@@ -105,15 +105,10 @@ class RoomClass:
                 if state := message.get("state"):
                     is_now, began = state["find"] == str(self.number), self.moved_at
                     self.measurements.record_wait(student.number, "told of a move", began)
-                    scope = "show" if state["prompt"] != student.state["prompt"] else "view"
+                    is_other_text = state["prompt"] != student.state["prompt"]
+                    scope, action = ("show", {"kind": "follow"}) if is_other_text else ("view", None)
                     student.state |= state
-                    answers = student.request_answers(scope, "there" if is_now else "there late", began)
-                    await asyncio.gather(answers, *([self.update_widgets(student, began)] if scope == "show" else ()))
-
-    async def update_widgets(self, student: Person, began: float):
-        """Update Gradio's own widgets, such as the prompt's box, to another text."""
-        async for _shown in student.stream_event("on_follow", [student.state]):
-            self.measurements.record_wait(student.number, "Gradio's widgets there", began)
+                    await student.request_answer(scope, "there" if is_now else "there late", began, action)
 
     async def count(self):
         tag = ""

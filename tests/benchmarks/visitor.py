@@ -87,7 +87,6 @@ class SimulatedUser:
         self.base_url = self.address = str(page.url)  # where it stays, as a page does
         config = json.JSONDecoder().raw_decode(page.text.partition("window.gradio_config = ")[2])[0]
         self.functions = {entry["api_name"]: entry["id"] for entry in config["dependencies"]}
-        (self.component,) = (entry["id"] for entry in config["components"] if entry["props"].get("elem_id") == "state")
         self.checkpoint = self.state.get("checkpoint", "llama-fables")
 
     async def reconnect(self):
@@ -111,24 +110,22 @@ class SimulatedUser:
 
     async def new_prompt(self):
         text = self.prompt or " ".join(self.chance.choices(WORDS, k=self.chance.randint(18, 58)))
-        start = time.monotonic()
-        updates = [updates async for updates in self.stream_event("on_prompt", [text, self.checkpoint, self.state])]
-        if updates and (change := updates[-1][0].get("change")):
-            self.state = {**self.state, **change, "view": "attention", "lang": "en"}
-            await self.request_answers("show", "prompt", start)
+        action = {"kind": "prompt", "text": text, "checkpoint": self.checkpoint}
+        self.state |= {"view": "attention", "lang": "en"}
+        await self.request_answer("show", "prompt", time.monotonic(), action)
 
     async def click(self):
         tab = self.chance.choice(FULL).name
         scope = "pick" if tab == self.state["view"] else "view"
         position = self.chance.randrange(1, len(self.state["prompt"]))
         self.state |= {"view": tab, "query": position, "key": self.chance.randrange(position)}
-        await self.request_answers(scope, "click", time.monotonic())
+        await self.request_answer(scope, "click", time.monotonic())
 
     async def generate(self):
         before = list(self.state["generated"])
         began, self.state["unfinished"] = time.monotonic(), True
         async for data in self.stream_event(
-            "on_generate", [{**self.state, "max_new_tokens": self.tokens, "temperature": 1}]
+            "page_generate", [{**self.state, "max_new_tokens": self.tokens, "temperature": 1}]
         ):
             if not (change := data and data[0].get("change")):
                 continue
@@ -139,37 +136,45 @@ class SimulatedUser:
         if len(self.state["generated"]) == len(before) and not data:
             return
         self.measurements.record_wait(self.number, "written", began)
-        await self.request_answers("show", "after writing", time.monotonic())
+        await self.request_answer("show", "after writing", time.monotonic())
 
-    async def request_answers(self, scope: str, name: str, began: float):
-        """Send the up to three requests of an answer; the user waits for the first."""
-        for part in range(3):
-            sent = {key: value for key, value in self.state.items() if key != "unfinished"}
-            answer = await self.call_server_function("answer", [scope, sent | {"version": self.version}, part])
-            if part == 0:
-                self.measurements.record_wait(self.number, name, began)
-            if answer is None or not answer["more"]:
-                break
-            self.version = answer["version"]
+    async def request_answer(self, scope: str, name: str, began: float, action: Mapping[str, Any] | None = None):
+        """Ask as the page does; the user waits for the first part of the answer."""
+        state = {key: value for key, value in self.state.items() if key != "unfinished"} | {"version": self.version}
+        question, is_seen, rest = {"about": scope, "state": state, "action": action}, False, b""
+        try:
+            async with self.client.stream("POST", self.base_url + "explorer/answer", json=question) as answer:
+                if await self.is_refused("explorer/answer", answer):
+                    return
+                async for chunk in answer.aiter_bytes():
+                    *lines, rest = (rest + chunk).split(b"\n")  # not where a token is a line break of another kind
+                    for line in map(json.loads, lines):
+                        self.state |= line.get("change", {})
+                        if "contents" not in line:
+                            continue
+                        self.version = line.get("version", self.version)
+                        if not is_seen:
+                            self.measurements.record_wait(self.number, name, began)
+                        is_seen = True
             self.measurements.record_wait(self.number, f"{name}, all of it", began)
             self.done_at = time.monotonic() - self.began
+        except httpx.TransportError as error:
+            raise ServerUnreachableError from error
 
-    async def call_server_function(self, name: str, args: list[Any]) -> Any:
-        body = {"component_id": self.component, "session_hash": "page", "fn_name": name, "data": args}
-        answer = await self.post("gradio_api/component_server/", body)
-        return answer
+    async def is_refused(self, path: str, answer: httpx.Response) -> bool:
+        """Return whether an answer is an error, which is noted; raise ServerUnreachableError if nobody answers."""
+        if answer.status_code in (502, 503):
+            raise ServerUnreachableError
+        if answer.status_code != 200:
+            self.measurements.errors.append(f"{path} {answer.status_code}: {(await answer.aread())[:200]!r}")
+        return answer.status_code != 200
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
         try:
             answer = await self.client.post(self.base_url + path, json=body)
         except httpx.TransportError as error:
             raise ServerUnreachableError from error
-        if answer.status_code in (502, 503):
-            raise ServerUnreachableError
-        if answer.status_code != 200:
-            self.measurements.errors.append(f"{path} {answer.status_code}: {answer.text[:200]}")
-            return None
-        return answer.json()
+        return None if await self.is_refused(path, answer) else answer.json()
 
     async def stream_event(self, name: str, data: list[Any]):
         """Yield the outputs of an event of Gradio's queue, one update after another."""

@@ -11,9 +11,9 @@ from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwri
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_events import FIRST_PROMPT
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.page_actions import FIRST_PROMPT
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face

@@ -8,7 +8,7 @@ import numpy as np
 from playwright.sync_api import Locator, expect
 
 from explorer.analysis.model_overview import Overview, overview
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import stages
 from explorer.tracing.trace import Trace
 from explorer.views.overview.map_layout import MapLayout
@@ -168,7 +168,7 @@ def scroll_into_view(picture: Locator) -> Locator:
 def map_numbers(person: Person) -> tuple[Trace, Overview, list[int]]:
     """Return the visible run, the overview that the map shows, and the next tokens by rank."""
     trace, state = capture_visible_run(person), person.state
-    order = ranking(trace, state["query"])
+    order = ranking_without_interventions(trace, state["query"])
     contrast_id = int(order[state["rival"] - 1]) if state["rival"] else None
     return trace, overview(trace, state["query"], int(order[state["target"] - 1]), contrast_id), order
 

@@ -19,7 +19,8 @@ RESTORE_STATE = """(state) => {
   sessionStorage.clear();
   if (document.body.classList.contains("dark")) window.modules.page.toggleTheme();
   localStorage.clear();
-  for (const open of document.querySelectorAll(".toast-close, .fold[aria-expanded=true]")) open.click();
+  const open = ".toast-close, #notices .notice button, .fold[aria-expanded=true]";
+  for (const button of document.querySelectorAll(open)) button.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
   const { own } = window.modules.history; // what other models wrote, the one that was left among them
   for (const model of Object.keys(own)) delete own[model];
@@ -29,6 +30,7 @@ IN_ADDRESS = """(fields) => {
   const query = new URLSearchParams(location.search);
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
+ANSWER = "**/explorer/answer"  # what the page asks Python
 AT_REST = "document.querySelector('#views')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
@@ -72,7 +74,7 @@ class Person:
         self.pattern = page.locator("#attention-pattern .plot")
         self.prediction = page.locator("#next-token .distribution")
         self.picker = page.locator("#picker select")
-        self.warning = page.locator(".toast-body.warning")
+        self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
         """Open the page and wait for its first figures; `view` "" opens it as a first-time user finds it."""

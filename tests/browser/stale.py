@@ -19,7 +19,7 @@ NOT_COMPARED = ", ".join(
     (
         "script, style, .modebar, .js-plotly-tester, .plotly-notifier",  # no part of the page
         "footer",  # Gradio's
-        ".toast-wrap",  # tells of an event, and goes by itself
+        "#notices",  # tells of an event, and goes by itself
         "#connection, #place",  # of the connection, and of who waits
         "#definition, #next-token .note",  # of what is pointed at
         ".inspection",  # of what was clicked: gone at the next change (evidence.js)
@@ -31,7 +31,7 @@ NOT_COMPARED = ", ".join(
         ".fold, #runs .ways",  # what is folded open, and a form for the other prompt
     )
 )
-BACKGROUND_REQUESTS = ("/heartbeat", "/people_before")  # requests that no answer waits for
+HEARTBEAT = "/heartbeat"  # of Gradio, which no answer waits for
 NOT_PRESSED = ", ".join(
     (
         NOT_COMPARED,
@@ -135,7 +135,7 @@ def track_requests(page: Page):
     page.under_way = set()
     page.on(
         "request",
-        lambda request: any(path in request.url for path in BACKGROUND_REQUESTS) or page.under_way.add(request),
+        lambda request: HEARTBEAT in request.url or page.under_way.add(request),
     )
     for ended in ("requestfinished", "requestfailed"):
         page.on(ended, lambda request: page.under_way.discard(request))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.prediction.lens_pages import visible_page
 from explorer.views.prediction.logit_lens import MAX_ROW_CHARS
 from explorer.views.style import DARK, shorten_token
@@ -84,8 +84,8 @@ def test_signed_values_have_the_page_s_background_at_0(newcomer):
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmaplayer image")).to_be_attached()
     trace = capture_visible_run(person)
-    order = ranking(trace, 9)
-    adds = attribution(trace, 9, int(order[2]), int(order[0])).heads
+    order = ranking_without_interventions(trace, 9)
+    adds = direct_logit_attribution(trace, 9, int(order[2]), int(order[0])).heads
     painted = cell_colours(plot, adds.shape)
     assert np.abs(painted - scale_colours(DARK.diverging, (adds / np.abs(adds).max() + 1) / 2)).max() <= 2
     text = read_hover_text(person, plot, 3, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token_distribution
 from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
 from explorer.views.overview.portrait_layout import PortraitLayout
 from tests.exhaustive import in_turn
@@ -124,7 +124,7 @@ def test_lines_are_as_thick_as_vectors_are_long(visitor):
 def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
     person, picture = open_map(visitor, **SELECTED_FIELDS)
     trace, _, order = map_numbers(person)
-    chances = next_token(trace, 9).plain
+    chances = next_token_distribution(trace, 9).plain
     left, right = NEXT_TOKENS
     rows = picture.locator(".part.next_token")
     assert rows.count() == 6  # the five likeliest, and the chosen rival

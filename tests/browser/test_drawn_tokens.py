@@ -7,10 +7,10 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from explorer.analysis.next_token import rank, surprisal
+from explorer.analysis.next_token import actual_token_ranks, surprisal
 from model.generation.autoregressive import generate
-from model.generation.sampling import draw, sampling_distribution, uniform_draw
-from model.generation.window import window_start
+from model.generation.context_window import window_start
+from model.generation.sampling import draw_token, sampling_distribution, uniform_draw
 from tests.rendered_figures import contains_number
 
 from .checkpoints import CONTEXT_LENGTH
@@ -50,7 +50,7 @@ SETTINGS = {"temperature": 0.25, "top_k": 30, "seed": 3}
 def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(visitor):
     person = visitor(checkpoint="gpt-twin")
     trace = capture_visible_run(person)
-    bits, ranks = surprisal(trace), rank(trace)
+    bits, ranks = surprisal(trace), actual_token_ranks(trace)
     shares = {"surprisal": bits / 12, "rank": np.log2(ranks) / np.log2(trace.config.vocab_size)}
     values = {"surprisal": bits, "rank": ranks}
     choice = person.page.locator("#strip select")
@@ -107,12 +107,12 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
             expected = 0, sampled[row["id"]], plain[row["id"]]
             assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
             assert contains_number(row["number"], sampled[row["id"]])
-            assert ("u" in row["tag"].split()) is (row["id"] == draw(sampled, u))
+            assert ("u" in row["tag"].split()) is (row["id"] == draw_token(sampled, u))
         (drawn_stretch,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
         assert drawn_stretch["start"] - 0.01 <= line["luck"] <= drawn_stretch["end"] + 0.01
-        assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw(sampled, u)], abs=0.01)
-        assert tokenizer.vocabulary[draw(sampled, u)].strip() in drawn_stretch["note"]
-        assert draw(sampled, u) == (next_id if query == at_end else text_ids[text_position])
+        assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw_token(sampled, u)], abs=0.01)
+        assert tokenizer.vocabulary[draw_token(sampled, u)].strip() in drawn_stretch["note"]
+        assert draw_token(sampled, u) == (next_id if query == at_end else text_ids[text_position])
     person.prediction.get_by_label("log bars").check()
     wait_for_animations(person.prediction)
     for row in person.prediction.evaluate(ROWS):

@@ -6,11 +6,11 @@ from playwright.sync_api import TimeoutError, expect
 
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import FULL
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
-from explorer.web.events.run_factory import RunFactory
 
 from .drawn_map import accessible_name
 

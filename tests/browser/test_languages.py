@@ -10,19 +10,20 @@ from explorer.views import FULL, SIMPLE
 
 from .conftest import ARGUMENTS, executable
 
-# All visible and read-aloud texts, without tokens and formulas (in monospace) and generated text.
+# All visible and read-aloud texts, without tokens and formulas (in monospace), generated text, and the footer, which is
+# Gradio's and follows the browser's language.
 READ = """() => {
   const isSeen = (element) => element.checkVisibility({ visibilityProperty: true }), found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, box = node.parentElement;
-    if (!isSeen(box) || box.closest("script, style, #prompt, #story, option")) continue;
+    if (!isSeen(box) || box.closest("script, style, #prompt, #story, option, footer")) continue;
     if (getComputedStyle(box).fontFamily.includes("mono")) continue;
     found.push(node.textContent.trim());
   }
   for (const name of ["aria-label", "aria-description", "aria-valuetext", "title", "data-title", "placeholder", "alt"])
     for (const element of document.querySelectorAll(`[${name}]`))
-      if (isSeen(element)) found.push(element.getAttribute(name));
+      if (isSeen(element) && !element.closest("footer")) found.push(element.getAttribute(name));
   return found.filter(Boolean);
 }"""
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -60,7 +61,7 @@ def test_nothing_is_chinese_on_an_english_page_in_a_chinese_browser(newcomer, pl
     person = newcomer(profile=browser.new_context(locale="zh-CN")).open(view=view, lang="en").at_rest()
     read = person.page.evaluate(READ)
     browser.close()
-    assert "Use via API" in read and [text for text in read if CHINESE.search(text)] == []
+    assert len(read) > 20 and [text for text in read if CHINESE.search(text)] == []
 
 
 def test_the_browsers_language_is_the_pages(newcomer):
@@ -93,10 +94,10 @@ def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
     person = newcomer().open(lang="zh-CN")
     person.prompt.fill("")
     person.prompt.press("Enter")
-    expect(person.warning).to_contain_text("提示词")
+    expect(person.warning.last).to_contain_text("提示词")
     expect(person.warning.get_by_role("button", name="关闭", exact=True)).to_be_visible()
     assert english(person.page.evaluate(READ)) == []
     person.choose_model("wrong-config")
-    expect(person.warning).to_contain_text("按其配置应为 (300, 48)")
+    expect(person.warning.last).to_contain_text("按其配置应为 (300, 48)")
     person.run("The cat ")
     expect(person.page.get_by_role("button", name=re.compile("提示词："))).to_be_visible()

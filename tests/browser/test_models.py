@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from explorer.web.actions.page_actions import FIRST_PROMPT
 from explorer.web.answers.endpoints import FILES_CHANGED
-from explorer.web.events.run_events import FIRST_PROMPT
 
 REFUSED = {
     "truncated-weights": ("checkpoint 'truncated-weights' cannot be loaded", "incomplete"),

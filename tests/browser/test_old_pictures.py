@@ -5,6 +5,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import expect
 
+from .person import ANSWER
+
 WATCH = """() => {
   window.dimmed = 0;
   new MutationObserver((changes) => {
@@ -26,17 +28,17 @@ def hold_answers(person, scope: str):
     waiting, over = [], False
 
     def hold(route):
-        if not over and f'"{scope}"' in (route.request.post_data or ""):
+        if not over and route.request.post_data_json["about"] == scope:
             waiting.append(route)
         else:
             route.continue_()
 
-    person.page.route("**/component_server/**", hold)
+    person.page.route(ANSWER, hold)
     yield
     over = True
     for route in waiting:
         route.continue_()
-    person.page.unroute("**/component_server/**", hold)
+    person.page.unroute(ANSWER, hold)
 
 
 @pytest.mark.exhaustive

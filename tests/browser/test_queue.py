@@ -1,4 +1,4 @@
-"""Requests of the page while the stream of its answers is being closed."""
+"""Text that is asked for while the stream of the text before is being closed."""
 
 from playwright.sync_api import expect
 
@@ -27,9 +27,9 @@ CLOSES_LATE = """(() => {
 def test_what_is_asked_while_the_stream_of_answers_is_being_closed_is_answered(newcomer):
     person = newcomer()
     person.page.add_init_script(CLOSES_LATE)
-    person.open()
-    tokens, step = person.chips.count(), person.page.get_by_role("button", name="Step", exact=True)
+    person.open(max_new_tokens=1, temperature=1)
+    tokens, generate = person.chips.count(), person.page.get_by_role("button", name="Generate", exact=True)
     for more in (1, 2, 3):
-        person.wait_until("window.isClosing")
-        step.click()
+        generate.click()
         expect(person.chips).to_have_count(tokens + more)
+        person.wait_until("window.isClosing")

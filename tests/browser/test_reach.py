@@ -8,10 +8,10 @@ from tests.exhaustive import first_in_core
 TELEPHONE = {"width": 390, "height": 844}
 PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
 COVERED = """(pressed) => {
-  const toast = document.querySelector(".toast-body").getBoundingClientRect();
+  const notice = document.querySelector("#notices .notice").getBoundingClientRect();
   return [...document.querySelectorAll(pressed)].filter((button) => {
     const box = button.getBoundingClientRect();
-    return box.left < toast.right && box.right > toast.left && box.top < toast.bottom && box.bottom > toast.top;
+    return box.left < notice.right && box.right > notice.left && box.top < notice.bottom && box.bottom > notice.top;
   }).map((button) => button.id || button.textContent);
 }"""
 

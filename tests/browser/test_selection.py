@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.lessons.examples import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.views import VIEWS
 
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from explorer.views import SIMPLE
 from tests.exhaustive import first_in_core
 
+from .person import ANSWER
+
 
 def card(person):
     return person.page.locator("#guess .guess")
@@ -174,7 +176,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
     def hold(route):
         route.continue_() if comes else waiting.append(route)
 
-    person.page.route("**/queue/data*", hold)  # Python's first answer is on its way
+    person.page.route(ANSWER, hold)  # Python's first answer is on its way
     person.page.goto(person.address)
     full = person.page.get_by_role("button", name="Full", exact=True)
     expect(full).to_be_disabled()

@@ -140,11 +140,7 @@ def test_a_page_that_becomes_wider_has_the_wide_map_and_back(visitor):
         assert_painted(picture, plan)
         expect(picture.locator("svg")).to_have_attribute("viewBox", "0 0 {:g} {:g}".format(*plan.size))
         assert_framed(person, picture, plan)
-    assert [
-        request_text
-        for request_text in requests
-        if "component_server" in request_text and "people_before" not in request_text
-    ] == []
+    assert [request_text for request_text in requests if "/explorer/" in request_text] == []
 
 
 def assert_framed(person: Person, picture: Locator, plan: MapLayout):

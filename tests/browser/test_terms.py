@@ -9,7 +9,7 @@ from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 
 GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
 
@@ -81,7 +81,7 @@ def test_a_meaning_is_told_where_nobody_answers(newcomer):
     person = newcomer().open()
     term = person.page.locator("[role=tabpanel]:visible .term").first
     expect(term).to_be_visible()
-    person.page.route("**/component_server/", lambda _route: None)
+    person.page.route("**/explorer/*", lambda _route: None)
     meaning = ENTRY_BY_NAME[term.get_attribute("data-term")].meaning
     term.hover()
     expect(definition(person)).to_have_text(meaning)

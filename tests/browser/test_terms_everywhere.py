@@ -13,7 +13,7 @@ NO_TERMS = (
     "[role=tablist], .tab-wrapper, .tab-container, #title, #examples, #prompt, textarea, input, option,"
     "#strip .strip, #story, #branches .tree, tbody, .chip, .token, .first, .was, .stretches, .brief, .mark, #playback,"
     ".note, .readout, .told, :not(.map) + .words-here, .hoverlayer, #glossary, #definition, footer, script, style,"
-    "noscript, .toast-wrap"
+    "noscript, #notices"
 )
 # The terms that are seen: name, whether in the tab, whether drawn. Where they are is kept for `AT`.
 SEEN = """async ({ forms, noTerms }) => {

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.views.style import LIGHT
-from explorer.web.events.run_events import FIRST_PROMPT
+from explorer.web.actions.page_actions import FIRST_PROMPT
 
 from .painted import pixels, scale_colours
 from .two_runs import OTHER, chips_of_b, compare, expect_painted, show_run, switch

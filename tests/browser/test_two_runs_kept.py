@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from explorer.web.events.run_events import FIRST_PROMPT
+from explorer.web.actions.page_actions import FIRST_PROMPT
 
 from .painted import cell_colours
 from .two_runs import OTHER, compare

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from explorer.web.events.run_events import FIRST_PROMPT
+from explorer.web.actions.page_actions import FIRST_PROMPT
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),
@@ -99,7 +99,7 @@ def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
     person = newcomer()
     for query in HOSTILE_RUNS:
         person.open(view="overview", **query)
-        expect(person.warning).to_be_visible()
+        expect(person.warning.first).to_be_visible()
         expect(person.strip).to_have_text(FIRST_PROMPT)
         expect(person.page.locator("#views .main-svg:visible").first).to_be_visible()
         expect(person.picker).to_have_value("tiny")

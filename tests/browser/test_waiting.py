@@ -1,46 +1,54 @@
-"""Queue position on the page of a user who waits for others."""
+"""Message to a user who waits for others, and questions that the page asks before Gradio draws."""
+
+from threading import Event
 
 from playwright.sync_api import expect
 
-from .test_old_pictures import hold_answers
+from explorer.web.answer import LIGHT_SLOTS
+from explorer.web.answers import page_contents
 
-RESPONSES = ("3", "1", "0", "null")
+# Asks as other pages would, about states that nobody asked about.
+ASK = """(seeds) => {
+  for (const seed of seeds) {
+    const body = JSON.stringify({ about: "tune", state: { ...window.modules.page.state, seed } });
+    fetch("explorer/answer", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  }
+}"""
 
 
-def test_who_waits_is_told_of_those_before(person):
-    person.at_rest()
-    responses, client_ids = iter(RESPONSES), []
+def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
+    person, seeds = visitor(seed=4711), list(range(1_000_000, 1_000_001 + LIGHT_SLOTS))
+    message = person.at_rest().page.locator("#place")
+    free, begun, compute = Event(), [], page_contents.next_token_in_run
 
-    def answer(route):
-        if '"people_before"' not in (route.request.post_data or ""):
-            return route.fallback()
-        client_ids.append(route.request.headers["x-visitor"])
-        return route.fulfill(body=next(responses), content_type="application/json")
+    def compute_later(*args):
+        begun.append(args)
+        free.wait(60)
+        return compute(*args)
 
-    queue_text = person.page.locator("#place")
-    expect(queue_text).to_have_text("")
-    with hold_answers(person, "pick"):
-        person.page.route("**/component_server/**", answer)
+    monkeypatch.setattr(page_contents, "next_token_in_run", compute_later)
+    try:
+        person.page.evaluate(ASK, seeds[:-1])
+        while len(begun) < LIGHT_SLOTS:
+            person.page.wait_for_timeout(20)
         person.chips.nth(3).click()
-        for queue_status in ("3 people before you.", "1 person before you.", "you are next."):
-            expect(queue_text).to_have_text(f"Many people use this server: {queue_status}")
-        expect(queue_text).to_have_text("")
-        person.page.unroute("**/component_server/**", answer)
-    tokens = person.chips.count()
-    with person.page.expect_request("**/queue/join*") as joined:
-        person.page.get_by_role("button", name="Step", exact=True).click()
-    expect(person.chips).to_have_count(tokens + 1)
-    assert {*client_ids, joined.value.headers["x-visitor"]} == {client_ids[0]} and len(client_ids) == len(RESPONSES)
+        expect(message).to_have_text("Many people use this server: 1 request waits.")
+        person.page.evaluate(ASK, seeds[-1:])
+        expect(message).to_have_text("Many people use this server: 2 requests wait.")
+    finally:
+        free.set()
+    expect(message).to_have_text("")
+    expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
 
 
 def test_python_is_asked_about_a_tab_before_gradio_opens_it(person):
     person.at_rest()
     requests = person.page.evaluate("""() => {
       const sent = [], way = window.fetch;
-      window.fetch = (where, options) => { sent.push(String(options?.body)); return way(where, options); };
+      window.fetch = (where, options) => { sent.push([where, options?.body]); return way(where, options); };
       document.querySelector("#views [data-tab-id=residual]").click();
       window.fetch = way;
-      return sent;
+      return sent.map(([where, body]) => [where, JSON.parse(body).about, JSON.parse(body).state.view]);
     }""")
-    assert len(requests) == 1 and '"data":["view",' in requests[0] and '"view":"residual"' in requests[0]
+    assert requests == [["explorer/answer", "view", "residual"]]
     expect(person.page.locator("#residual-norms .plot")).to_be_visible()

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.analysis.attention import stages
+from explorer.analysis.attention import query_attention_stages
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.residual import residual_norms
 from explorer.analysis.rope import rotated_pairs
@@ -18,7 +18,7 @@ TELEPHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture
-def trace_of(opening):
+def capture_query(opening):
     """Function that returns the model, run and selection of a URL's query, computed here."""
 
     def trace(**query):
@@ -29,9 +29,9 @@ def trace_of(opening):
     return trace
 
 
-def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, trace_of):
+def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, capture_query):
     fields = {"text": "the cat sat on the mat", "layer": 1, "head": 1, "query": 3, "key": 1}
-    _lm, trace, selection = trace_of(**fields)
+    _lm, trace, selection = capture_query(**fields)
     selection = Selection(layer=1, head=1, query=3, key=1).clamp_to_trace(trace)
     person = newcomer(viewport=BEAMER, reduced_motion="reduce").open("attention", **fields)
     page, drawing = person.page, person.page.locator("#walk .drawing")
@@ -53,7 +53,7 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, tra
     word.focus()
     expect(page.locator("#definition")).to_contain_text("the token that looks")
     page.locator("#walk .next").focus()
-    steps = stages(trace, selection.layer, selection.head, selection.query)
+    steps = query_attention_stages(trace, selection.layer, selection.head, selection.query)
     visible_keys = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
     masked = [format_number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
     columns = [[format_number(value) for value in steps.dots], [format_number(value) for value in steps.scores], masked]

@@ -26,6 +26,7 @@ def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(
     edge = person.page.locator(
         ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
     )
+    expect(edge.locator("select")).to_have_count(2)
     masked, dropped = edge.locator("select").all()
     masked.select_option("with head 1 of layer 1")
     expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1")

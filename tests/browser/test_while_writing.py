@@ -6,7 +6,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-import explorer.web.events.generation_events
+import explorer.web.actions.generation
 
 from .test_generation import LONG, WATCH
 
@@ -91,8 +91,8 @@ def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
             steps.append(step)
             yield step
 
-    original = explorer.web.events.generation_events.generate
-    monkeypatch.setattr("explorer.web.events.generation_events.generate", slow_generate)
+    original = explorer.web.actions.generation.generate
+    monkeypatch.setattr("explorer.web.actions.generation.generate", slow_generate)
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()

@@ -6,10 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.analysis.prediction_reasons import prediction_reasons
-from explorer.lessons.prediction_text import explain_prediction
+from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+
+from .person import ANSWER
 
 
 def expected_clauses(state: dict) -> list:
@@ -54,21 +56,13 @@ def test_an_address_that_asks_is_answered(newcomer):
     expect(sentences.first).to_be_hidden()
 
 
-def is_server_call(request) -> bool:
-    """Return whether a request calls a server function other than the one that counts who waits."""
-    return "component_server" in request.url and "people_before" not in request.post_data
-
-
 def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(newcomer):
     person = newcomer().open(text="The fox", why="open", view="prediction", target=2)
     link, held = person.page.locator("#why-token .clauses a").first, []
     expect(link).to_be_visible()
     picture = expected_clauses(person.state)[0].figure_id
-    person.at_rest().page.route(
-        "**/component_server/**",
-        lambda route: route.continue_() if held or not is_server_call(route.request) else held.append(route),
-    )
-    with person.page.expect_request(is_server_call):
+    person.at_rest().page.route(ANSWER, lambda route: route.continue_() if held else held.append(route))
+    with person.page.expect_request(ANSWER):
         link.click()
     person.page.locator(f"#{picture}").evaluate(
         "({ parentElement }) => { parentElement.style.paddingTop = '3000px'; }",

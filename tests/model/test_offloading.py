@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from explorer.analysis.tolerance import tolerance
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate
@@ -23,7 +23,7 @@ from explorer.tracing.patching.path_patching import path_patching
 from explorer.tracing.token_attribution import token_contributions
 from model import offloading
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from model.generation.autoregressive import CachedLogits, generate
+from model.generation.autoregressive import NextLogitsWithCache, generate
 from model.offloading import parse_bytes, parse_device, read_weight
 from tests.panels import PANELS, subject
 from tests.sample_models import models
@@ -65,7 +65,7 @@ def test_logits_and_traces_are_the_same(both):
     one, other = capture(lm, IDS), capture(spread, IDS)
     assert list(one.values) == list(other.values)
     assert all(np.array_equal(one[name], other[name]) for name in one.values)
-    assert all(check(other, name).is_within_tolerance for name in other.values)
+    assert all(check_captured_value(other, name).is_within_tolerance for name in other.values)
     some = capture(spread, IDS, max_bytes=0)
     assert some.is_lazy and all(np.abs(one[name] - some[name]).max() < 1e-4 for name in one.values)
 
@@ -115,7 +115,7 @@ def test_it_writes_the_same(both):
     lm, spread = both
     texts = [[step.token_id for step in generate(model, IDS, max_new_tokens=10, seed=3)] for model in both]
     assert texts[0] == texts[1]
-    assert CachedLogits(lm).can_decode and not CachedLogits(spread).can_decode
+    assert NextLogitsWithCache(lm).can_decode and not NextLogitsWithCache(spread).can_decode
 
 
 @pytest.mark.exhaustive
@@ -154,7 +154,7 @@ def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tin
 def test_what_fits_on_one_device_is_a_model_like_others(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     lm, _tokenizer = load_checkpoint("some", device_map="auto", max_memory={"cpu": "1GiB"})
-    assert lm.offloaded is None and CachedLogits(lm).can_decode
+    assert lm.offloaded is None and NextLogitsWithCache(lm).can_decode
     assert torch.equal(lm(torch.tensor([IDS])), models()["rope"](torch.tensor([IDS])))
 
 
@@ -164,7 +164,9 @@ def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
     assert lm.dtype == torch.bfloat16
     assert {reader().dtype for reader in lm.offloaded.readers.values()} == {torch.bfloat16}
     trace = capture(lm, IDS)
-    assert trace.dtype == "bfloat16" and all(check(trace, name).is_within_tolerance for name in trace.values)
+    assert trace.dtype == "bfloat16" and all(
+        check_captured_value(trace, name).is_within_tolerance for name in trace.values
+    )
     assert np.abs(trace["logits"] - capture(models()["rope"], IDS)["logits"]).max() < 8 * tolerance("bfloat16")
 
 

@@ -9,7 +9,7 @@ from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
 from model.pretrained.export_hugging_face import save_hugging_face
-from model.pretrained.self_check import self_check
+from model.pretrained.reference_logits import compare_with_reference
 from tests.devices import on_each_device
 
 PROMPT = [5, 6, 7]
@@ -46,4 +46,4 @@ def test_it_is_saved_and_loaded_again_as_it_is(checkpoints_folder, tiny_lm, tiny
         with torch.inference_mode():
             logits, expected = (model(torch.tensor([PROMPT], device=model.device)).cpu() for model in (lm, tiny_lm))
         torch.testing.assert_close(logits, expected, atol=1e-3, rtol=0)
-    assert self_check(tmp_path / "theirs", lm, tiny_tokenizer).holds
+    assert compare_with_reference(tmp_path / "theirs", lm, tiny_tokenizer).holds

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from model.errors import ModelError
-from model.tokenizer import END_OF_TEXT, LONG_SPACE, Tokenizer, call_library
+from model.tokenizer import END_OF_TEXT, LONG_SPACE, Tokenizer, call_tokenizer_library
 from tests.byte_pairs import merge
 
 NASTY_TEXTS = {
@@ -156,7 +156,7 @@ def test_an_error_or_a_panic_is_told_in_a_sentence(chatty):
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*stack size"):
         chatty.encode(" " * 1_000_000 + "x", special=["<|user|>"])
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*StackOverflow"):
-        call_library(chatty.encoding.encode_ordinary, " " * 1_000_000 + "x")
+        call_tokenizer_library(chatty.encoding.encode_ordinary, " " * 1_000_000 + "x")
 
 
 def test_merges_shorten_the_text_they_were_learnt_from(tiny_tokenizer):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.interventions.base import Effect
-from explorer.analysis.interventions.kinds import EFFECTS
+from explorer.analysis.interventions.effects import EFFECTS
 from explorer.state.interventions import MaskEdge, sort_interventions
 from explorer.tracing.trace import Trace
 
@@ -36,7 +36,7 @@ def apply_linear_part(
 
 
 def recompute_with_interventions(trace: Trace, name: str, value: np.ndarray) -> np.ndarray:
-    """Apply the run's interventions on a value to the whole value as recomputed without them."""
+    """Apply the run's interventions to a whole value that was recomputed without them."""
     for effect in active_effects(trace, name):
         value, _sizes = effect.recompute(trace, value, np.abs(value))
     return value
@@ -57,7 +57,7 @@ def added_constant(trace: Trace, name: str, before: np.ndarray, position: int | 
     )
 
 
-def attention_mask_edits(trace: Trace, name: str) -> np.ndarray:
+def masked_attention_edges(trace: Trace, name: str) -> np.ndarray:
     """Return (H, T, T) booleans: True for query-key edges that the run's masks block."""
     mask = np.zeros(trace[name].shape, dtype=bool)
     for intervention in sort_interventions(trace.edits, trace.config):

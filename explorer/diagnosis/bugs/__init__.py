@@ -3,7 +3,7 @@
 from explorer.diagnosis.bugs.attention import attention_bugs
 from explorer.diagnosis.bugs.blocks import block_bugs
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.bugs.embedding_and_head import embedding_and_head_bugs
+from explorer.diagnosis.bugs.embedding_and_unembedding import embedding_and_unembedding_bugs
 from explorer.diagnosis.bugs.feed_forward import feed_forward_bugs
 from explorer.diagnosis.bugs.heads import head_bugs
 from explorer.diagnosis.bugs.linear import linear_bugs
@@ -12,7 +12,7 @@ from explorer.diagnosis.bugs.rope import rope_bugs
 from explorer.diagnosis.bugs.steps import step_bugs
 
 KNOWN_BUGS: tuple[KnownBug, ...] = (
-    *embedding_and_head_bugs(),
+    *embedding_and_unembedding_bugs(),
     *block_bugs(),
     *norm_bugs(),
     *rope_bugs(),

@@ -30,19 +30,19 @@ def zero_before_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     return torch.softmax(scores * allowed, -1)
 
 
-def softmax_over(dim: int):
+def make_softmax(dim: int):
     return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim)
 
 
-def softmax_over_large(dim: int):
+def make_finite_mask_softmax(dim: int):
     return lambda scores, allowed: torch.softmax(scores.masked_fill(~allowed, -LARGE), dim)
 
 
-def softmax_then_zero(dim: int):
+def make_nan_to_zero_softmax(dim: int):
     return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim).nan_to_num(0.0)
 
 
-def large_penalty(scores: Tensor, allowed: Tensor) -> Tensor:
+def finite_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(~allowed, -LARGE), -1)
 
 
@@ -50,11 +50,11 @@ def skip_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     return scores * allowed
 
 
-def invert_mask(scores: Tensor, allowed: Tensor) -> Tensor:
-    return large_penalty(scores, ~allowed)
+def inverted_finite_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    return finite_mask_softmax(scores, ~allowed)
 
 
-def invert_mask_infinite(scores: Tensor, allowed: Tensor) -> Tensor:
+def inverted_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     return torch.softmax(mask_scores(scores, ~allowed), -1)
 
 
@@ -97,7 +97,7 @@ VARIANTS = (
         "mask_hides_self_finite",
         N_("the mask is off by one: no token sees itself, and the first sees all"),
         "pattern",
-        {"allowed": shift_mask(-1), "pattern": large_penalty},
+        {"allowed": shift_mask(-1), "pattern": finite_mask_softmax},
     ),
     (
         "mask_hides_self_zero",
@@ -110,13 +110,13 @@ VARIANTS = (
         "mask_inverted",
         N_("the mask is the wrong way round: tokens see only later ones"),
         "pattern",
-        {"pattern": invert_mask_infinite},
+        {"pattern": inverted_mask_softmax},
     ),
     (
         "mask_inverted_finite",
         N_("the mask is the wrong way round: tokens see only later ones, and the last all"),
         "pattern",
-        {"pattern": invert_mask},
+        {"pattern": inverted_finite_mask_softmax},
     ),
     (
         "mask_transposed",
@@ -140,25 +140,25 @@ VARIANTS = (
         "softmax_over_queries",
         N_("the softmax is taken over queries, not over keys"),
         "pattern",
-        {"pattern": softmax_over(-2)},
+        {"pattern": make_softmax(-2)},
     ),
     (
         "softmax_over_heads",
         N_("the softmax is taken over heads, not over keys"),
         "pattern",
-        {"pattern": softmax_then_zero(0)},
+        {"pattern": make_nan_to_zero_softmax(0)},
     ),
     (
         "softmax_over_heads_nan",
         N_("the softmax is taken over heads, not over keys: what is masked is no number"),
         "pattern",
-        {"pattern": softmax_over(0)},
+        {"pattern": make_softmax(0)},
     ),
     (
         "softmax_over_heads_finite",
         N_("the softmax is taken over heads, not over keys, so that nothing is masked"),
         "pattern",
-        {"pattern": softmax_over_large(0)},
+        {"pattern": make_finite_mask_softmax(0)},
     ),
     (
         "softmax_over_batch",

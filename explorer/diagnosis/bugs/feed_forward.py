@@ -63,11 +63,11 @@ UNGATED_VARIANTS = (
 
 def feed_forward_bugs() -> Iterator[KnownBug]:
     for name, text, first_tap, pieces in GATED_VARIANTS:
-        yield KnownBug(name, text, f"ffn.{first_tap}", ("ffn.hidden",), change_pieces(pieces), is_gated)
+        yield KnownBug(name, text, f"ffn.{first_tap}", ("ffn.hidden",), change_hidden_pieces(pieces), is_gated)
     for name, text, activation in UNGATED_VARIANTS:
         pieces = {"activation": activation}
         yield KnownBug(
-            name, text, "ffn.hidden", ("ffn.hidden",), change_pieces(pieces), lambda config: not config.is_gated
+            name, text, "ffn.hidden", ("ffn.hidden",), change_hidden_pieces(pieces), lambda config: not config.is_gated
         )
 
 
@@ -75,5 +75,5 @@ def is_gated(config: ModelConfig) -> bool:
     return config.is_gated
 
 
-def change_pieces(pieces: Mapping[str, Any]):
+def change_hidden_pieces(pieces: Mapping[str, Any]):
     return lambda formulas, tap: formulas.replace(hidden=formulas.hidden.replace(**pieces))

@@ -8,7 +8,7 @@ from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.translations import N_
 
 
-def view_as_heads(x: Tensor, heads: int) -> Tensor:
+def split_without_transpose(x: Tensor, heads: int) -> Tensor:
     """Split heads by a view without the transposition."""
     return x.reshape(heads, len(x), -1)
 
@@ -34,13 +34,13 @@ VARIANTS = (  # name, words, place, changed formulas
         "heads_without_transpose",
         N_("heads are split wrongly: a view without the transposition"),
         "q",
-        {"split": view_as_heads, "merge": merge_without_transpose},
+        {"split": split_without_transpose, "merge": merge_without_transpose},
     ),
     (
         "heads_split_only",
         N_("heads are split wrongly, by a view without the transposition, and joined rightly"),
         "q",
-        {"split": view_as_heads},
+        {"split": split_without_transpose},
     ),
     (
         "heads_interleaved",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.norms import identity, subtract_mean, with_gain
+from explorer.diagnosis.norm_pieces import identity, subtract_mean, with_gain
 from explorer.diagnosis.reference_formulas import Formulas
 from explorer.translations import N_
 
@@ -163,13 +163,15 @@ def norm_bugs() -> Iterator[KnownBug]:
     for name, text, pieces in NORM_BUGS:
         kinds = ("layernorm",) * (name not in RMSNORM_BUGS) + ("rmsnorm",) * (name not in LAYERNORM_BUGS)
         taps = TAPS[:2] if name == "norm_left_out" else TAPS  # the last is a slip of its own
-        yield KnownBug(name, text, "", taps, change_pieces(pieces), lambda config, kinds=kinds: config.norm in kinds)
+        yield KnownBug(
+            name, text, "", taps, change_norm_pieces(pieces), lambda config, kinds=kinds: config.norm in kinds
+        )
     for eps, text in OTHER_EPSILON.items():
         name = f"epsilon_{eps:.0e}".replace("-0", "-")
-        yield KnownBug(name, text, "", TAPS, change_pieces({"epsilon": lambda _eps, _width, eps=eps: eps}))
+        yield KnownBug(name, text, "", TAPS, change_norm_pieces({"epsilon": lambda _eps, _width, eps=eps: eps}))
 
 
-def change_pieces(pieces: Mapping[str, Any]):
+def change_norm_pieces(pieces: Mapping[str, Any]):
     def change(formulas: Formulas, tap: str) -> Formulas:
         name = tap.split(".")[-1]
         return formulas.with_norm(name, formulas.norms[name].replace(**pieces))

@@ -80,7 +80,7 @@ def rotate_only(vector: str):
     return change
 
 
-def frequency_exponent(power):
+def change_frequency_exponent(power):
     """Set the frequencies of the pairs i to θ^-power(i, config)."""
 
     def change(formulas, tap):
@@ -176,31 +176,31 @@ def rope_bugs() -> Iterator[KnownBug]:
             "frequencies_half",
             N_("the frequencies fall half as fast: θ^(−i/d), not θ^(−2i/d)"),
             "attn.q_rot",
-            frequency_exponent(lambda i, c: i / c.d_head),
+            change_frequency_exponent(lambda i, c: i / c.d_head),
         ),
         (
             "frequencies_double",
             N_("the frequencies fall twice as fast: θ^(−4i/d), not θ^(−2i/d)"),
             "attn.q_rot",
-            frequency_exponent(lambda i, c: 4 * i / c.d_head),
+            change_frequency_exponent(lambda i, c: 4 * i / c.d_head),
         ),
         (
             "frequencies_of_model",
             N_("the frequencies fall by the width of the model: θ^(−2i/D)"),
             "attn.q_rot",
-            frequency_exponent(lambda i, c: 2 * i / c.d_model),
+            change_frequency_exponent(lambda i, c: 2 * i / c.d_model),
         ),
         (
             "frequencies_from_one",
             N_("the pairs of the frequencies count from 1: θ^(−2(i + 1)/d)"),
             "attn.q_rot",
-            frequency_exponent(lambda i, c: 2 * (i + 1) / c.d_head),
+            change_frequency_exponent(lambda i, c: 2 * (i + 1) / c.d_head),
         ),
         (
             "frequencies_rising",
             N_("the frequencies grow where they should fall: θ^(2i/d)"),
             "attn.q_rot",
-            frequency_exponent(lambda i, c: -2 * i / c.d_head),
+            change_frequency_exponent(lambda i, c: -2 * i / c.d_head),
         ),
     ):
         yield KnownBug(name, text, first_tap, ("attn.z",), change, APPLIES_TO.get(name, lambda config: True))

@@ -44,7 +44,7 @@ POSITIONS = {  # of what is rotated alone: name, words, what its positions becom
 }
 
 
-def identity_step(step: Callable) -> Callable:
+def skip_step(step: Callable) -> Callable:
     return lambda x, *more: x
 
 
@@ -56,19 +56,19 @@ def apply_twice(step: Callable) -> Callable:
     return lambda x, *more: step(step(x, *more), *more)
 
 
-STEP_VARIANTS = (("left_out", LEFT_OUT, identity_step), ("flipped", FLIPPED, negate), ("twice", TWICE, apply_twice))
+STEP_VARIANTS = (("left_out", LEFT_OUT, skip_step), ("flipped", FLIPPED, negate), ("twice", TWICE, apply_twice))
 USE_VARIANTS = (("flipped", FLIPPED, lambda y, again: -y), ("twice", TWICE, lambda y, again: again(y)))
 
 
-def with_linear(tap: str, product: Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]):
+def replace_linear(tap: str, product: Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]):
     return lambda formulas, _tap: formulas.replace(linears={**formulas.linears, tap: product})
 
 
-def with_use(tap: str, use: Callable):
+def replace_use(tap: str, use: Callable):
     return lambda formulas, _tap: formulas.replace(uses={**formulas.uses, tap: use})
 
 
-def with_read(tap: str, read: Value):
+def replace_read(tap: str, read: Value):
     return lambda formulas, _tap: formulas.replace(reads={**formulas.reads, tap: read})
 
 
@@ -78,34 +78,39 @@ def step_bugs() -> Iterator[KnownBug]:
         plain_tap = "" if tap == "logits" else tap
         for kind, text, change in STEP_VARIANTS:
             yield KnownBug(
-                f"{tap}_{kind}", text, plain_tap, (tap,), with_linear(tap, change(linear)), values=(("step", step),)
+                f"{tap}_{kind}", text, plain_tap, (tap,), replace_linear(tap, change(linear)), values=(("step", step),)
             )
         for kind, text, use in USE_VARIANTS:
             if tap in VISIBLE_AT and (
                 tap not in ("attn.out", "ffn.out") or kind == "twice"
             ):  # their signs show in a sum
                 bug = KnownBug(
-                    f"{tap}_{kind}", text, plain_tap, (VISIBLE_AT[tap],), with_use(tap, use), values=(("step", step),)
+                    f"{tap}_{kind}",
+                    text,
+                    plain_tap,
+                    (VISIBLE_AT[tap],),
+                    replace_use(tap, use),
+                    values=(("step", step),),
                 )
                 yield bug
         for name, times, text in (
             ("bias_subtracted", -1, N_("the bias of {step} is subtracted")),
             ("bias_twice", 2, N_("the bias of {step} is added twice")),
         ):
-            biased = with_bias(times)
-            yield KnownBug(name, text, plain_tap, (tap,), with_linear(tap, biased), values=(("step", step),))
+            biased = scale_bias(times)
+            yield KnownBug(name, text, plain_tap, (tap,), replace_linear(tap, biased), values=(("step", step),))
     for name, step in VALUE_NAMES.items():
-        use = with_use(f"attn.{name}", lambda y, again: -y)
+        use = replace_use(f"attn.{name}", lambda y, again: -y)
         yield KnownBug(f"attn.{name}_flipped", FLIPPED, f"attn.{name}", ("attn.z",), use, values=(("step", step),))
     for vector, variants in POSITIONS.items():
         for name, text, change in variants:
             yield KnownBug(name, text, f"attn.{vector}_rot", ("attn.z",), change_positions(vector, change))
-    yield from reading_bugs()
+    yield from unnormalised_input_bugs()
     yield from attention_step_bugs()
     yield from feed_forward_step_bugs()
 
 
-def with_bias(times: int):
+def scale_bias(times: int):
     def product(x, name, weights):
         bias = weights.get(f"{name}.bias")
         plain = linear(x, name, weights)
@@ -125,14 +130,16 @@ def change_positions(vector: str, change: Callable[[Tensor], Tensor]):
     return change_formulas
 
 
-def reading_bugs() -> Iterator[KnownBug]:
+def unnormalised_input_bugs() -> Iterator[KnownBug]:
     """Yield bugs of maps that read the residual stream instead of its norm."""
     for tap, read in {tap: (lambda b: b.x) for tap in MAPS[:3]}.items():
         text = N_("{step} reads the stream, not its norm")
-        yield KnownBug(f"{tap}_of_stream", text, tap, (tap,), with_read(tap, read), values=(("step", MAP_NAMES[tap]),))
+        yield KnownBug(
+            f"{tap}_of_stream", text, tap, (tap,), replace_read(tap, read), values=(("step", MAP_NAMES[tap]),)
+        )
     for tap in ("ffn.gate_pre", "ffn.up"):
         text = N_("{step} reads the stream, not its norm")
-        change = with_read(tap, lambda b: b.m)
+        change = replace_read(tap, lambda b: b.m)
         yield KnownBug(f"{tap}_of_stream", text, tap, (tap,), change, values=(("step", MAP_NAMES[tap]),))
 
 

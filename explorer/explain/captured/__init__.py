@@ -8,7 +8,7 @@ from explorer.analysis.interventions import adds_constant
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import ALL, Calculation, Index, format_index
 from explorer.explain.captured.interventions import apply_linear_part, calculate_with_interventions
-from explorer.explain.captured.taps import get_formula
+from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import describe_element
 from explorer.explain.point import check_element
@@ -52,7 +52,7 @@ def added_constant(trace: Trace, name: str, position: int) -> np.ndarray:
     return value - apply_linear_part(trace, name, before, position)
 
 
-def check(trace: Trace, name: str) -> Check:
+def check_captured_value(trace: Trace, name: str) -> Check:
     """Check a whole captured value against its recomputation, cached per run."""
     return _check_with_inputs(trace, name)[0]
 

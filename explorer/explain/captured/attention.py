@@ -4,8 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import attention_mask_edits
-from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visibility_mask
+from explorer.analysis.interventions import masked_attention_edges
+from explorer.architecture.attention import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    visibility_mask,
+)
 from explorer.architecture.softcaps import softcap, softcap_formula
 from explorer.explain.calculation import ALL, Calculation, Index, read_input
 from explorer.explain.captured.linear import dot_products, vector_norms
@@ -87,7 +92,7 @@ class ScoreFormula:
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         head, query, key = index
         q, from_q = read_input(trace, self.q, head, query)
-        k, from_k = read_input(trace, self.k, kv_group(trace, self.k, head), key)
+        k, from_k = read_input(trace, self.k, kv_head_index(trace, self.k, head), key)
         dot, score_divisor = dot_products(q, k), trace.config.divisor
         value = dot / score_divisor
 
@@ -97,13 +102,13 @@ class ScoreFormula:
             return _(
                 "score = {sum} / {divisor} = {quotient} = {value}",
                 sum=format_dot_product(q, k),
-                divisor=divisor_in_numbers(trace.config),
+                divisor=score_divisor_in_numbers(trace.config),
                 quotient=f"{format_number(dot)} / {format_number(score_divisor)}",
                 value=format_number(value),
             )
 
         sizes = dot_products(vector_norms(q), vector_norms(k)) / score_divisor
-        symbols = _("score = q·k / {divisor}", divisor=divisor(trace.config))
+        symbols = _("score = q·k / {divisor}", divisor=score_divisor_formula(trace.config))
         return Calculation(symbols, numbers, value, (from_q, from_k), sizes)
 
 
@@ -128,7 +133,7 @@ class PatternFormula:
             symbols = _("weight = e^(s − max) / Σ e^(s − max), s = {capped}", capped=softcap_formula("score", cap))
         if isinstance(query, slice):
             scores[:, ~visibility_mask(trace.config, self.layer, len(trace))] = -np.inf
-        elif key < first_visible(trace.config, self.layer, query):
+        elif key < first_visible_key(trace.config, self.layer, query):
             return Calculation(
                 symbols,
                 lambda: _(
@@ -150,8 +155,8 @@ class PatternFormula:
                 0.0,
             )
         if not isinstance(query, slice):
-            scores[: first_visible(trace.config, self.layer, query)] = -np.inf
-        is_masked = attention_mask_edits(trace, self.name)[head, query, causal_slice(query)]
+            scores[: first_visible_key(trace.config, self.layer, query)] = -np.inf
+        is_masked = masked_attention_edges(trace, self.name)[head, query, causal_slice(query)]
         scores[is_masked] = -np.inf
         largest = scores.max(-1, keepdims=True)
         below = scores - largest  # rounded itself, so that its exponential is off by as many times its size
@@ -190,7 +195,7 @@ class HeadOutputFormula:
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         head, query, dim = index
         weights, from_pattern = read_input(trace, self.pattern, head, query, causal_slice(query))
-        v, from_v = read_input(trace, self.v, kv_group(trace, self.v, head), causal_slice(query), dim)
+        v, from_v = read_input(trace, self.v, kv_head_index(trace, self.v, head), causal_slice(query), dim)
         value = weights @ v
         return Calculation(
             _("z = Σ weight · v, over the keys up to the query"),
@@ -206,6 +211,6 @@ def causal_slice(query: int | slice) -> slice:
     return query if isinstance(query, slice) else slice(None, query + 1)
 
 
-def kv_group(trace: Trace, name: str, head: int | slice) -> int | np.ndarray:
+def kv_head_index(trace: Trace, name: str, head: int | slice) -> int | np.ndarray:
     """Return the kv head of a query head, or the kv heads of all query heads."""
     return np.arange(trace.config.num_heads)[head] // (trace.config.num_heads // len(trace[name]))

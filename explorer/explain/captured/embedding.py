@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.architecture import embedding_scale
 from explorer.explain.calculation import Calculation, Index, read_input
-from explorer.explain.captured.interventions import first_position, theta
+from explorer.explain.captured.interventions import first_token_position, rope_theta
 from explorer.explain.notation import format_factor, format_number
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
@@ -33,7 +33,10 @@ class EmbeddingFormula:
 
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         token, dim = index
-        factor_text, scaled = embedding_scale.factor_in_numbers(trace.config), trace.config.embedding_scale != 1
+        factor_text, scaled = (
+            embedding_scale.embedding_scale_in_numbers(trace.config),
+            trace.config.embedding_scale != 1,
+        )
         row, read = read_input(trace, TABLE, np.array(trace.token_ids)[token], dim)
         value, inputs = row * trace.config.embedding_scale, (read,)
         sizes, position = np.abs(value), None
@@ -48,7 +51,9 @@ class EmbeddingFormula:
             return f"{EMBED} = {terms}{f' = {format_number(value)}' * (scaled or self.positions)}"
 
         symbols = translate(
-            EMBEDDING_FORMULAS[self.positions, scaled], symbol=EMBED, factor=embedding_scale.factor(trace.config)
+            EMBEDDING_FORMULAS[self.positions, scaled],
+            symbol=EMBED,
+            factor=embedding_scale.embedding_scale_formula(trace.config),
         )
         return Calculation(symbols, numbers, value, inputs, sizes)
 
@@ -108,7 +113,7 @@ class AngleFormula:
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         token, pair = index
         config, position = trace.config, token_positions(trace)[token]
-        base, scaling = (config.local_rope_theta, None) if self.local else (theta(trace), config.rope_scaling)
+        base, scaling = (config.local_rope_theta, None) if self.local else (rope_theta(trace), config.rope_scaling)
         omega = np.array([angular_frequency(config, base, i, not self.local) for i in range(config.d_head // 2)])[pair]
         value = np.multiply.outer(position, omega)
         r = config.num_rotary_dims
@@ -136,7 +141,7 @@ class AngleFormula:
 
 def token_positions(trace: Trace) -> np.ndarray:
     """Return the position of each token, (T,)."""
-    return first_position(trace) + np.arange(len(trace))
+    return first_token_position(trace) + np.arange(len(trace))
 
 
 def angular_frequency(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> float:

@@ -9,7 +9,7 @@ from explorer.explain.calculation import ALL, Calculation, Index
 from explorer.explain.captured.formula import Formula
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number
-from explorer.state.interventions import PositionShift, RopeBase
+from explorer.state.interventions import PositionShift, RopeBaseReplacement
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 
@@ -64,12 +64,12 @@ def apply_linear_part(trace: Trace, name: str, x: np.ndarray, position: int) -> 
     return x
 
 
-def first_position(trace: Trace) -> int:
+def first_token_position(trace: Trace) -> int:
     """Return the position of the first token: 0 unless a position shift is active."""
     return sum(int(intervention.amount) for intervention in trace.edits if isinstance(intervention, PositionShift))
 
 
-def theta(trace: Trace) -> float:
+def rope_theta(trace: Trace) -> float:
     """Return the base θ of the rotary angles."""
-    changed = [intervention.amount for intervention in trace.edits if isinstance(intervention, RopeBase)]
+    changed = [intervention.amount for intervention in trace.edits if isinstance(intervention, RopeBaseReplacement)]
     return changed[-1] if changed else trace.config.rope_theta

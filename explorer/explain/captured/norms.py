@@ -60,9 +60,8 @@ class NormFormula:
             if kind == "layernorm":
                 top = f"({top} − {format_factor(mean.item())})"
             if kind != "none":
-                under = (
-                    f" / √({format_number(mean_square(x, kinds_by_position))} + {format_number(trace.config.norm_eps)})"
-                )
+                mean_square = format_number(mean_square_or_variance(x, kinds_by_position))
+                under = f" / √({mean_square} + {format_number(trace.config.norm_eps)})"
             if has_biases.any():
                 plus = f" + {format_factor(bias)}"
             return f"{self.symbol} = {top}{under} · {format_factor(gain)}{plus} = {format_number(value)}"
@@ -108,7 +107,7 @@ def has_bias(trace: Trace, name: str, position: int | np.ndarray) -> np.ndarray:
     return np.asarray(norm_kinds(trace, name, position) != "none") & (f"{name}.bias" in trace.weights)
 
 
-def mean_square(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+def mean_square_or_variance(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Return the mean of x² over the last axis, or the variance for LayerNorm."""
     x = subtract_mean(x, kinds)
     return (x * x).mean(-1)
@@ -116,7 +115,7 @@ def mean_square(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
 
 def norm_denominator(trace: Trace, x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Return the divisors of norms of the given kinds, (…, D) -> (…)."""
-    return np.where(kinds == "none", 1.0, np.sqrt(mean_square(x, kinds) + trace.config.norm_eps))
+    return np.where(kinds == "none", 1.0, np.sqrt(mean_square_or_variance(x, kinds) + trace.config.norm_eps))
 
 
 def subtract_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
@@ -125,7 +124,7 @@ def subtract_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     return np.where(is_layernorm, x - x.mean(-1, keepdims=True), x) if is_layernorm.any() else x
 
 
-def divide_by_norm(trace: Trace, vector: np.ndarray, x: np.ndarray, name: str, position: int) -> np.ndarray:
+def normalise_before_gain(trace: Trace, vector: np.ndarray, x: np.ndarray, name: str, position: int) -> np.ndarray:
     """Normalise a vector (D,) as a norm of the run normalises x at a position, before the gain.
 
     The vector is a term of x, or x itself; the divisor is that of x.

@@ -1,9 +1,9 @@
-"""Derivations of histogram bins."""
+"""Derivations of the fractions in a histogram of activations."""
 
-from explorer.analysis.activations import compute_histogram, tap_matrix
+from explorer.analysis.activation_statistics import compute_histogram, tap_matrix
 from explorer.explain.calculation import Calculation, Input
 from explorer.explain.derivation import Derivation
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -37,8 +37,8 @@ def histogram_share(trace: Trace, tap: str, head: int, query: int | None, bin_in
             low=format_number(edges[bin_index]),
             high=format_number(edges[bin_index + 1]),
         ),
-        _("over all tokens") if query is None else format_position(trace, query),
+        _("over all tokens") if query is None else format_token_position(trace, query),
         displayed_value,
         working,
-        SourceLine("explorer/analysis/activations.py", "return edges, counts / counts.sum()"),
+        SourceLine("explorer/analysis/activation_statistics.py", "return edges, counts / counts.sum()"),
     )

@@ -41,7 +41,7 @@ def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Calculation
     )
 
 
-def product(
+def dot_product(
     symbols: str, a: np.ndarray, b: np.ndarray, inputs: tuple[Input, ...], plus: float | None = None
 ) -> Calculation:
     """Calculate a·b, plus a number if given."""

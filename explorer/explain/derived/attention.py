@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.attention import PATTERNS, displayed_pattern, stages
+from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages
 from explorer.analysis.intervention_effects import pattern_change
-from explorer.architecture.attention import first_visible
+from explorer.architecture.attention import first_visible_key
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.calculation import ALL, Calculation, Input, read_input
 from explorer.explain.captured import derive
-from explorer.explain.captured.attention import kv_group
+from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import largest, mean
-from explorer.explain.labels import format_attention_cell, format_position, format_query_key
+from explorer.explain.labels import format_attention_cell, format_query_key, format_token_position
 from explorer.explain.notation import format_dot_product, format_number
 from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
@@ -22,7 +22,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 
-ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
+ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/head_scores.py"
 
 
 def displayed_weight(
@@ -38,7 +38,7 @@ def displayed_weight(
     location = format_attention_cell(trace, layer, head, query, key)
     if kind == "without_first":
         working, source = (
-            without_first(trace, name, head, query, key),
+            weight_without_first_key(trace, name, head, query, key),
             SourceLine(HEADS, "return np.divide(rest, total"),
         )
     elif kind == "moved":
@@ -49,7 +49,7 @@ def displayed_weight(
             kind, weights, [_("head {head}", head=head_index) for head_index in range(len(weights))], (read,)
         )
         source = SourceLine(ATTENTION, "return patterns.mean(0)" if kind == "layer_mean" else "return patterns.max(0)")
-        query_key = {"query": format_position(trace, query), "key": format_position(trace, key)}
+        query_key = {"query": format_token_position(trace, query), "key": format_token_position(trace, key)}
         location = _("layer {layer}, query {query} → key {key}", layer=layer, **query_key)
     else:
         heads = chosen_heads or ((layer, head),)
@@ -81,7 +81,7 @@ def aggregate_heads(kind: str, weights: np.ndarray, labels: Sequence[str], input
     return mean(symbols, weights, inputs) if kind.endswith("mean") else largest(symbols, weights, labels, inputs)
 
 
-def without_first(trace: Trace, name: str, head: int, query: int, key: int) -> Calculation:
+def weight_without_first_key(trace: Trace, name: str, head: int, query: int, key: int) -> Calculation:
     weights, read = read_input(trace, name, head, query, slice(1, query + 1))
     rest = float(weights.sum())
     value = float(weights[key - 1]) / rest if key and rest > 1e-12 else 0.0
@@ -97,22 +97,22 @@ def without_first(trace: Trace, name: str, head: int, query: int, key: int) -> C
     )
 
 
-VALUE_WEIGHTED_LINE = SourceLine(ATTENTION, "return patterns[head] * output_norms(")
+VALUE_WEIGHTED_LINE = SourceLine(ATTENTION, "return patterns[head] * projected_value_norms(")
 
 
 def value_weighted_attention(trace: Trace, layer: int, head: int, query: int, key: int) -> Calculation:
     """Calculate value-weighted attention: weight × ‖W_O v‖."""
     weight, read = read_input(trace, f"blocks.{layer}.attn.pattern", head, query, key)
-    norm, inputs = output_norm(trace, layer, head, key)
+    norm, inputs = value_output_norm(trace, layer, head, key)
     value = float(weight) * norm
     numbers = f"{format_number(weight)} · {format_number(norm)} = {format_number(value)}"
     return Calculation(_("moved = weight · ‖W_O v‖"), lambda: numbers, value, (read, *inputs))
 
 
-def output_norm(trace: Trace, layer: int, head: int, key: int) -> tuple[float, tuple[Input, ...]]:
+def value_output_norm(trace: Trace, layer: int, head: int, key: int) -> tuple[float, tuple[Input, ...]]:
     """Return ‖W_O v‖ of a head's value, and its inputs."""
     name = f"blocks.{layer}.attn.v"
-    v, from_v = read_input(trace, name, kv_group(trace, name, head), key)
+    v, from_v = read_input(trace, name, kv_head_index(trace, name, head), key)
     output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(v)))
     return math.sqrt(math.fsum(x * x for x in output @ v)), (from_v, from_output)
 
@@ -162,7 +162,7 @@ def attention_stage(trace: Trace, layer: int, head: int, query: int, key: int, r
     """
     cap = trace.config.score_cap
     name, index = get_item(STAGES[cap is not None], row), (head, query, key)
-    if name == "masked" and not first_visible(trace.config, layer, query) <= key <= query:
+    if name == "masked" and not first_visible_key(trace.config, layer, query) <= key <= query:
         return None
     captured = {"score": "scores", "masked": "scores", "weight": "pattern", "q·k": "scores"}
     if cap and name in ("capped", "masked"):
@@ -170,7 +170,7 @@ def attention_stage(trace: Trace, layer: int, head: int, query: int, key: int, r
     if name in captured:
         derivation = derive(trace, f"blocks.{layer}.attn.{captured[name]}", index)
         return derivation if name != "q·k" else query_key_product(trace, layer, head, query, key, derivation)
-    steps = stages(trace, layer, head, query)
+    steps = query_attention_stages(trace, layer, head, query)
     displayed_value, location = (
         get_element(steps.output_norms, key),
         format_attention_cell(trace, layer, head, query, key),
@@ -184,7 +184,7 @@ def attention_stage(trace: Trace, layer: int, head: int, query: int, key: int, r
             value_weighted_attention(trace, layer, head, query, key),
             VALUE_WEIGHTED_LINE,
         )
-    norm, inputs = output_norm(trace, layer, head, key)
+    norm, inputs = value_output_norm(trace, layer, head, key)
     numbers = f"√{format_number(norm**2)} = {format_number(norm)}"
     working = Calculation(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, norm, inputs)
     source = SourceLine(ATTENTION, "return np.linalg.norm(values @ output.T")
@@ -198,7 +198,7 @@ def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, 
     return Derivation(
         _("capped score"),
         format_attention_cell(trace, layer, head, query, key),
-        get_element(stages(trace, layer, head, query).capped, key),
+        get_element(query_attention_stages(trace, layer, head, query).capped, key),
         Calculation(
             _("capped = {cap}", cap=softcap_formula("score", cap)),
             lambda: _(
@@ -219,7 +219,7 @@ def query_key_product(trace: Trace, layer: int, head: int, query: int, key: int,
     working = Calculation(
         "q·k = Σ q · k", lambda: f"q·k = {format_dot_product(q, k)} = {format_number(value)}", value, inputs
     )
-    displayed_value = get_element(stages(trace, layer, head, query).dots, key)
+    displayed_value = get_element(query_attention_stages(trace, layer, head, query).dots, key)
     return Derivation(
         "q·k", score.location, displayed_value, working, SourceLine(ATTENTION, "dots=scores * trace.config.divisor")
     )

@@ -7,10 +7,15 @@ import numpy as np
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
 from explorer.analysis.tolerance import Check
-from explorer.architecture.attention import angles_tap, divisor, divisor_in_numbers, rotation_scales
+from explorer.architecture.attention import (
+    angles_tap,
+    rotary_attention_factors,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+)
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.captured import recompute
-from explorer.explain.captured.attention import kv_group
+from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import format_attention_cell, format_query_key
 from explorer.explain.notation import format_factor, format_number, format_sum
@@ -24,22 +29,22 @@ from model.config import ModelConfig
 ROPE = "explorer/analysis/rope.py"
 
 
-def score_dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Derivation:
+def dimension_contribution(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Derivation:
     """Derive the contribution of one dimension of q and k to their score."""
     displayed_value = get_element(score_by_dimension(trace, layer, head, query, key), dim)
     suffix = "_rot" * (f"blocks.{layer}.attn.q_rot" in trace)
     (q, from_q), (k, from_k) = (
-        read_input(trace, name, kv_group(trace, name, head), position, dim)
+        read_input(trace, name, kv_head_index(trace, name, head), position, dim)
         for name, position in ((f"blocks.{layer}.attn.q{suffix}", query), (f"blocks.{layer}.attn.k{suffix}", key))
     )
     config = trace.config
     value = float(q) * float(k) / config.divisor
-    numbers = f"{format_factor(q)}·{format_factor(k)} / {divisor_in_numbers(config)} = {format_number(value)}"
+    numbers = f"{format_factor(q)}·{format_factor(k)} / {score_divisor_in_numbers(config)} = {format_number(value)}"
     return Derivation(
         _("what dimension {dim} adds to the score", dim=dim),
         format_attention_cell(trace, layer, head, query, key),
         displayed_value,
-        Calculation(f"qᵢ kᵢ / {divisor(config)}", lambda: numbers, value, (from_q, from_k)),
+        Calculation(f"qᵢ kᵢ / {score_divisor_formula(config)}", lambda: numbers, value, (from_q, from_k)),
         SourceLine("explorer/analysis/attention.py", "return q[query] * keys[key] / trace.config.divisor"),
     )
 
@@ -59,10 +64,10 @@ def rotated_pair_product(
     """Calculate |q||k| cos(φ + angle) / √d of a pair: text with its numbers, value and inputs."""
     dims = dims_of_pair(trace.config, pair)
     (q, from_q), (k, from_k) = (
-        read_input(trace, name, kv_group(trace, name, head), position, dims)
+        read_input(trace, name, kv_head_index(trace, name, head), position, dims)
         for name, position in ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     )
-    scales = rotation_scales(trace.config, layer)
+    scales = rotary_attention_factors(trace.config, layer)
     scale = 1.0 if scales is None else float(scales[pair])
     size, between = math.hypot(*q) * math.hypot(*k) * scale**2, math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
     value = size * math.cos(between + angle) / trace.config.divisor
@@ -71,12 +76,12 @@ def rotated_pair_product(
     )
     numbers = (
         f"{norms}·cos({format_number(between)} + {format_factor(angle)}) "
-        f"/ {divisor_in_numbers(trace.config)} = {format_number(value)}"
+        f"/ {score_divisor_in_numbers(trace.config)} = {format_number(value)}"
     )
     return numbers, value, (from_q, from_k)
 
 
-def score_pair(trace: Trace, layer: int, head: int, query: int, key: int, pair: int) -> Derivation:
+def pair_contribution(trace: Trace, layer: int, head: int, query: int, key: int, pair: int) -> Derivation:
     """Derive the contribution of one pair of dimensions to the score at the distance of the run."""
     displayed_value = get_element(rope.score_by_pair(trace, layer, head, query, key), pair)
     angle, read = 0.0, ()
@@ -89,7 +94,7 @@ def score_pair(trace: Trace, layer: int, head: int, query: int, key: int, pair: 
     numbers, value, inputs = rotated_pair_product(trace, layer, head, query, key, pair, angle)
     symbols = _(
         "|q||k| cos(φ + Δω) / {divisor}, φ from k’s pair to q’s, Δω the difference of their angles",
-        divisor=divisor(trace.config),
+        divisor=score_divisor_formula(trace.config),
     )
     return Derivation(
         _("what pair {pair} adds to the score", pair=pair),
@@ -100,7 +105,7 @@ def score_pair(trace: Trace, layer: int, head: int, query: int, key: int, pair: 
     )
 
 
-def score_over_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
+def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """Derive the score of the same q and k at another distance."""
     rotates, (angles, read) = trace.config.has_rope(layer), read_input(trace, angles_tap(trace.config, layer))
     frequencies = np.nan_to_num(rope.frequencies(angles)) * rotates
@@ -111,9 +116,12 @@ def score_over_distance(trace: Trace, layer: int, head: int, query: int, key: in
     terms = np.array([term for _numbers, term, _inputs in products])
     value = math.fsum(terms)
     names = ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
-    reads = [read_input(trace, name, kv_group(trace, name, head), position)[1] for name, position in names]
+    reads = [read_input(trace, name, kv_head_index(trace, name, head), position)[1] for name, position in names]
     working = Calculation(
-        _("score = Σ over pairs of |q||k| cos(φ + distance · ω) / {divisor}", divisor=divisor(trace.config)),
+        _(
+            "score = Σ over pairs of |q||k| cos(φ + distance · ω) / {divisor}",
+            divisor=score_divisor_formula(trace.config),
+        ),
         lambda: _("score = {sum} = {value}", sum=format_sum(terms), value=format_number(value)),
         value,
         (*reads, *[read] * rotates),

@@ -4,34 +4,34 @@ import math
 
 import numpy as np
 
-from explorer.analysis.attribution import Attribution, attribution
+from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.tolerance import Check
-from explorer.architecture.logit_constants import long_label
+from explorer.architecture.logit_constants import logit_constants_label
 from explorer.architecture.residual_stream import (
     norm_inputs,
     output_taps,
     path_to_unembedding,
-    residual_taps_after,
-    stream_taps,
+    residual_sum_tap,
+    residual_taps,
+    residual_taps_onward,
     sublayers,
-    sum_tap,
 )
 from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_linear_part
 from explorer.explain.captured.linear import concatenate_heads
-from explorer.explain.captured.norms import divide_by_norm, has_bias
+from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.arithmetic import product
+from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attention import output_columns
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import quote_token
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
-ATTRIBUTION = "explorer/analysis/attribution.py"
+ATTRIBUTION = "explorer/analysis/direct_logit_attribution.py"
 HEADS = "heads[layer] = (z *"
 # component -> description, getter of its value in an `Attribution` at a layer, and the line that computes it
 LOGIT_COMPONENTS = {
@@ -60,7 +60,7 @@ LOGIT_COMPONENTS = {
         "changes += float(added_constant(trace",
     ),
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
-    "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = unembedding("),
+    "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = logit_direction("),
 }
 # Formula of a logit, and of a logit difference.
 THROUGH_NORMS = (
@@ -77,17 +77,17 @@ WITH_BIAS = ("shift", "sum", "logit")  # the parts that the bias of the unembedd
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
 
 
-def logit_component(
+def component_contribution(
     trace: Trace, position: int, token_id: int, contrast_id: int | None, component: str, layer: int = 0
 ) -> Derivation:
     """Derive the contribution of one of `LOGIT_COMPONENTS` to a token's logit or logit difference."""
     template, get_value, line = LOGIT_COMPONENTS[component]
-    logit_attribution: Attribution = attribution(trace, position, token_id, contrast_id)
+    logit_attribution: LogitAttribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     symbols = (AT_THE_END if component in ("sum", "logit") else THROUGH_NORMS)[contrast_id is not None]
-    shifts = long_label(trace.config) if component == "shift" else ""
+    shifts = logit_constants_label(trace.config) if component == "shift" else ""
     name, formula = translate(template, layer=layer, shifts=shifts), translate(symbols, x="x")
     vector, biased = unembedding_input(trace, component, position, layer), component in WITH_BIAS
-    return contribution(
+    return logit_contribution(
         trace,
         position,
         token_id,
@@ -105,7 +105,7 @@ def head_contribution(
     trace: Trace, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
 ) -> Derivation:
     """Derive the contribution of a head to a token's logit or logit difference."""
-    displayed_value = get_element(attribution(trace, position, token_id, contrast_id).heads, layer, head)
+    displayed_value = get_element(direct_logit_attribution(trace, position, token_id, contrast_id).heads, layer, head)
     z, from_z = read_input(trace, f"blocks.{layer}.attn.z", head, position)
     output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(z)))
     vector = propagate(
@@ -113,10 +113,10 @@ def head_contribution(
     )
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
     formula = translate(THROUGH_NORMS[contrast_id is not None], x="W_O z")
-    return contribution(trace, position, token_id, contrast_id, name, displayed_value, formula, vector, HEADS)
+    return logit_contribution(trace, position, token_id, contrast_id, name, displayed_value, formula, vector, HEADS)
 
 
-def contribution(
+def logit_contribution(
     trace: Trace,
     position: int,
     token_id: int,
@@ -137,9 +137,9 @@ def contribution(
         if contrast_id is not None:
             contrast_bias, from_bias = unembedding_bias(trace, contrast_id, position)
             plus, inputs = plus - contrast_bias, [*inputs, from_bias]
-    formula = format_formula(trace, formula, contrast_id)
+    formula = formula_with_softcap(trace, formula, contrast_id)
     row, from_row = unembedding_direction(trace, token_id, position)
-    names = {"place": format_position(trace, position), "token": quote_token(trace.vocabulary[token_id])}
+    names = {"place": format_token_position(trace, position), "token": quote_token(trace.vocabulary[token_id])}
     location = _("after {place}, to the logit of {token}", **names)
     if contrast_id is not None:
         contrast, from_contrast = unembedding_direction(trace, contrast_id, position)
@@ -147,7 +147,7 @@ def contribution(
         from_row = from_contrast
         contrast = quote_token(trace.vocabulary[contrast_id])
         location = _("after {place}, to the logit of {token} less that of {rival}", **names, rival=contrast)
-    working = product(f"= {formula}", final, row, (*inputs, from_row), plus)
+    working = dot_product(f"= {formula}", final, row, (*inputs, from_row), plus)
     return Derivation(name, location, displayed_value, working, SourceLine(ATTRIBUTION, line))
 
 
@@ -178,7 +178,7 @@ def logit_factor(trace: Trace, token_id: int, position: int) -> float:
     return float(interventions) * (cap * math.tanh(plain / cap) / plain if plain else 1.0)
 
 
-def format_formula(trace: Trace, formula: str, contrast_id: int | None = None) -> str:
+def formula_with_softcap(trace: Trace, formula: str, contrast_id: int | None = None) -> str:
     """Add the effect of soft-capping to the formula of a logit."""
     return translate(CAPPED[contrast_id is not None], formula=formula) if trace.config.logit_cap else formula
 
@@ -189,9 +189,9 @@ def unembedding_input(trace: Trace, component: str, position: int, layer: int) -
         vector, read = read_input(trace, "final_norm", position)
         return vector, [read]
     if component in ("shift", "changes"):
-        return propagate(trace, (np.zeros(trace.config.d_model), []), stream_taps(trace.config), position, component)
+        return propagate(trace, (np.zeros(trace.config.d_model), []), residual_taps(trace.config), position, component)
     if component in ("token", "position"):
-        path = residual_taps_after(trace.config, "blocks.0.resid_pre")
+        path = residual_taps_onward(trace.config, "blocks.0.resid_pre")
     elif component == "feed_forward":
         path = path_to_unembedding(trace.config, layer, "ffn")[1:]
     else:
@@ -239,7 +239,7 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
     norms = norm_inputs(trace.config, path)
     added = [sublayer for sublayer in sublayers(trace.config) if addition]
     for name in path:
-        for sublayer in (pair for pair in added if sum_tap(trace.config, *pair) == name):
+        for sublayer in (pair for pair in added if residual_sum_tap(trace.config, *pair) == name):
             addend, read = propagate(
                 trace, (np.zeros_like(current), []), output_taps(trace.config, *sublayer), position, addition
             )
@@ -249,7 +249,10 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
                 read_input(trace, norms[name], position),
                 read_input(trace, f"{name}.weight"),
             )
-            current, inputs = divide_by_norm(trace, current, x, name, position) * gain, [*inputs, from_x, from_gain]
+            current, inputs = (
+                normalise_before_gain(trace, current, x, name, position) * gain,
+                [*inputs, from_x, from_gain],
+            )
             if addition == "shift" and has_bias(trace, name, position).any():
                 beta, from_beta = read_input(trace, f"{name}.bias")
                 current, inputs = current + beta, [*inputs, from_beta]
@@ -261,7 +264,7 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
 
 def check_component_sum(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
     """Check the sum of all contributions against the captured logit or logit difference."""
-    logit_attribution = attribution(trace, position, token_id, contrast_id)
+    logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     ids = [token_id] if contrast_id is None else [token_id, contrast_id]
     logit_sizes = sum(recompute(trace, "logits", (position, i)).sizes for i in ids)
     return Check.from_arrays(

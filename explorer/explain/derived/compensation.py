@@ -2,7 +2,7 @@
 
 from explorer.explain.calculation import Calculation, unique_inputs
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import head_contribution, logit_component
+from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.notation import format_number
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
@@ -22,7 +22,7 @@ def component_compensation(
 ) -> Derivation:
     """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""
     return _difference(
-        *(logit_component(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
+        *(component_contribution(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
     )
 
 

@@ -12,7 +12,7 @@ Inputs = tuple[Input, ...]  # of the logits (V,)
 
 
 def log_total(logits: np.ndarray) -> float:
-    """Return ln Σ e^logits."""
+    """Return the log-sum-exp of the logits, ln Σ e^logits."""
     largest = float(logits.max())
     return largest + math.log(math.fsum(np.exp(logits - largest)))
 

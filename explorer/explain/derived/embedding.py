@@ -5,8 +5,8 @@ from explorer.architecture import embedding_scale
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.arithmetic import cosine, product
-from explorer.explain.labels import format_position, format_token_id
+from explorer.explain.derived.arithmetic import cosine, dot_product
+from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.notation import format_factor, format_number, quote_token
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -25,18 +25,20 @@ def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
     displayed_value = get_element(terms.row * terms.scale, dim)
     row, read = read_input(trace, TABLE, token_id, dim)
     value, scaled = float(row) * config.embedding_scale, config.embedding_scale != 1
-    scale_text = f"{format_factor(row)} · {embedding_scale.factor_in_numbers(config)} = " * scaled
-    symbols = translate(SCALED_ROW, factor=embedding_scale.factor(config)) if scaled else translate(ROW)
+    scale_text = f"{format_factor(row)} · {embedding_scale.embedding_scale_in_numbers(config)} = " * scaled
+    symbols = (
+        translate(SCALED_ROW, factor=embedding_scale.embedding_scale_formula(config)) if scaled else translate(ROW)
+    )
     return Derivation(
         _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
-        format_position(trace, query),
+        format_token_position(trace, query),
         displayed_value,
         Calculation(symbols, lambda: f"{scale_text}{format_number(value)}", value, (read,)),
         SourceLine(EMBEDDING, 'row = trace.weights["token_embedding.weight"][trace.token_ids[query]]'),
     )
 
 
-def embedding_cosine(trace: Trace, query: int, index: int, max_count: int) -> Derivation:
+def nearest_token_cosine(trace: Trace, query: int, index: int, max_count: int) -> Derivation:
     """Derive the cosine of the token's embedding with that of one of the nearest tokens."""
     ids, cosines = nearest_tokens(trace, trace.token_ids[query], max_count)
     displayed_value, token_id = get_element(cosines, index), int(ids[index])
@@ -49,7 +51,9 @@ def embedding_cosine(trace: Trace, query: int, index: int, max_count: int) -> De
     )
 
 
-def principal_component(trace: Trace, depth: int, position: int, component: int, first: int = 0) -> Derivation:
+def principal_component_coordinate(
+    trace: Trace, depth: int, position: int, component: int, first: int = 0
+) -> Derivation:
     """Derive the coordinate of a token's vector along a principal component.
 
     Args:
@@ -64,8 +68,8 @@ def principal_component(trace: Trace, depth: int, position: int, component: int,
     inputs = (Input(name, (slice(first, None),), vectors.shape),)
     return Derivation(
         _("component {which}", which=component + 1),
-        _("{token} at depth {depth}", token=format_position(trace, position), depth=depth),
+        _("{token} at depth {depth}", token=format_token_position(trace, position), depth=depth),
         displayed_value,
-        product(_("(x − mean x of all tokens) · direction"), centred, components.directions[component], inputs),
+        dot_product(_("(x − mean x of all tokens) · direction"), centred, components.directions[component], inputs),
         SourceLine(EMBEDDING, "return PrincipalComponents(centred @ components.T"),
     )

@@ -8,9 +8,9 @@ from explorer.analysis.feed_forward import NEAR_ZERO_RATIO, RELU_KINDS, neuron_l
 from explorer.architecture.residual_stream import path_to_unembedding
 from explorer.explain.calculation import ALL, Calculation, read_input
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.arithmetic import product
-from explorer.explain.derived.attribution import THROUGH_NORMS, format_formula, propagate, unembedding_direction
-from explorer.explain.labels import format_position, format_token_id
+from explorer.explain.derived.arithmetic import dot_product
+from explorer.explain.derived.attribution import THROUGH_NORMS, formula_with_softcap, propagate, unembedding_direction
+from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -30,12 +30,12 @@ def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
         _(
             "after {place}, to the logit of {token}",
-            place=format_position(trace, query),
+            place=format_token_position(trace, query),
             token=format_token_id(trace, token_id),
         ),
         displayed_value,
-        product(
-            format_formula(trace, translate(THROUGH_NORMS[0], x=_("column of W_down"))),
+        dot_product(
+            formula_with_softcap(trace, translate(THROUGH_NORMS[0], x=_("column of W_down"))),
             vector,
             row,
             (*inputs, from_row),

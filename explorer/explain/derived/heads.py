@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from explorer.analysis.heads import HEAD_SCORES, head_scores, target_mask
-from explorer.architecture.attention import first_visible
+from explorer.architecture.attention import first_visible_key
 from explorer.explain.calculation import read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import mean
@@ -24,7 +24,7 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
     rows, read = read_input(trace, f"blocks.{layer}.attn.pattern", head)
     query_scores = []
     for query in range(1, len(trace)):
-        weights, first = rows[query, : query + 1].tolist(), first_visible(trace.config, layer, query)
+        weights, first = rows[query, : query + 1].tolist(), first_visible_key(trace.config, layer, query)
         if hide_first:
             rest = sum(weights[1:])
             weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]

@@ -4,16 +4,21 @@ import math
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation
-from explorer.analysis.intervention_effects import attention_shift, next_token_change, stream_change, surprisal_change
+from explorer.analysis.ablation import ablation_effects
+from explorer.analysis.intervention_effects import (
+    attention_shift,
+    next_token_change,
+    relative_stream_change,
+    surprisal_change,
+)
 from explorer.analysis.residual import stages
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import mean, quotient
 from explorer.explain.derived.distribution import surprisal
-from explorer.explain.derived.prediction import probability
-from explorer.explain.labels import format_position
+from explorer.explain.derived.prediction import token_probability
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
@@ -36,7 +41,7 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
     Args:
         component: index of a head of the layer; after the heads, all heads, then all neurons of its feed-forward.
     """
-    ablations, heads = ablation(trace, query, token_id), trace.config.num_heads
+    ablations, heads = ablation_effects(trace, query, token_id), trace.config.num_heads
     displayed_value = get_element(np.concatenate([ablations.heads, ablations.sublayers], axis=-1), layer, component)
     logits, read = read_input(trace, "logits", query)
     before = -surprisal(logits, token_id, ()).value
@@ -45,7 +50,7 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
     location = translate(
         ABLATION_LOCATIONS[kind],
         token=quote_token(trace.vocabulary[token_id]),
-        place=format_position(trace, query),
+        place=format_token_position(trace, query),
         head=component,
         layer=layer,
     )
@@ -76,9 +81,9 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
     )
 
 
-def check_rerun(trace: Trace, query: int, token_id: int) -> Check:
+def check_ablation_rerun(trace: Trace, query: int, token_id: int) -> Check:
     """Check log₂ p of a token, from running the model again without ablation, against the captured logits."""
-    error = ablation(trace, query, token_id).error
+    error = ablation_effects(trace, query, token_id).error
     return Check.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
 
 
@@ -86,8 +91,10 @@ def next_token_probability(comparison: Comparison, query: int, token_id: int, ch
     """Derive a next token's probability in the changed run, or in the unchanged one."""
     change = next_token_change(comparison, query)
     displayed_value = float((change.after if changed else change.before)[token_id])
-    source = SourceLine(CHANGE, "before, after = (next_token(run, position).plain")
-    return probability(comparison.trace if changed else comparison.other, query, token_id, displayed_value, source)
+    source = SourceLine(CHANGE, "before, after = (next_token_distribution(run, position).plain")
+    return token_probability(
+        comparison.trace if changed else comparison.other, query, token_id, displayed_value, source
+    )
 
 
 def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation | None:
@@ -107,7 +114,7 @@ def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation
     )
     return Derivation(
         _("change of the surprisal, in bits"),
-        _("of {token}", token=format_position(trace, position)),
+        _("of {token}", token=format_token_position(trace, position)),
         displayed_value,
         working,
         SourceLine(CHANGE, "return surprisal(comparison.trace) - surprisal(comparison.other)"),
@@ -117,12 +124,12 @@ def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation
 def residual_change(comparison: Comparison, row: int, position: int) -> Derivation:
     """Derive the relative change of a token's stream at one of the `stages`."""
     stage = get_item(stages(comparison.trace), row)
-    displayed_value = get_element(stream_change(comparison), row, position)
+    displayed_value = get_element(relative_stream_change(comparison), row, position)
     (after, from_after), (before, from_before) = (read_input(run, stage.tap, position) for run in comparison.runs)
     distance, norm = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
     return Derivation(
         _("how far the stream moved at {stage}", stage=stage.name),
-        format_position(comparison.trace, position),
+        format_token_position(comparison.trace, position),
         displayed_value,
         quotient(_("‖changed x − unchanged x‖ / ‖unchanged x‖"), distance, norm, (from_after, from_before)),
         SourceLine(CHANGE, "return np.divide(distances, norms, "),

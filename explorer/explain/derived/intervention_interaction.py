@@ -6,7 +6,7 @@ from explorer.analysis.intervention_interaction import InterventionInteraction, 
 from explorer.explain.calculation import Calculation, Input, read_input, unique_inputs
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.distribution import probability
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number, format_sum, quote_token
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -103,5 +103,5 @@ def _derivation(
     source: SourceLine,
 ) -> Derivation:
     token = quote_token(comparison.trace.vocabulary[token_id])
-    location = _("of {token} after {place}", token=token, place=format_position(comparison.trace, query))
+    location = _("of {token} after {place}", token=token, place=format_token_position(comparison.trace, query))
     return Derivation(translate(MEASURED[measure]), location, displayed_value, working, source)

@@ -10,7 +10,7 @@ from explorer.analysis.kv_cache import (
 from explorer.explain.calculation import ALL, Calculation, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -31,7 +31,9 @@ NORM_NAMES = {
 }
 
 
-def cached_norm(trace: Trace, kind: str, layer: int, group: int | None, position: int, query: int) -> Derivation | None:
+def cached_vector_norm(
+    trace: Trace, kind: str, layer: int, group: int | None, position: int, query: int
+) -> Derivation | None:
     """Derive the norm of a cached vector of a position, for one kv head or all; None if not cached yet."""
     norms = (
         cached_norms_all_heads(trace, kind)[layer : layer + 1] if group is None else cached_norms(trace, layer, kind)
@@ -42,14 +44,14 @@ def cached_norm(trace: Trace, kind: str, layer: int, group: int | None, position
     x, read = read_input(trace, cached_tap(trace, layer, kind), ALL if group is None else group, position)
     return Derivation(
         translate(NORM_NAMES[kind][group is None], layer=layer, group=group),
-        format_position(trace, position),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.norm(x, (read,)),
         SourceLine(CACHE, "return np.stack([" if group is None else "return np.linalg.norm(trace["),
     )
 
 
-def megabytes(trace: Trace, stored: int, shared: bool) -> Derivation:
+def cache_megabytes(trace: Trace, stored: int, shared: bool) -> Derivation:
     """Derive the memory of the cache after some positions, with kv heads shared as in the model or not."""
     config = trace.config
     heads = config.kv_heads if shared else config.num_heads

@@ -4,23 +4,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.cache import cache_per_trace
-from explorer.analysis.logit_lens import LENSES, depths, lens_inputs, lens_summaries, ranks, token_probabilities
+from explorer.analysis.logit_lens import (
+    LENSES,
+    depth_names,
+    lens_inputs,
+    lens_summaries,
+    single_token_ranks,
+    token_probabilities,
+)
 from explorer.analysis.tolerance import Check
+from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_vectors
-from explorer.architecture.residual_stream import depth_taps, has_final_norm
+from explorer.architecture.residual_stream import has_final_norm, lens_taps
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_linear_part
-from explorer.explain.captured.norms import divide_by_norm, has_bias
+from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import distribution
-from explorer.explain.labels import format_position, format_token_id
+from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.notation import format_dot_product, format_factor, format_number
 from explorer.explain.source_line import SourceLine
 from explorer.state.errors import PointNotFoundError
-from explorer.tracing.matrices import product
+from explorer.tracing.matrices import linear_by_chunks
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
@@ -45,7 +52,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         depth: index into `depths`.
         token_id: the target token.
     """
-    names, positions = depths(trace), range(position, position + 1)
+    names, positions = depth_names(trace), range(position, position + 1)
     if not (0 <= depth < len(names) and 0 <= position < len(trace)):
         raise PointNotFoundError(
             _("the lens has no depth {depth} after position {position}", depth=depth, position=position)
@@ -61,18 +68,18 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
             "return np.exp(unembed_token(trace, x,",
         ),
         "rank": (
-            lambda: ranks(trace, positions, token_id)[depth, 0],
+            lambda: single_token_ranks(trace, positions, token_id)[depth, 0],
             SUMMARIES,
             "count[rows] += (block_logits > token_logits[rows, None])",
         ),
         "entropy": (lambda: read.entropy[depth, 0], SUMMARIES, "entropy = np.maximum(0, log_total"),
     }[kind]
-    x, inputs = lens_input(trace, depth, position)
+    x, inputs = lens_unembedding_input(trace, depth, position)
     table = trace.weights["lm_head.weight"]
     from_table = Input("lm_head.weight", (), table.shape)
     biases, from_biases = read_input(trace, "lm_head.bias") if trace.config.unembedding_bias else (None, None)
     inputs = [*inputs, from_biases] if from_biases else inputs
-    plain = product(x, table) if biases is None else product(x, table) + biases
+    plain = linear_by_chunks(x, table) if biases is None else linear_by_chunks(x, table) + biases
     cap = trace.config.logit_cap
     softcapped = plain if cap is None else cap * np.tanh(plain / cap)
     logits = apply_linear_part(trace, "logits", softcapped, position)  # (V,)
@@ -100,7 +107,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         logit = "u" if cap else "logit"
         symbols = translate(LOGIT[biases is not None], symbols=symbols, logit=logit)
         working = replace(working, symbols=symbols, numbers=numbers)
-    position_text, token = format_position(trace, position), format_token_id(trace, token_id)
+    position_text, token = format_token_position(trace, position), format_token_id(trace, token_id)
     return Derivation(
         _("{measure} by the logit lens at {stage}", measure=translate(LENSES[kind]), stage=names[depth]),
         _("after {token}", token=position_text)
@@ -112,13 +119,13 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     )
 
 
-def lens_input(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[Input]]:
+def lens_unembedding_input(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[Input]]:
     """Return the input of the unembedding at a depth, (D,), and its own inputs."""
-    x, read = read_input(trace, depth_taps(trace.config)[depth], position)
+    x, read = read_input(trace, lens_taps(trace.config)[depth], position)
     inputs = [read]
     if has_final_norm(trace.config):
         gain, from_gain = read_input(trace, "final_norm.weight")
-        x, inputs = divide_by_norm(trace, x, x, "final_norm", position) * gain, [*inputs, from_gain]
+        x, inputs = normalise_before_gain(trace, x, x, "final_norm", position) * gain, [*inputs, from_gain]
     if has_bias(trace, "final_norm", position).any():
         shift, from_shift = read_input(trace, "final_norm.bias")
         x, inputs = x + shift, [*inputs, from_shift]

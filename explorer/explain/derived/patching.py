@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from explorer.analysis.patching import logit_metrics, patching_effects
+from explorer.analysis.patching_effects import logit_metrics, patching_effects
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input
 from explorer.explain.derivation import Derivation
-from explorer.explain.labels import format_position, token_formatter
+from explorer.explain.labels import format_token_position, token_formatter
 from explorer.explain.notation import format_number
 from explorer.explain.source_line import SourceLine
 from explorer.state.interventions import Intervention, parse_intervention
@@ -113,7 +113,7 @@ def patch_estimate(
     layer, column = node
     if component in BY_POSITION:
         value = parse_intervention(f"blocks.{layer}.{component}*patch").value_label()
-        value = _("{value}, {token}", value=value, token=format_position(runs[0], column))
+        value = _("{value}, {token}", value=value, token=format_token_position(runs[0], column))
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").value_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))

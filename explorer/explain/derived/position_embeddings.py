@@ -1,12 +1,12 @@
 """Derivations of position embeddings."""
 
 from explorer.analysis import position_embeddings
-from explorer.architecture.embedding_scale import factor
+from explorer.architecture.embedding_scale import embedding_scale_formula
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
@@ -22,24 +22,24 @@ NORM_NAMES = {
 
 def cosine_between_positions(trace: Trace, query: int, key: int) -> Derivation:
     """Derive the cosine of the position embeddings of two positions."""
-    displayed_value = get_element(position_embeddings.cosines(trace), query, key)
+    displayed_value = get_element(position_embeddings.position_cosines(trace), query, key)
     return Derivation(
         _("cosine of the vectors added at positions {query} and {key}", query=query, key=key),
-        _("{one} and {other}", one=format_position(trace, query), other=format_position(trace, key)),
+        _("{one} and {other}", one=format_token_position(trace, query), other=format_token_position(trace, key)),
         displayed_value,
-        position_cosine(trace, query, key),
+        calculate_position_cosine(trace, query, key),
         SourceLine(POSITIONS, "return units @ units.T"),
     )
 
 
-def position_cosine(trace: Trace, query: int, key: int) -> Calculation:
+def calculate_position_cosine(trace: Trace, query: int, key: int) -> Calculation:
     return arithmetic.cosine(*(read_input(trace, NAME, position) for position in (query, key)), ("p", "p′"))
 
 
 def mean_cosine(trace: Trace, distance: int) -> Derivation:
     """Derive the mean cosine over all pairs of positions at a distance."""
     displayed_value = get_element(position_embeddings.cosines_by_distance(trace).mean, distance)
-    pairs = [position_cosine(trace, key + distance, key).value for key in range(len(trace) - distance)]
+    pairs = [calculate_position_cosine(trace, key + distance, key).value for key in range(len(trace) - distance)]
     location = ngettext(
         "{count} pair {distance} apart", "all {count} pairs {distance} apart", len(pairs), distance=distance
     )
@@ -55,19 +55,21 @@ def mean_cosine(trace: Trace, distance: int) -> Derivation:
 def position_norm(trace: Trace, kind: str, position: int) -> Derivation:
     """Derive ‖x‖₂ of one of `VECTOR_KINDS` at a position."""
     displayed_value, symbols = (
-        get_element(position_embeddings.position_norms(trace), position_embeddings.VECTOR_KINDS.index(kind), position),
+        get_element(
+            position_embeddings.token_and_position_norms(trace), position_embeddings.VECTOR_KINDS.index(kind), position
+        ),
         "‖x‖₂ = √Σx²",
     )
     if kind == "token":
         x, read = read_input(trace, TABLE, trace.token_ids[position])
         x = x * trace.config.embedding_scale
-        if scale_text := factor(trace.config):
+        if scale_text := embedding_scale_formula(trace.config):
             symbols = _("‖x‖₂ = √Σx², x = row · {factor}", factor=scale_text)
     else:
         x, read = read_input(trace, {"position": NAME, "sum": "embed"}[kind], position)
     return Derivation(
         translate(NORM_NAMES[kind]),
-        format_position(trace, position),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.norm(x, (read,), symbols),
         SourceLine(POSITIONS, "return np.stack([np.linalg.norm(x, axis=-1)"),

@@ -1,10 +1,10 @@
-"""Derivations of predictions."""
+"""Derivations of token probabilities and of the measures in `PREDICTION_MEASURES`."""
 
-from explorer.analysis.next_token import entropy, next_token, rank, surprisal
+from explorer.analysis.next_token import actual_token_ranks, entropy, next_token_distribution, surprisal
 from explorer.explain.calculation import read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import distribution
-from explorer.explain.labels import format_position, format_token_id
+from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
@@ -18,7 +18,7 @@ PREDICTION_MEASURES = {
     "entropy": (N_("entropy"), entropy, distribution.entropy, SourceLine(LOGITS, "bits = (np.log(sums) - np.einsum(")),
     "rank": (
         N_("rank"),
-        rank,
+        actual_token_ranks,
         distribution.rank,
         SourceLine(LOGITS, "(logits > actual).sum(-1) + 1"),
     ),
@@ -33,24 +33,28 @@ def prediction_measure(trace: Trace, position: int, measure: str) -> Derivation 
         return None
     logits, read = read_input(trace, "logits", position - 1)
     token_id = trace.token_ids[position]
-    token, before = format_position(trace, position), format_position(trace, position - 1)
+    token, before = format_token_position(trace, position), format_token_position(trace, position - 1)
     location = _("of {token}, id {token_id}, after {before}", token=token, token_id=token_id, before=before)
     return Derivation(translate(name), location, displayed_value, calculate(logits, token_id, (read,)), source)
 
 
-def probability(trace: Trace, position: int, token_id: int, displayed_value: float, source: SourceLine) -> Derivation:
+def token_probability(
+    trace: Trace, position: int, token_id: int, displayed_value: float, source: SourceLine
+) -> Derivation:
     """Derive a token's probability after a position, given the displayed value and its source line."""
     logits, read = read_input(trace, "logits", position)
     working = distribution.probability(logits, token_id, (read,))
     location = _(
-        "of {token} after {before}", token=format_token_id(trace, token_id), before=format_position(trace, position)
+        "of {token} after {before}",
+        token=format_token_id(trace, token_id),
+        before=format_token_position(trace, position),
     )
     return Derivation(_("probability"), location, displayed_value, working, source)
 
 
 def next_token_probability(trace: Trace, position: int, token_id: int) -> Derivation:
-    displayed_value = float(next_token(trace, position).plain[token_id])
-    return probability(
+    displayed_value = float(next_token_distribution(trace, position).plain[token_id])
+    return token_probability(
         trace, position, token_id, displayed_value, SourceLine(NEXT, "plain=sampling_distribution(logits)")
     )
 
@@ -58,4 +62,4 @@ def next_token_probability(trace: Trace, position: int, token_id: int) -> Deriva
 def actual_token_probability(trace: Trace, position: int) -> Derivation:
     """Derive the probability of the actual next token."""
     displayed_value = 2 ** -get_element(surprisal(trace), position + 1)
-    return probability(trace, position, trace.token_ids[position + 1], displayed_value, SURPRISAL)
+    return token_probability(trace, position, trace.token_ids[position + 1], displayed_value, SURPRISAL)

@@ -6,14 +6,27 @@ from statistics import median
 import numpy as np
 
 from explorer.analysis import residual
-from explorer.analysis.norms import norm_kinds, norm_scale
-from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, update_names
-from explorer.architecture.residual_stream import norm_input_tap, previous_residual_tap, sublayers, sum_tap, write_tap
+from explorer.analysis.norms import compute_norm_divisor, norm_kinds
+from explorer.analysis.residual import (
+    find_outlier_dimensions,
+    norm_statistics,
+    residual_norms,
+    stage_similarities,
+    stages,
+    sublayer_labels,
+)
+from explorer.architecture.residual_stream import (
+    norm_input_tap,
+    previous_residual_tap,
+    residual_sum_tap,
+    residual_update_tap,
+    sublayers,
+)
 from explorer.explain.calculation import Calculation, read_input
-from explorer.explain.captured.norms import mean_square
+from explorer.explain.captured.norms import mean_square_or_variance
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
@@ -31,15 +44,15 @@ def residual_norm(trace: Trace, row: int, position: int) -> Derivation:
     x, read = read_input(trace, stage.tap, position)
     return Derivation(
         _("length of the stream at {stage}", stage=stage.name),
-        format_position(trace, position),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.norm(x, (read,), with_square=True),
         SourceLine(RESIDUAL, "return np.linalg.norm(stream(trace), axis=-1)"),
     )
 
 
-def residual_norm_before_final(trace: Trace, row: int, position: int) -> Derivation:
-    """Derive ‖stream‖ of a token at one of the stages without norms."""
+def unnormed_stage_residual_norm(trace: Trace, row: int, position: int) -> Derivation:
+    """Derive ‖stream‖ of a token at one of the `stages`, not counting those after a post-norm."""
     all_stages = stages(trace)
     return residual_norm(trace, all_stages.index(get_item(stages(trace, normed=False), row)), position)
 
@@ -67,14 +80,14 @@ def format_all_tokens(trace: Trace) -> str:
     return ngettext("over {count} token", "over all {count} tokens", len(trace))
 
 
-def write_norm(trace: Trace, sublayer: int, position: int) -> Derivation:
+def sublayer_output_norm(trace: Trace, sublayer: int, position: int) -> Derivation:
     """Derive the norm of a sublayer's output for a token, attention and feed-forward in turn."""
     displayed_value = get_element(residual_norms(trace).updates, sublayer, position)
-    name = write_tap(trace.config, *sublayers(trace.config)[sublayer])
+    name = residual_update_tap(trace.config, *sublayers(trace.config)[sublayer])
     x, read = read_input(trace, name, position)
     return Derivation(
         _("length of {value}", value=name),
-        format_position(trace, position),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.norm(x, (read,)),
         SourceLine(RESIDUAL, "norms = [np.linalg.norm(vectors, axis=-1) for vectors in"),
@@ -84,34 +97,34 @@ def write_norm(trace: Trace, sublayer: int, position: int) -> Derivation:
 def stage_cosine(trace: Trace, query: int, row: int, column: int) -> Derivation:
     """Derive the cosine of a token's stream between two of the `stages`."""
     all_stages = stages(trace)
-    displayed_value = get_element(similarity(trace, query), row, column)
+    displayed_value = get_element(stage_similarities(trace, query), row, column)
     return Derivation(
         _("cosine of the stream at {one} and at {other}", one=all_stages[row].name, other=all_stages[column].name),
-        format_position(trace, query),
+        format_token_position(trace, query),
         displayed_value,
         arithmetic.cosine(*(read_input(trace, all_stages[i].tap, query) for i in (row, column))),
         SourceLine(RESIDUAL, "return (units @ units.T)"),
     )
 
 
-def write_cosine(trace: Trace, sublayer: int, position: int) -> Derivation:
+def sublayer_output_cosine(trace: Trace, sublayer: int, position: int) -> Derivation:
     """Derive the cosine of a sublayer's output with the stream that it is added to."""
-    displayed_value = get_element(residual.updates(trace, position).cosines, sublayer)
+    displayed_value = get_element(residual.sublayer_updates(trace, position).cosines, sublayer)
     config, layer_and_sublayer = trace.config, sublayers(trace.config)[sublayer]
-    added = read_input(trace, write_tap(config, *layer_and_sublayer), position)
-    before = read_input(trace, previous_residual_tap(config, sum_tap(config, *layer_and_sublayer)), position)
+    added = read_input(trace, residual_update_tap(config, *layer_and_sublayer), position)
+    before = read_input(trace, previous_residual_tap(config, residual_sum_tap(config, *layer_and_sublayer)), position)
     return Derivation(
-        _("cosine of what {stage} adds and the stream", stage=update_names(config)[sublayer]),
-        format_position(trace, position),
+        _("cosine of what {stage} adds and the stream", stage=sublayer_labels(config)[sublayer]),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.cosine(added, before, (_("added"), "x")),
         SourceLine(RESIDUAL, "cosines = np.divide(products, scale"),
     )
 
 
-def outlier(trace: Trace, row: int, column: int) -> Derivation:
+def outlier_ratio(trace: Trace, row: int, column: int) -> Derivation:
     """Derive the size of a dimension at one of the `stages`, relative to the median dimension."""
-    outlier_dimensions = outliers(trace)
+    outlier_dimensions = find_outlier_dimensions(trace)
     displayed_value = get_element(outlier_dimensions.ratios, row, column)
     stage, dimension = stages(trace)[row], int(outlier_dimensions.dimensions[column])
     x, read = read_input(trace, stage.tap)
@@ -133,11 +146,11 @@ def norm_divisor(trace: Trace, norm: str, position: int) -> Derivation:
     """Derive the divisor of a norm for a token's vector."""
     tap, positions = norm_input_tap(trace.config, norm), np.arange(len(trace))
     displayed_value, kind = (
-        get_element(norm_scale(trace, trace[tap], norm, positions), position),
+        get_element(compute_norm_divisor(trace, trace[tap], norm, positions), position),
         str(norm_kinds(trace, norm, position)),
     )
     x, read = read_input(trace, tap, position)
-    squares, eps = float(mean_square(x, norm_kinds(trace, norm, position))), trace.config.norm_eps
+    squares, eps = float(mean_square_or_variance(x, norm_kinds(trace, norm, position))), trace.config.norm_eps
     value = math.sqrt(squares + eps) if kind != "none" else 1.0
     symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
     numbers = (
@@ -145,19 +158,21 @@ def norm_divisor(trace: Trace, norm: str, position: int) -> Derivation:
     )
     working = Calculation(symbols, lambda: numbers, value, (read,))
     source = SourceLine("explorer/analysis/norms.py", "np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
-    return Derivation(_("what the norm divides by"), format_position(trace, position), displayed_value, working, source)
+    return Derivation(
+        _("what the norm divides by"), format_token_position(trace, position), displayed_value, working, source
+    )
 
 
-def norm_mean(trace: Trace, norm: str, position: int) -> Derivation:
+def layernorm_mean(trace: Trace, norm: str, position: int) -> Derivation:
     """Derive the mean that LayerNorm subtracts from a token's vector."""
-    reading = norm_reading(trace, norm)
+    reading = norm_statistics(trace, norm)
     displayed_value = get_element(reading.means, position)
     if reading.kinds[position] != "layernorm":
         raise PointNotFoundError(_("at this token the norm is of another kind, which takes nothing off"))
     x, read = read_input(trace, reading.before, position)
     return Derivation(
         _("mean that {norm} takes off", norm=norm.rpartition(".")[2]),
-        format_position(trace, position),
+        format_token_position(trace, position),
         displayed_value,
         arithmetic.mean(_("mean x = Σx / D"), x, (read,)),
         SourceLine(RESIDUAL, "means = np.where("),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.rollout import rollout
+from explorer.analysis.attention_rollout import attention_rollout
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import format_query_key
@@ -13,9 +13,9 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _
 
 
-def rollout_share(trace: Trace, query: int, key: int) -> Derivation:
+def rollout_weight(trace: Trace, query: int, key: int) -> Derivation:
     """Derive an attention rollout weight of a query and a key, from the last step, through layer 0."""
-    displayed_value = get_element(rollout(trace, query), key)
+    displayed_value = get_element(attention_rollout(trace, query), key)
     row, inputs = np.eye(len(trace))[query], []
     for layer in reversed(range(trace.config.num_layers)):
         patterns, read = read_input(trace, f"blocks.{layer}.attn.pattern")
@@ -30,7 +30,7 @@ def rollout_share(trace: Trace, query: int, key: int) -> Derivation:
         value,
         tuple(reversed(inputs)),
     )
-    source = SourceLine("explorer/analysis/rollout.py", "row = 0.5 * (row @ ")
+    source = SourceLine("explorer/analysis/attention_rollout.py", "row = 0.5 * (row @ ")
     return Derivation(
         _("share of attention rollout"), format_query_key(trace, query, key), displayed_value, working, source
     )

@@ -3,12 +3,12 @@
 import math
 
 from explorer.analysis.residual import stages
-from explorer.analysis.run_difference import head_distances, stream_distance, surprisal_difference
+from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import mean, quotient
 from explorer.explain.derived.distribution import surprisal
-from explorer.explain.labels import format_position
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
@@ -23,15 +23,15 @@ def format_aligned_tokens(comparison: Comparison, position: int) -> str:
     partner = comparison.alignment.partners[position]
     return _(
         "{token} of A beside {other} of B",
-        token=format_position(comparison.trace, position),
-        other=format_position(comparison.other, partner),
+        token=format_token_position(comparison.trace, position),
+        other=format_token_position(comparison.other, partner),
     )
 
 
 def residual_distance(comparison: Comparison, row: int, position: int) -> Derivation | None:
     """Derive the relative distance of two tokens' streams at one of A's `stages`; None for an unaligned token."""
     stage = get_item(stages(comparison.trace), row)
-    displayed_value = get_element(stream_distance(comparison), row, position)
+    displayed_value = get_element(relative_stream_distance(comparison), row, position)
     partner = comparison.alignment.partners[position]
     if partner is None:
         return None
@@ -47,7 +47,7 @@ def residual_distance(comparison: Comparison, row: int, position: int) -> Deriva
     )
 
 
-def head_distance(comparison: Comparison, layer: int, head: int) -> Derivation:
+def head_attention_distance(comparison: Comparison, layer: int, head: int) -> Derivation:
     """Derive the mean Jensen-Shannon distance of a head's attention in both runs."""
     displayed_value = get_element(head_distances(comparison), layer, head)
     name = f"blocks.{layer}.attn.pattern"

@@ -1,10 +1,10 @@
 """Derivations of steering: cosines with a direction, and effects of adding it."""
 
-from explorer.analysis.steering import SteeringEffects, cosines, depths
+from explorer.analysis.steering import SteeringEffects, direction_cosines, embed_and_block_output_taps
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import cosine
-from explorer.explain.labels import format_position, token_formatter
+from explorer.explain.labels import format_token_position, token_formatter
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
@@ -18,10 +18,10 @@ STEERING = "explorer/analysis/steering.py"
 def direction_cosine(trace: Trace, spec: DirectionSpec, depth: int, position: int) -> Derivation:
     """Derive the cosine of a token's stream at a depth with a direction."""
     unit = trace.direction(spec)
-    displayed_value = get_element(cosines(trace, unit), depth, position)
-    x, read = read_input(trace, get_item(depths(trace), depth), position)
+    displayed_value = get_element(direction_cosines(trace, unit), depth, position)
+    x, read = read_input(trace, get_item(embed_and_block_output_taps(trace), depth), position)
     working = cosine((x, read), (unit, Input(spec.describe(token_formatter(trace)), (), unit.shape)), ("x", "u"))
-    location = _("of {token}", token=format_position(trace, position))
+    location = _("of {token}", token=format_token_position(trace, position))
     return Derivation(
         _("cosine with the direction"),
         location,

@@ -7,8 +7,8 @@ from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import rollout
-from explorer.explain.derived.arithmetic import product
-from explorer.explain.labels import format_position
+from explorer.explain.derived.arithmetic import dot_product
+from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
 from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
@@ -19,7 +19,7 @@ ANALYSIS = "explorer/analysis/token_contributions.py"
 TRACING = "explorer/tracing/token_attribution.py"
 
 
-def contribution(
+def token_contribution(
     trace: Trace, position: int, token_id: int, contrast_id: int | None, method: str, key: int
 ) -> Derivation | None:
     """Derive a token's contribution by one of METHODS; None if the method has no value for it."""
@@ -28,7 +28,7 @@ def contribution(
     if math.isnan(displayed_value):
         return None
     if method == "rollout":
-        return rollout.rollout_share(trace, position, key)
+        return rollout.rollout_weight(trace, position, key)
     derive_method = {
         "gradient": _gradient_contribution,
         "integrated": _integrated_gradient_contribution,
@@ -37,7 +37,7 @@ def contribution(
     name, working, fragment = derive_method(trace, contributions, position, token_id, contrast_id, key)
     return Derivation(
         name,
-        _("of {token}", token=format_position(trace, key)),
+        _("of {token}", token=format_token_position(trace, key)),
         displayed_value,
         working,
         SourceLine(ANALYSIS, fragment),
@@ -50,7 +50,7 @@ def _gradient_contribution(
     x, read = read_input(trace, "embed", key)
     slope = contributions.arrays["slope"][key]
     inputs = read, Input(_("gradient of f at embed"), (key,), slope.shape)
-    return _("gradient × input"), product("Σ x ∂f/∂x =", x, slope, inputs), '"gradient": (x'
+    return _("gradient × input"), dot_product("Σ x ∂f/∂x =", x, slope, inputs), '"gradient": (x'
 
 
 def _integrated_gradient_contribution(
@@ -59,7 +59,7 @@ def _integrated_gradient_contribution(
     x, read = read_input(trace, "embed", key)
     slope, baseline = (contributions.arrays[name][key] for name in ("mean_slope", "baseline"))
     inputs = read, Input(_("mean gradient of f along the path"), (key,), slope.shape)
-    working = product(_("Σ (x − baseline) · mean ∂f/∂x ="), x - baseline, slope, inputs)
+    working = dot_product(_("Σ (x − baseline) · mean ∂f/∂x ="), x - baseline, slope, inputs)
     return _("integrated gradients"), working, '"integrated": ((x'
 
 
@@ -78,7 +78,7 @@ def _attention_knockout_contribution(
     return _("knock-out"), working, '"knock_out": f'
 
 
-def check_rerun(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
+def check_gradient_run(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
     """Check f of the run that the gradients were computed in against the captured logits."""
     logits = trace.logits.row(position).astype(float)
     captured = logits[token_id] - (0 if contrast_id is None else logits[contrast_id])

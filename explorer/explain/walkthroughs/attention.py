@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.attention import stages
-from explorer.architecture.attention import divisor, divisor_in_numbers
+from explorer.analysis.attention import query_attention_stages
+from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.explain.notation import escape_token, format_number, quote_token
 from explorer.explain.walkthroughs.walkthrough import Walkthrough, WalkthroughStep, display_numbers
 from explorer.state.errors import UserError
@@ -26,7 +26,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     layer, head, query = selection.layer, selection.head, selection.query
     if not (trace.has_tap("blocks.*.attn.scores") and trace.has_tap("blocks.*.attn.v")):
         raise UserError(_("No attention was captured for this run."))
-    steps = stages(trace, layer, head, query)
+    steps = query_attention_stages(trace, layer, head, query)
     keys = select_keys(steps.weights, steps.allowed, query)
     masked = np.where(steps.allowed, steps.capped, -np.inf)
     columns = ["q·k", _("score"), _("after the mask"), _("weight")]
@@ -105,5 +105,5 @@ def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequen
 
 
 def _divisor(trace: Trace) -> str:
-    symbols, in_numbers = divisor(trace.config), divisor_in_numbers(trace.config)
+    symbols, in_numbers = score_divisor_formula(trace.config), score_divisor_in_numbers(trace.config)
     return symbols if symbols == in_numbers else f"{symbols} = {in_numbers} = {format_number(trace.config.divisor)}"

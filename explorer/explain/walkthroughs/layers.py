@@ -28,7 +28,7 @@ def layers_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     stream_norms = norms.stream[:, selection.query]
     token = quote_token(trace.tokens[selection.query])
     before, floors, segments = 0, [], []
-    for stop in select_stops(len(norms.stages)):
+    for stop in select_step_indices(len(norms.stages)):
         floors = [
             *floors,
             {
@@ -60,6 +60,6 @@ def layers_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     return Walkthrough(_("{token} on its way up the layers", token=token), segments)
 
 
-def select_stops(count: int) -> list[int]:
+def select_step_indices(count: int) -> list[int]:
     """Return the indices of the sums that get a step, including the first and the last."""
     return sorted({round(index) for index in np.linspace(0, count - 1, min(count, MAX_STOPS))})

@@ -4,12 +4,12 @@ import numpy as np
 
 from explorer.analysis.rope import pair_scales, rotated_pairs, rotation_angles, score_by_pair
 from explorer.architecture import attention as architecture
-from explorer.explain.captured.interventions import first_position
+from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number, quote_token
 from explorer.explain.walkthroughs.walkthrough import Walkthrough, WalkthroughStep
 from explorer.state.errors import UserError
-from explorer.state.interventions import PositionShift, RopeBase
+from explorer.state.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -35,7 +35,7 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         rotated_pairs(trace, name, selection.layer, selection.head, at)
         for name, at in (("q", selection.query), ("k", selection.key))
     )
-    first, changed = first_position(trace), _rotation_changes(trace, selection.layer)
+    first, changed = first_token_position(trace), _rotation_changes(trace, selection.layer)
     positions = {"q": first + selection.query, "k": first + selection.key}  # where the run counts them as standing
     hands = {"q": (q, selection.query), "k": (k, selection.key)}
     largest = max(float(np.linalg.norm(at[pair])) for pairs in (q, k) for at in (pairs.before, pairs.after)) or 1.0
@@ -111,7 +111,7 @@ def _rotation_changes(trace: Trace, layer: int) -> str:
     interventions = [
         intervention
         for intervention in trace.edits
-        if not isinstance(intervention, PositionShift | RopeBase) and any(map(intervention.affects, taps))
+        if not isinstance(intervention, PositionShift | RopeBaseReplacement) and any(map(intervention.affects, taps))
     ]
     return "; ".join(intervention.describe(trace.config, token_formatter(trace)) for intervention in interventions)
 

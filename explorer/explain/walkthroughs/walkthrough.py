@@ -10,7 +10,7 @@ from explorer.explain.notation import format_number
 
 @dataclass(frozen=True)
 class DisplayNumber:
-    """A number for display.
+    """A number as text, with its size relative to the largest number it is compared with.
 
     Attributes:
         text: with three significant digits.
@@ -27,7 +27,7 @@ class DisplayNumber:
 
 
 def display_numbers(values: np.ndarray) -> list[DisplayNumber]:
-    """Return the display numbers of values that are compared with each other."""
+    """Return values as text, each with its size relative to the largest of them."""
     finite = np.abs(values[np.isfinite(values)])
     return [DisplayNumber.from_value(value, finite.max(initial=0.0)) for value in values]
 

@@ -7,12 +7,17 @@ from typing import Any
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.measures import predict_next_token
 from explorer.lessons.course.quantities import Quantity, parse_quantity_list
-from explorer.lessons.course.yaml_blocks import Fields, Items, lesson_error_line, validate_fields
+from explorer.lessons.course.yaml_blocks import (
+    ListWithLines,
+    MappingWithLines,
+    errors_as_lesson_errors,
+    validate_fields,
+)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One of `CONDITIONS`, with its arguments."""
+    """A condition on a run by its name in `CONDITIONS`, with its arguments."""
 
     name: str
     arguments: Any
@@ -27,8 +32,8 @@ def parse_condition(spec: Any, line: int) -> Condition:
     Raises:
         LessonError: there is no such condition, or its arguments are of another kind.
     """
-    with lesson_error_line(line):
-        if not isinstance(spec, Fields) or len(spec) != 1:
+    with errors_as_lesson_errors(line):
+        if not isinstance(spec, MappingWithLines) or len(spec) != 1:
             raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
         ((name, value),) = spec.items()
         if name not in CONDITIONS:
@@ -50,18 +55,18 @@ def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqual:
 
 
 def _parse_conditions(specs: Any, line: int) -> list[Condition]:
-    with lesson_error_line(line):
-        if not isinstance(specs, Items):
+    with errors_as_lesson_errors(line):
+        if not isinstance(specs, ListWithLines):
             raise ValueError(f"this is a list of conditions, got {specs!r:.60}")
     return [parse_condition(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
 def _parse_token(spec: Any, line: int) -> tuple[str, int]:
     """Parse a token's text and its rank."""
-    with lesson_error_line(line):
+    with errors_as_lesson_errors(line):
         if isinstance(spec, str):
             return spec, 1
-        if not isinstance(spec, Fields):
+        if not isinstance(spec, MappingWithLines):
             raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
     validate_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
     return spec["is"], spec["rank"]

@@ -26,8 +26,8 @@ def state_fields() -> tuple[str, ...]:
     return (*RUN_FIELDS, *selection_fields(), *SETTINGS_FIELDS)
 
 
-class RunSource(Protocol):
-    """A source of traces (`explorer.tracing.runs`)."""
+class TraceSource(Protocol):
+    """Source of each run's model and trace (implemented in `explorer.tracing.run_service`)."""
 
     def model_and_trace(self, run: Run) -> tuple[Any, Trace]:
         """Return the model, which must be kept alive as long as its trace is in use, and the trace."""
@@ -44,7 +44,7 @@ class EvaluationContext:
         derived: contexts that `replace` returned, by their changes.
     """
 
-    runs: RunSource
+    runs: TraceSource
     open_state: StateOpener
     state: Mapping[str, Any]
     derived: dict[Any, "EvaluationContext"] = field(default_factory=dict, repr=False)

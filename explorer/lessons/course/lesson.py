@@ -13,8 +13,8 @@ NEXT_TOKEN = "next-token"  # as a question names the panel beside the tabs
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of a lesson.
+class LessonStep:
+    """A step of a lesson: a page state, text, and a question or a task.
 
     Attributes:
         title: in a line.
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson.
+    """A lesson: its metadata and its steps.
 
     Attributes:
         name: in the URL.
@@ -65,9 +65,9 @@ class Lesson:
     model: str
     prerequisites: tuple[str, ...]
     misconception: str
-    steps: tuple[Step, ...]
+    steps: tuple[LessonStep, ...]
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> LessonStep:
         """Return the step with this number, from 1, or the nearest one."""
         return self.steps[min(max(number, 1), len(self.steps)) - 1]
 

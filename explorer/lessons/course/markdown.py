@@ -22,7 +22,7 @@ FENCE = "```"
 
 
 def parse_markdown(markdown: str) -> list[Block]:
-    """Parse a text to blocks."""
+    """Parse Markdown to a list of blocks."""
     blocks, lines = [], markdown.split("\n")
     while lines:
         if not lines[0].strip():
@@ -47,7 +47,7 @@ def parse_markdown(markdown: str) -> list[Block]:
 
 
 def parse_inline(text: str) -> list[Part]:
-    """Parse a line to parts: marked spans, and the text between them."""
+    """Parse inline Markdown to parts: marked spans, and the text between them."""
     parts, end = [], 0
     for match in INLINE.finditer(text):
         if match.start() > end:
@@ -58,26 +58,26 @@ def parse_inline(text: str) -> list[Part]:
     return [*parts, text[end:]] if end < len(text) else parts
 
 
-def value_names(blocks: Any) -> Iterator[str]:
-    """Yield the names of all values in a tree."""
+def placeholder_names(blocks: Any) -> Iterator[str]:
+    """Yield the names of all placeholders, such as {name}, in a tree of blocks."""
     if isinstance(blocks, dict):
         if blocks.get("kind") == "value":
             yield blocks["name"]
         blocks = list(blocks.values())
     if isinstance(blocks, list):
         for inner in blocks:
-            yield from value_names(inner)
+            yield from placeholder_names(inner)
 
 
-def fill_values(blocks: Any, format_value: Callable[[str], str]) -> Any:
-    """Return the tree with each value as text."""
+def fill_placeholders(blocks: Any, format_value: Callable[[str], str]) -> Any:
+    """Return the tree of blocks with each placeholder replaced by its formatted value."""
     if isinstance(blocks, list):
-        return [fill_values(inner, format_value) for inner in blocks]
+        return [fill_placeholders(inner, format_value) for inner in blocks]
     if not isinstance(blocks, dict):
         return blocks
     if blocks.get("kind") == "value":
         return {"kind": "number", "text": format_value(blocks["name"])}
-    return {name: fill_values(inner, format_value) for name, inner in blocks.items()}
+    return {name: fill_placeholders(inner, format_value) for name, inner in blocks.items()}
 
 
 def _starts_block(line: str) -> bool:

@@ -1,17 +1,17 @@
-"""Measures of a run that lessons can use: functions of an `EvaluationContext` and their own arguments."""
+"""Measures of a run, from which lessons' quantities are made: functions of an `EvaluationContext` and arguments."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.attribution import Attribution, attribution
+from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
 from explorer.analysis.text_loss import mean_text_loss
 from explorer.lessons.course.evaluation_context import EvaluationContext
-from model.parameter_counts import parameter_table
+from model.parameter_and_flop_counts import parameter_table
 
 PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a table of parameters
     "all": ("",),
@@ -36,13 +36,13 @@ def find_token_id(context: EvaluationContext, token: str = "", rank: int = 0) ->
     return list(context.trace.vocabulary).index(token)
 
 
-def predict_next_token(context: EvaluationContext) -> NextToken:
+def predict_next_token(context: EvaluationContext) -> NextTokenDistribution:
     """Predict the next token after the selected one, with the state's sampling settings."""
     settings, run = context.settings, context.run
     start = run.dropped + len(run.token_ids) - len(context.trace)
     limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
     draw_options = {"seed": settings.seed, "start": start}
-    return next_token(
+    return next_token_distribution(
         context.trace, context.selection.query, settings.temperature, settings.top_k, **limits, **draw_options
     )
 
@@ -146,8 +146,8 @@ def _feed_forward_adds(context: EvaluationContext, token: str = "", rank: int = 
     return _attribution(context, token, rank).feed_forward[context.selection.layer]
 
 
-def _attribution(context: EvaluationContext, token: str, rank: int) -> Attribution:
-    return attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
+def _attribution(context: EvaluationContext, token: str, rank: int) -> LogitAttribution:
+    return direct_logit_attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
 
 
 def _tokens(context: EvaluationContext) -> float:

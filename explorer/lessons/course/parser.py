@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from explorer.lessons.course.evaluation_context import state_fields
-from explorer.lessons.course.lesson import Lesson, Step
-from explorer.lessons.course.markdown import parse_markdown, value_names
+from explorer.lessons.course.lesson import Lesson, LessonStep
+from explorer.lessons.course.markdown import parse_markdown, placeholder_names
 from explorer.lessons.course.quantities import parse_quantities
 from explorer.lessons.course.questions import parse_question, parse_task
 from explorer.lessons.course.yaml_blocks import (
-    Fields,
-    Items,
     LessonError,
-    lesson_error_line,
-    parse_fields,
+    ListWithLines,
+    MappingWithLines,
+    errors_as_lesson_errors,
+    parse_yaml_mapping,
     validate_fields,
 )
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import field_choices
 from explorer.state.view_registry import view_names
 
-FRONT_MATTER_KINDS = {"title": str, "for": str, "minutes": int, "model": str, "needs": Items, "against": str}
+FRONT_MATTER_KINDS = {"title": str, "for": str, "minutes": int, "model": str, "needs": ListWithLines, "against": str}
 MAX_STEPS, MAX_BYTES = 12, 200_000
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 STATE, ASK, CHECK = BLOCKS = ("state", "ask", "check")
@@ -37,7 +37,7 @@ class _Section:
     line: int
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
-    blocks: dict[str, Fields] = field(default_factory=dict)
+    blocks: dict[str, MappingWithLines] = field(default_factory=dict)
     value_lines: dict[str, int] = field(default_factory=dict)  # name in braces -> its first line
 
 
@@ -51,7 +51,7 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
         LessonError: the file is no lesson; with the file's name and the line.
     """
     try:
-        with lesson_error_line(1):
+        with errors_as_lesson_errors(1):
             if path.stat().st_size > MAX_BYTES:
                 raise ValueError(f"a lesson has at most {MAX_BYTES:,} bytes")
             text = path.read_text(encoding="utf-8")
@@ -65,19 +65,21 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
 def parse_lesson(name: str, text: str, figure_ids: Collection[str] = ()) -> Lesson:
     """Parse a lesson from its text."""
     lines = text.replace("\r\n", "\n").split("\n")
-    with lesson_error_line(1):
+    with errors_as_lesson_errors(1):
         if lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
             raise ValueError("a lesson begins with its front matter between two lines of “---”")
     end = [line.strip() for line in lines].index("---", 1)
     front = validate_fields(
-        parse_fields("\n".join(lines[1:end]), 2), FRONT_MATTER_KINDS, ("title", "for", "minutes", "model", "against")
+        parse_yaml_mapping("\n".join(lines[1:end]), 2),
+        FRONT_MATTER_KINDS,
+        ("title", "for", "minutes", "model", "against"),
     )
-    needs = front.get("needs", Items())
-    with lesson_error_line(front.line):
+    needs = front.get("needs", ListWithLines())
+    with errors_as_lesson_errors(front.line):
         if not all(isinstance(need, str) for need in needs):
             raise ValueError("“needs” is a list of names of lessons")
     sections = _split_sections(lines, end + 1)
-    with lesson_error_line(end + 1):
+    with errors_as_lesson_errors(end + 1):
         if not 1 <= len(sections) <= MAX_STEPS:
             raise ValueError(f"a lesson has 1 to {MAX_STEPS} steps, each under a line that begins with “## ”")
     steps = tuple(_parse_step(section, figure_ids) for section in sections)
@@ -100,17 +102,17 @@ def _split_sections(lines: list[str], start: int) -> list[_Section]:
         text = section.after if ASK in section.blocks or CHECK in section.blocks else section.before
         if not line.startswith("```"):
             text.append(line)
-            for value in value_names(parse_markdown(line)):
+            for value in placeholder_names(parse_markdown(line)):
                 section.value_lines.setdefault(value, number)
             continue
         until = next((j for j in range(i, len(lines)) if lines[j].startswith("```")), None)
-        with lesson_error_line(number):
+        with errors_as_lesson_errors(number):
             if until is None:
                 raise ValueError("this block has no end: a line of ``` is missing")
             if kind in section.blocks:
                 raise ValueError(f"a step has one “{kind}” block, and this is another")
             if kind in BLOCKS:
-                section.blocks[kind] = parse_fields("\n".join(lines[i:until]), number + 1)
+                section.blocks[kind] = parse_yaml_mapping("\n".join(lines[i:until]), number + 1)
             elif kind:
                 raise ValueError(f"a block is one of {', '.join(BLOCKS)}, got {kind!r:.40}")
             else:
@@ -119,37 +121,41 @@ def _split_sections(lines: list[str], start: int) -> list[_Section]:
     return sections
 
 
-def _parse_step(section: _Section, figure_ids: Collection[str]) -> Step:
-    with lesson_error_line(section.line):
+def _parse_step(section: _Section, figure_ids: Collection[str]) -> LessonStep:
+    with errors_as_lesson_errors(section.line):
         if STATE not in section.blocks:
             raise ValueError(f"the step “{section.title}” has no “state” block")
     state_block, ask, check = (section.blocks.get(name) for name in BLOCKS)
     state = _validate_state(state_block)
     target = state.pop(TARGET, "")
-    with lesson_error_line(state_block.lines.get(TARGET, state_block.line)):
+    with errors_as_lesson_errors(state_block.lines.get(TARGET, state_block.line)):
         _check_figure(target, figure_ids)
     step_fields = {"title": section.title, "state": state, "target": target, "line": section.line}
     before, after = (parse_markdown("\n".join(text).strip()) for text in (section.before, section.after))
     values = {}
     if check and "values" in check:
-        with lesson_error_line(check.lines["values"]):
-            if not isinstance(check["values"], Fields):
+        with errors_as_lesson_errors(check.lines["values"]):
+            if not isinstance(check["values"], MappingWithLines):
                 raise ValueError("“values” is a mapping of names and quantities")
         values = parse_quantities(check["values"])
-    unknown = next(iter([*value_names(before), *(name for name in value_names(after) if name not in values)]), "")
-    with lesson_error_line(section.value_lines.get(unknown, section.line)):
+    unknown = next(
+        iter([*placeholder_names(before), *(name for name in placeholder_names(after) if name not in values)]), ""
+    )
+    with errors_as_lesson_errors(section.value_lines.get(unknown, section.line)):
         if unknown:
             defined = ", ".join(values) or "none"
             raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {defined}")
     step_fields |= {"before": before, "after": after, "values": values}
     if ask is None:
-        return Step(**step_fields, task=parse_task(check) if check and set(check) != {"values"} else None)
+        return LessonStep(**step_fields, task=parse_task(check) if check and set(check) != {"values"} else None)
     kind, step_question = parse_question(ask, check)
-    hidden_figures = ask.get("hides", Items())
+    hidden_figures = ask.get("hides", ListWithLines())
     for name in hidden_figures:
-        with lesson_error_line(ask.lines["hides"]):
+        with errors_as_lesson_errors(ask.lines["hides"]):
             _check_figure(name, figure_ids)
-    return Step(**step_fields, question=step_question, question_text=ask[kind], hidden_figures=tuple(hidden_figures))
+    return LessonStep(
+        **step_fields, question=step_question, question_text=ask[kind], hidden_figures=tuple(hidden_figures)
+    )
 
 
 def _check_figure(figure_id: object, figure_ids: Collection[str]):
@@ -159,19 +165,19 @@ def _check_figure(figure_id: object, figure_ids: Collection[str]):
         raise ValueError(f"there is no picture “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
 
 
-def _validate_state(state_block: Fields) -> dict[str, object]:
+def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
     """Validate a state block and return its values as a raw state."""
     validate_fields(state_block, {TARGET: str, **dict.fromkeys(state_fields(), (str, int, float))})
     choices = field_choices()
     for name, value in state_block.items():
-        with lesson_error_line(state_block.lines[name]):
+        with errors_as_lesson_errors(state_block.lines[name]):
             if name == "view" and value not in view_names():
                 raise ValueError(f"there is no view “{value}”; there are {', '.join(view_names())}")
             if name in choices and value not in choices[name]:
                 raise ValueError(f"“{name}” is one of {', '.join(map(str, choices[name]))}, got {value!r:.60}")
             if name.endswith("edits"):
                 parse_interventions(str(value))
-    with lesson_error_line(state_block.line):
+    with errors_as_lesson_errors(state_block.line):
         if not isinstance(state_block.get("text"), str) or not state_block["text"]:
             raise ValueError("“text” is missing: the text that the model reads")
         if "view" not in state_block:

@@ -1,4 +1,4 @@
-"""Numbers that a lesson can use by name, computed from a run.
+"""Quantities in lessons: measures of a run with their arguments and state changes, and arithmetic of quantities.
 
 A quantity is written as a number, or as a mapping: `of` its name, its own arguments, and fields of the state whose
 values replace the step's, as in {of: probability, token: " moon", temperature: 0.5}.
@@ -12,7 +12,13 @@ from typing import Any
 
 from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
 from explorer.lessons.course.measures import ARGUMENT_CHOICES, MEASURES, TOKEN_MEASURES
-from explorer.lessons.course.yaml_blocks import Fields, Items, has_kind, lesson_error_line, validate_fields
+from explorer.lessons.course.yaml_blocks import (
+    ListWithLines,
+    MappingWithLines,
+    errors_as_lesson_errors,
+    has_kind,
+    validate_fields,
+)
 
 
 @dataclass(frozen=True)
@@ -39,16 +45,16 @@ class Quantity:
         return Quantity(self.name, self.arguments, {**self.change, name: value})
 
 
-def quantity(spec: Any, line: int) -> Quantity:
+def parse_quantity(spec: Any, line: int) -> Quantity:
     """Parse a quantity from a lesson's file.
 
     Raises:
         LessonError: there is no such quantity, or it has no such argument.
     """
-    with lesson_error_line(line):
+    with errors_as_lesson_errors(line):
         if has_kind(spec, float):
             return Quantity("number", {"value": float(spec)})
-        if not isinstance(spec, Fields):
+        if not isinstance(spec, MappingWithLines):
             raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
         if spec.get("of") not in list(QUANTITIES):
             raise ValueError(f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
@@ -66,10 +72,10 @@ def quantity(spec: Any, line: int) -> Quantity:
     for arg, value in spec.items():
         if arg in kinds:
             is_other = kinds[arg][0] is QUANTITY_KINDS
-            arguments[arg] = quantity(value, lines[arg]) if is_other else value
+            arguments[arg] = parse_quantity(value, lines[arg]) if is_other else value
         elif arg != "of":
             change[arg] = value
-    with lesson_error_line(spec.line):
+    with errors_as_lesson_errors(spec.line):
         if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
             raise ValueError(f"“{name}” needs “{missing[0]}”")
         _check_arguments(name, arguments)
@@ -77,7 +83,7 @@ def quantity(spec: Any, line: int) -> Quantity:
 
 
 STATE_VALUE_KINDS = (str, int, float, bool)
-QUANTITY_KINDS = (float, Fields)  # as it is written
+QUANTITY_KINDS = (float, MappingWithLines)  # as it is written
 
 
 def _check_arguments(name: str, arguments: dict[str, Any]):
@@ -125,14 +131,14 @@ QUANTITIES: dict[str, Callable[..., float]] = {
 }
 
 
-def parse_quantities(specs: Fields) -> dict[str, Quantity]:
-    """Parse quantities by name."""
-    return {name: quantity(value, specs.lines[name]) for name, value in specs.items()}
+def parse_quantities(specs: MappingWithLines) -> dict[str, Quantity]:
+    """Parse a mapping of names to quantities."""
+    return {name: parse_quantity(value, specs.lines[name]) for name, value in specs.items()}
 
 
 def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[Quantity]:
     """Parse a list of `count` quantities."""
-    with lesson_error_line(line):
-        if not isinstance(specs, Items) or len(specs) != count:
+    with errors_as_lesson_errors(line):
+        if not isinstance(specs, ListWithLines) or len(specs) != count:
             raise ValueError(f"this compares a list of {count} quantities, got {specs!r:.60}")
-    return [quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
+    return [parse_quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]

@@ -21,14 +21,14 @@ class LessonError(Exception):
         self.line, self.sentence, self.file = line, sentence, file
 
 
-class Fields(dict):
+class MappingWithLines(dict):
     """A YAML mapping; `lines` has the line of each key, `line` that of the whole."""
 
     line: int
     lines: dict[str, int]
 
 
-class Items(list):
+class ListWithLines(list):
     """A YAML list; `lines` has the line of each item, `line` that of the whole."""
 
     line: int
@@ -36,7 +36,7 @@ class Items(list):
 
 
 @contextmanager
-def lesson_error_line(line: int) -> Iterator[None]:
+def errors_as_lesson_errors(line: int) -> Iterator[None]:
     """Context manager: raise a ValueError as a `LessonError` with this line; other errors pass unchanged."""
     try:
         yield
@@ -44,8 +44,8 @@ def lesson_error_line(line: int) -> Iterator[None]:
         raise LessonError(line, str(error)) from None
 
 
-def parse_fields(text: str, first_line: int) -> Fields:
-    """Parse a block that is a mapping.
+def parse_yaml_mapping(text: str, first_line: int) -> MappingWithLines:
+    """Parse a YAML block that is a mapping, with the line of each key.
 
     Args:
         first_line: of the text within its file.
@@ -56,14 +56,14 @@ def parse_fields(text: str, first_line: int) -> Fields:
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
-        with lesson_error_line(first_line):
+        with errors_as_lesson_errors(first_line):
             if not isinstance(node, yaml.MappingNode):
                 raise ValueError("a block is a mapping, a name and its value a line, as in “layer: 2”")
         return _plain_value(node, loader, first_line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        with lesson_error_line(first_line + (mark.line if mark else 0)):
+        with errors_as_lesson_errors(first_line + (mark.line if mark else 0)):
             raise ValueError(f"this is no YAML: {problem}") from None
     finally:
         loader.dispose()
@@ -73,16 +73,16 @@ def _plain_value(
     node: yaml.Node, loader: yaml.SafeLoader, first_line: int, ancestors: tuple[yaml.Node, ...] = ()
 ) -> Any:
     line = first_line + node.start_mark.line
-    with lesson_error_line(line):
+    with errors_as_lesson_errors(line):
         if node in ancestors:
             raise ValueError("a value holds itself")
     ancestors = (*ancestors, node)
     if isinstance(node, yaml.MappingNode):
-        mapping = Fields()
+        mapping = MappingWithLines()
         mapping.line, mapping.lines = line, {}
         for key_node, value in node.value:
             key, key_line = key_node.value, first_line + key_node.start_mark.line
-            with lesson_error_line(key_line):
+            with errors_as_lesson_errors(key_line):
                 if not isinstance(key_node, yaml.ScalarNode):
                     raise ValueError("a name is a text")
                 if key in mapping:
@@ -90,28 +90,28 @@ def _plain_value(
             mapping[key], mapping.lines[key] = _plain_value(value, loader, first_line, ancestors), key_line
         return mapping
     if isinstance(node, yaml.SequenceNode):
-        items = Items(_plain_value(item, loader, first_line, ancestors) for item in node.value)
+        items = ListWithLines(_plain_value(item, loader, first_line, ancestors) for item in node.value)
         items.line, items.lines = line, [first_line + item.start_mark.line for item in node.value]
         return items
-    with lesson_error_line(line):
+    with errors_as_lesson_errors(line):
         return loader.construct_object(node)
 
 
 def validate_fields(
-    spec: Fields, expected: dict[str, type | tuple[type, ...]], required: tuple[str, ...] = ()
-) -> Fields:
+    spec: MappingWithLines, expected: dict[str, type | tuple[type, ...]], required: tuple[str, ...] = ()
+) -> MappingWithLines:
     """Return the fields after checking their names and kinds.
 
     Raises:
         LessonError: a name is unknown or missing, or a value of another kind.
     """
     for name, value in spec.items():
-        with lesson_error_line(spec.lines[name]):
+        with errors_as_lesson_errors(spec.lines[name]):
             if name not in expected:
                 raise ValueError(f"“{name}” is unknown here; known are {', '.join(expected)}")
             if not has_kind(value, expected[name]):
                 raise ValueError(f"“{name}” must be {format_kinds(expected[name])}, got {value!r:.60}")
-    with lesson_error_line(spec.line):
+    with errors_as_lesson_errors(spec.line):
         if missing := [name for name in required if name not in spec]:
             raise ValueError(f"“{missing[0]}” is missing")
     return spec
@@ -125,7 +125,14 @@ def has_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     return isinstance(value, allowed) or (float in allowed and isinstance(value, int))
 
 
-KINDS = {str: "text", int: "integer", float: "number", bool: "boolean", Items: "list", Fields: "mapping"}
+KINDS = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    ListWithLines: "list",
+    MappingWithLines: "mapping",
+}
 
 
 def format_kinds(kind: type | tuple[type, ...]) -> str:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from explorer.analysis.attention_rollout import attention_rollout
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.kv_cache import megabytes_stored
-from explorer.analysis.rollout import rollout
-from explorer.architecture.attention import first_visible, layers_without_rope
+from explorer.architecture.attention import first_visible_key, layers_without_rope
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.lessons.glossary.layers import layers_example
@@ -38,7 +38,7 @@ def score_example(context: GlossaryContext) -> str:
     )
 
 
-def head_output_example(context: GlossaryContext) -> str:
+def value_norm_example(context: GlossaryContext) -> str:
     selection = context.selection
     values = context.trace.head_value(f"blocks.{selection.layer}.attn.v", selection.head)
     return _(
@@ -61,7 +61,7 @@ def softmax_example(context: GlossaryContext) -> str:
         token=quote_token(context.token),
         keys=context.selection.query
         + 1
-        - first_visible(context.trace.config, context.selection.layer, context.selection.query),
+        - first_visible_key(context.trace.config, context.selection.layer, context.selection.query),
         logits=context.trace.config.vocab_size,
     )
 
@@ -75,7 +75,7 @@ def softcap_example(context: GlossaryContext) -> str:
     return _("This model has one of {which}.", which=capped)
 
 
-def rotation_example(context: GlossaryContext) -> str:
+def rope_example(context: GlossaryContext) -> str:
     config = context.trace.config
     if config.position != "rope":
         return _("This model turns nothing.")
@@ -110,7 +110,7 @@ def induction_example(context: GlossaryContext) -> str:
     )
 
 
-def head_example(context: GlossaryContext) -> str:
+def head_score_example(context: GlossaryContext) -> str:
     selection = context.selection
     scores = head_scores(context.trace, selection.option("head_score"), selection.first_token == "hidden")
     value = scores[selection.layer, selection.head]
@@ -126,7 +126,7 @@ def head_example(context: GlossaryContext) -> str:
 
 
 def rollout_example(context: GlossaryContext) -> str:
-    shares = rollout(context.trace, context.selection.query)
+    shares = attention_rollout(context.trace, context.selection.query)
     return _(
         "So followed, {share} of what ends at {token} began at {origin}.",
         share=format_number(shares.max()),
@@ -135,14 +135,14 @@ def rollout_example(context: GlossaryContext) -> str:
     )
 
 
-def cache_example(context: GlossaryContext) -> str:
+def kv_cache_example(context: GlossaryContext) -> str:
     size = megabytes_stored(context.trace.config, len(context.trace))
     return _(
         "For the {tokens} tokens here it takes {size} MB.", tokens=len(context.trace), size=format_number(float(size))
     )
 
 
-def output_size_example(context: GlossaryContext) -> str:
+def output_projection_example(context: GlossaryContext) -> str:
     config = context.trace.config
     joined = config.num_heads * config.d_head
     return _("Here from {joined} numbers, of all heads, to {model}.", joined=joined, model=config.d_model)
@@ -168,13 +168,13 @@ ENTRIES = (
     Entry(
         (N_("keys and values"), N_("key, value")),
         N_("two vectors of every token: by its key it is found, and its value is what is then fetched from it"),
-        head_output_example,
+        value_norm_example,
     ),
     Entry((N_("score"), N_("scores")), N_("q·k / √d, how well a query matches a key"), score_example),
     Entry(
         (N_("head score"), N_("head scores")),
         N_("how far a head does one thing, from 0 to 1, as looking at the token before"),
-        head_example,
+        head_score_example,
     ),
     Entry(
         (N_("mask"), N_("masked"), N_("causal")),
@@ -195,7 +195,7 @@ ENTRIES = (
     Entry(
         ("RoPE", N_("rotary"), N_("rotation")),
         N_("how some models know distances: q and k are turned, pair by pair, by angles that grow with the position"),
-        rotation_example,
+        rope_example,
     ),
     Entry(
         (N_("sinusoidal"),),
@@ -217,7 +217,7 @@ ENTRIES = (
     Entry(
         ("o_proj", "W_O"),
         N_("the table that turns what all heads of a layer fetched into what is added"),
-        output_size_example,
+        output_projection_example,
     ),
-    Entry((N_("KV cache"),), N_("keys and values of earlier tokens, kept instead of computed again"), cache_example),
+    Entry((N_("KV cache"),), N_("keys and values of earlier tokens, kept instead of computed again"), kv_cache_example),
 )

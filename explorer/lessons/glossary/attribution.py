@@ -1,7 +1,7 @@
 """Glossary entries on attribution of a prediction to components and tokens."""
 
-from explorer.analysis.ablation import ablation
-from explorer.analysis.attribution import attribution
+from explorer.analysis.ablation import ablation_effects
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import trace_ranking
 from explorer.explain.notation import format_number, quote_token
@@ -9,7 +9,7 @@ from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _
 
 
-def lens_example(context: GlossaryContext) -> str:
+def logit_lens_example(context: GlossaryContext) -> str:
     read = lens_summaries(context.trace, range(context.selection.query, context.selection.query + 1))
     return _(
         "After {token} the embedding alone would say {first}, the whole model says {last}.",
@@ -21,7 +21,7 @@ def lens_example(context: GlossaryContext) -> str:
 
 def attribution_example(context: GlossaryContext) -> str:
     token_id = int(trace_ranking(context.trace, context.selection.query)[0])
-    contributions = attribution(context.trace, context.selection.query, token_id)
+    contributions = direct_logit_attribution(context.trace, context.selection.query, token_id)
     return _(
         "To the logit of {token} here, {logit}, all heads add {heads} and all feed-forwards {feed_forward}.",
         token=quote_token(context.trace.vocabulary[token_id]),
@@ -33,7 +33,7 @@ def attribution_example(context: GlossaryContext) -> str:
 
 def ablation_example(context: GlossaryContext) -> str:
     token_id = int(trace_ranking(context.trace, context.selection.query)[0])
-    without = ablation(context.trace, context.selection.query, token_id)
+    without = ablation_effects(context.trace, context.selection.query, token_id)
     bits = without.heads[context.selection.layer, context.selection.head]
     return _(
         "Without layer {layer} head {head} the log₂ probability of {token} changes by {bits} bits.",
@@ -63,7 +63,7 @@ def attention_knockout_example(context: GlossaryContext) -> str:
 
 
 ENTRIES = (
-    Entry((N_("logit lens"),), N_("what the model would say if it stopped at some depth"), lens_example),
+    Entry((N_("logit lens"),), N_("what the model would say if it stopped at some depth"), logit_lens_example),
     Entry(
         (N_("direct logit attribution"), N_("attribution")),
         N_("a logit taken apart into what each part of the model added to it"),

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from explorer.analysis.divergence import kl_divergence
-from explorer.analysis.run_difference import head_distances, next_tokens
+from explorer.analysis.run_difference import head_distances, next_token_probabilities
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _
 
 
-def comparison_example(describe: Callable[[GlossaryContext, Comparison], str]) -> Callable[[GlossaryContext], str]:
+def with_comparable_runs(describe: Callable[[GlossaryContext, Comparison], str]) -> Callable[[GlossaryContext], str]:
     """Return an example function that calls `describe` if there are two comparable runs, or else says why not."""
 
     def example(context: GlossaryContext) -> str:
@@ -25,8 +25,8 @@ def comparison_example(describe: Callable[[GlossaryContext, Comparison], str]) -
     return example
 
 
-def difference_example(context: GlossaryContext, comparison: Comparison) -> str:
-    probabilities_a, probabilities_b = next_tokens(comparison, context.selection.query)
+def probability_difference_example(context: GlossaryContext, comparison: Comparison) -> str:
+    probabilities_a, probabilities_b = next_token_probabilities(comparison, context.selection.query)
     token_id = int(probabilities_a.argmax())
     return _(
         "After {token} the probability of {likeliest} is {a} in A and {b} in B, so A − B is {less}.",
@@ -47,7 +47,7 @@ def alignment_example(context: GlossaryContext, comparison: Comparison) -> str:
     )
 
 
-def edit_distance_example(context: GlossaryContext, comparison: Comparison) -> str:
+def edit_script_example(context: GlossaryContext, comparison: Comparison) -> str:
     tokens_a, tokens_b = (run.tokens for run in comparison.runs)
     alignment = comparison.alignment
     pairs = [(tokens_a[i], tokens_b[p]) for i, p in enumerate(alignment.partners) if p is not None]
@@ -60,8 +60,8 @@ def edit_distance_example(context: GlossaryContext, comparison: Comparison) -> s
     )
 
 
-def divergence_example(context: GlossaryContext, comparison: Comparison) -> str:
-    probabilities_a, probabilities_b = next_tokens(comparison, context.selection.query)
+def kl_divergence_example(context: GlossaryContext, comparison: Comparison) -> str:
+    probabilities_a, probabilities_b = next_token_probabilities(comparison, context.selection.query)
     if np.isnan(probabilities_b).any():
         return _("Here the models have different tokens, and there is none.")
     return _(
@@ -72,7 +72,7 @@ def divergence_example(context: GlossaryContext, comparison: Comparison) -> str:
     )
 
 
-def distance_example(context: GlossaryContext, comparison: Comparison) -> str:
+def head_distance_example(context: GlossaryContext, comparison: Comparison) -> str:
     shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
     if len(shapes) > 1:
         return _("Here the models have different heads.")
@@ -86,7 +86,7 @@ def distance_example(context: GlossaryContext, comparison: Comparison) -> str:
     )
 
 
-def a_minus_b_example(context: GlossaryContext, comparison: Comparison) -> str:
+def patching_example(context: GlossaryContext, comparison: Comparison) -> str:
     (tokens_a, tokens_b), partners = (run.tokens for run in comparison.runs), comparison.alignment.partners
     partner = partners[context.selection.query]
     return _(
@@ -105,17 +105,17 @@ ENTRIES = (
     Entry(
         ("A − B",),
         N_("what a number is in the run A less what it is in the run B, at tokens that stand beside each other"),
-        comparison_example(difference_example),
+        with_comparable_runs(probability_difference_example),
     ),
     Entry(
         (N_("partner"), N_("partners")),
         N_("the token of the other run that stands beside a token when two runs are compared"),
-        comparison_example(alignment_example),
+        with_comparable_runs(alignment_example),
     ),
     Entry(
         (N_("edit script"),),
         N_("the way to make one row of tokens of another with as few insertions, deletions and replacements as can be"),
-        comparison_example(edit_distance_example),
+        with_comparable_runs(edit_script_example),
     ),
     Entry(
         (N_("divergence"), "KL", N_("KL divergence")),
@@ -123,7 +123,7 @@ ENTRIES = (
             "how many bits more it takes to write down what one set of probabilities draws with a code made for the "
             "other (after Kullback and Leibler): 0 for the same, and another number each way"
         ),
-        comparison_example(divergence_example),
+        with_comparable_runs(kl_divergence_example),
     ),
     Entry(
         (N_("Jensen-Shannon distance"),),
@@ -131,31 +131,31 @@ ENTRIES = (
             "how far apart two sets of probabilities are, 0 for the same to 1 where they share nothing; of a head the "
             "mean over the queries of both runs"
         ),
-        comparison_example(distance_example),
+        with_comparable_runs(head_distance_example),
     ),
     Entry(
         (N_("patching"), N_("patched"), N_("patch")),
         N_("putting a value of one run into another run, to see what that changes"),
-        comparison_example(a_minus_b_example),
+        with_comparable_runs(patching_example),
     ),
     Entry(
         (N_("clean"),),
         N_("of two prompts in patching the one with the answer that is looked for"),
-        comparison_example(a_minus_b_example),
+        with_comparable_runs(patching_example),
     ),
     Entry(
         (N_("corrupted"),),
         N_("of two prompts in patching the one that differs from the clean one in what decides the answer"),
-        comparison_example(a_minus_b_example),
+        with_comparable_runs(patching_example),
     ),
     Entry(
         (N_("denoising"),),
         N_("putting values of the clean run into the corrupted one: what suffices for the answer"),
-        comparison_example(a_minus_b_example),
+        with_comparable_runs(patching_example),
     ),
     Entry(
         (N_("noising"),),
         N_("putting values of the corrupted run into the clean one: what the answer needs"),
-        comparison_example(a_minus_b_example),
+        with_comparable_runs(patching_example),
     ),
 )

@@ -7,7 +7,7 @@ from explorer.analysis.residual import stream
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _
-from model.parameter_counts import num_parameters
+from model.parameter_and_flop_counts import num_parameters
 
 
 def layers_example(context: GlossaryContext) -> str:
@@ -40,7 +40,7 @@ def neurons_example(context: GlossaryContext) -> str:
     )
 
 
-def norm_example(context: GlossaryContext) -> str:
+def norm_layer_example(context: GlossaryContext) -> str:
     x = context.trace[f"blocks.{context.trace.config.num_layers - 1}.resid_post"][context.selection.query]
     kind = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}[context.trace.config.norm]
     return _(
@@ -80,7 +80,7 @@ def gate_example(context: GlossaryContext) -> str:
     )
 
 
-def activation_example(context: GlossaryContext) -> str:
+def activation_function_example(context: GlossaryContext) -> str:
     kind = {"swiglu": "SwiGLU", "geglu": "GeGLU", "relu": "ReLU", "relu2": "ReLU²"}.get(
         context.trace.config.ffn, "GELU"
     )
@@ -146,7 +146,7 @@ ENTRIES = (
     Entry(
         (N_("norm"), N_("norms"), "RMSNorm", "LayerNorm"),
         N_("brings a vector to a standard size before it is read"),
-        norm_example,
+        norm_layer_example,
     ),
     Entry((N_("gate"),), N_("how far SwiGLU opens each neuron: SiLU of a first product"), gate_example),
     Entry(
@@ -155,7 +155,7 @@ ENTRIES = (
             "lets large numbers of a feed-forward through and brings negative ones to 0 or near it; SwiGLU multiplies "
             "SiLU by a second product"
         ),
-        activation_example,
+        activation_function_example,
     ),
     Entry(
         (N_("gain"), N_("gains")),

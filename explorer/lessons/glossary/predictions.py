@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from explorer.analysis.next_token import NextToken, next_token, surprisal
-from explorer.explain.captured import check
+from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution, surprisal
+from explorer.explain.captured import check_captured_value
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _
 
 
-def predict_next_token(context: GlossaryContext) -> NextToken:
+def predict_next_token(context: GlossaryContext) -> NextTokenDistribution:
     settings = context.settings
-    return next_token(
+    return next_token_distribution(
         context.trace,
         context.selection.query,
         settings.temperature,
@@ -64,7 +64,7 @@ def rank_example(context: GlossaryContext) -> str:
     )
 
 
-def surprise_example(context: GlossaryContext) -> str:
+def surprisal_example(context: GlossaryContext) -> str:
     if context.selection.query == 0:
         return _("The first token has none, as nothing comes before it.")
     bits = surprisal(context.trace)[context.selection.query]
@@ -80,7 +80,7 @@ def entropy_example(context: GlossaryContext) -> str:
     )
 
 
-def uniform_example(context: GlossaryContext) -> str:
+def uniform_bits_example(context: GlossaryContext) -> str:
     size = context.trace.config.vocab_size
     return _("An even guess among {size:,} tokens would have {bits}.", size=size, bits=format_number(np.log2(size)))
 
@@ -105,7 +105,7 @@ def temperature_example(context: GlossaryContext) -> str:
     )
 
 
-def truncation_example(context: GlossaryContext) -> str:
+def candidate_count_example(context: GlossaryContext) -> str:
     left = int((predict_next_token(context).sampled > 0).sum())
     return _(
         "With all settings {left:,} of {size:,} tokens can be drawn after {token}.",
@@ -125,7 +125,7 @@ def greedy_example(context: GlossaryContext) -> str:
 
 def recomputation_error_example(context: GlossaryContext) -> str:
     name = f"blocks.{context.selection.layer}.attn.pattern"
-    verification = check(context.trace, name)
+    verification = check_captured_value(context.trace, name)
     return _("{name}, worked out again, is off by {error} at most.", name=name, error=format_number(verification.error))
 
 
@@ -140,13 +140,13 @@ ENTRIES = (
     Entry(
         (N_("surprisal"), N_("surprisals")),
         N_("−log₂ of the probability the model gave a token before seeing it, in bits"),
-        surprise_example,
+        surprisal_example,
     ),
     Entry((N_("entropy"),), N_("the surprisal to be expected from the next token, in bits"), entropy_example),
     Entry(
         (N_("bits"),),
         N_("what surprise is counted in: a coin toss has 1, and each more halves the probability"),
-        uniform_example,
+        uniform_bits_example,
     ),
     Entry(
         (N_("perplexity"),),
@@ -158,16 +158,16 @@ ENTRIES = (
         N_("what logits are divided by before the softmax: below 1 sharpens, above 1 flattens, 0 takes the likeliest"),
         temperature_example,
     ),
-    Entry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), truncation_example),
+    Entry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), candidate_count_example),
     Entry(
         (N_("top-p"), N_("nucleus")),
         N_("of those only the fewest, the likeliest, that have the probability p together; 1 keeps all"),
-        truncation_example,
+        candidate_count_example,
     ),
     Entry(
         (N_("min-p"),),
         N_("of those only tokens at least p times as likely as the likeliest; 0 keeps all"),
-        truncation_example,
+        candidate_count_example,
     ),
     Entry(
         (N_("repetition penalty"),),
@@ -175,7 +175,7 @@ ENTRIES = (
             "what logits of tokens that the text has already are divided by, or multiplied by where negative; 1 leaves "
             "them"
         ),
-        truncation_example,
+        candidate_count_example,
     ),
     Entry((N_("seed"),), N_("decides all random numbers: the same seed writes the same text"), seed_example),
     Entry(
@@ -185,7 +185,7 @@ ENTRIES = (
     ),
     Entry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),
     Entry((N_("beam"),), N_("keeping several texts at each step, the likeliest as wholes"), greedy_example),
-    Entry((N_("sampling"),), N_("drawing tokens by their probabilities"), truncation_example),
+    Entry((N_("sampling"),), N_("drawing tokens by their probabilities"), candidate_count_example),
     Entry(
         (N_("off by"), N_("recomputed")),
         N_("how far a captured value lies from the same value worked out again from its inputs"),

@@ -9,7 +9,7 @@ from explorer.lessons.glossary.predictions import likeliest_token, predict_next_
 from explorer.translations import N_, _
 
 
-def last_vector(context: GlossaryContext) -> np.ndarray:
+def last_layer_output(context: GlossaryContext) -> np.ndarray:
     """Return the last layer's output at the selected token, (D,) in float64."""
     last = context.trace.config.num_layers - 1
     return context.trace[f"blocks.{last}.resid_post"][context.selection.query].astype(np.float64)
@@ -20,7 +20,7 @@ def mean_example(context: GlossaryContext) -> str:
         "That of the {count} numbers of {token} after the last layer is {mean}.",
         count=context.trace.config.d_model,
         token=quote_token(context.token),
-        mean=format_number(last_vector(context).mean()),
+        mean=format_number(last_layer_output(context).mean()),
     )
 
 
@@ -29,7 +29,7 @@ def median_example(context: GlossaryContext) -> str:
         "That of the {count} numbers of {token} after the last layer is {median}.",
         count=context.trace.config.d_model,
         token=quote_token(context.token),
-        median=format_number(float(np.median(last_vector(context)))),
+        median=format_number(float(np.median(last_layer_output(context)))),
     )
 
 
@@ -38,8 +38,8 @@ def variance_example(context: GlossaryContext) -> str:
         "That of the {count} numbers of {token} after the last layer is {variance}, the standard deviation {std}.",
         count=context.trace.config.d_model,
         token=quote_token(context.token),
-        variance=format_number(last_vector(context).var()),
-        std=format_number(last_vector(context).std()),
+        variance=format_number(last_layer_output(context).var()),
+        std=format_number(last_layer_output(context).std()),
     )
 
 
@@ -48,11 +48,11 @@ def root_mean_square_example(context: GlossaryContext) -> str:
         "That of the {count} numbers of {token} after the last layer is {rms}.",
         count=context.trace.config.d_model,
         token=quote_token(context.token),
-        rms=format_number(np.sqrt((last_vector(context) ** 2).mean())),
+        rms=format_number(np.sqrt((last_layer_output(context) ** 2).mean())),
     )
 
 
-def components_example(context: GlossaryContext) -> str:
+def principal_components_example(context: GlossaryContext) -> str:
     shares = principal_components(residual_at_depth(context.trace, context.selection.depth)).shares
     return _(
         "At depth {depth} the first takes {first} of the variance of the {tokens} tokens here, the second {second}.",
@@ -96,7 +96,7 @@ ENTRIES = (
     Entry(
         ("PCA", N_("component")),
         N_("finds the directions in which vectors differ most: the first component, then others at right angles to it"),
-        components_example,
+        principal_components_example,
     ),
     Entry(
         (N_("histogram"),),

@@ -29,7 +29,7 @@ def token_num_bytes(trace: Trace, position: int) -> int:
     return len(trace.tokens[position].encode() if token_bytes is None else token_bytes)
 
 
-def bytes_example(context: GlossaryContext) -> str:
+def token_bytes_example(context: GlossaryContext) -> str:
     size = token_num_bytes(context.trace, context.selection.query)
     return _(
         "{token} has {size} bytes, built by at most {most} merges.",
@@ -39,7 +39,7 @@ def bytes_example(context: GlossaryContext) -> str:
     )
 
 
-def several_bytes_example(context: GlossaryContext) -> str:
+def total_bytes_example(context: GlossaryContext) -> str:
     size = sum(token_num_bytes(context.trace, position) for position in range(len(context.trace)))
     return _("The {tokens} tokens here hold {size:,} bytes.", tokens=len(context.trace), size=size)
 
@@ -49,7 +49,7 @@ def embedding_example(context: GlossaryContext) -> str:
     return _("The one of {token} here has length {length}.", token=quote_token(context.token), length=length)
 
 
-def length_example(context: GlossaryContext) -> str:
+def vector_norm_example(context: GlossaryContext) -> str:
     lengths = np.linalg.norm(stream(context.trace)[:, context.selection.query], axis=-1)
     return _(
         "That of {token} is {first} at first and {last} after the last layer.",
@@ -81,11 +81,11 @@ def unembedding_example(context: GlossaryContext) -> str:
     return f"{size} {biased}".strip()
 
 
-def context_example(context: GlossaryContext) -> str:
+def context_length_example(context: GlossaryContext) -> str:
     return _("Here {most}; this run has {tokens}.", most=context.trace.config.context_length, tokens=len(context.trace))
 
 
-def weights_example(context: GlossaryContext) -> str:
+def embedding_shape_example(context: GlossaryContext) -> str:
     config = context.trace.config
     return _("The embedding’s table is {rows:,} × {columns}.", rows=config.vocab_size, columns=config.d_model)
 
@@ -124,16 +124,16 @@ ENTRIES = (
         N_("the text that the model is given and goes on from"),
         lambda look: _("With what was written to it, it has {tokens} tokens.", tokens=len(look.trace)),
     ),
-    Entry((N_("context"),), N_("how many tokens the model sees at once"), context_example),
+    Entry((N_("context"),), N_("how many tokens the model sees at once"), context_length_example),
     Entry(
         (N_("byte-pair encoding"), N_("merge"), N_("merges")),
         N_("how tokens came about: from single bytes, the pair that was most frequent was made one, again and again"),
-        bytes_example,
+        token_bytes_example,
     ),
     Entry(
         (N_("byte"), N_("bytes")),
         N_("one of 256 numbers: an English letter is one, other characters are two to four in a row"),
-        several_bytes_example,
+        total_bytes_example,
     ),
     Entry(
         (N_("vector"), N_("vectors")),
@@ -141,9 +141,11 @@ ENTRIES = (
         dimensions_example,
     ),
     Entry((N_("dimension"), N_("dimensions")), N_("one of the numbers of a vector"), dimensions_example),
-    Entry(("‖x‖₂",), N_("the length of a vector, √Σx²"), length_example),
-    Entry((N_("weights"),), N_("the tables of learned numbers that vectors are multiplied by"), weights_example),
-    Entry((N_("tokenizer"),), N_("cuts text into tokens, and joins tokens to text"), bytes_example),
+    Entry(("‖x‖₂",), N_("the length of a vector, √Σx²"), vector_norm_example),
+    Entry(
+        (N_("weights"),), N_("the tables of learned numbers that vectors are multiplied by"), embedding_shape_example
+    ),
+    Entry((N_("tokenizer"),), N_("cuts text into tokens, and joins tokens to text"), token_bytes_example),
     Entry(
         (N_("cosine"), N_("cosines")),
         N_("how alike the directions of two vectors are: 1 the same, 0 at right angles, −1 opposite"),

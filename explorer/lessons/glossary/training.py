@@ -19,15 +19,15 @@ def text_loss_example(context: GlossaryContext) -> str:
     )
 
 
-def step_example(context: GlossaryContext) -> str:
+def training_step_example(context: GlossaryContext) -> str:
     training = context.trace.training
     if training is None or training.step is None:
         return _("After how many this model was kept, its name does not say.")
     return _("This model was kept after {step:,}.", step=training.step)
 
 
-def last_logged_value(context: GlossaryContext, name: str, template: str) -> str:
-    """Format the value that training logged at the checkpoint's step, or else the last one."""
+def format_logged_value(context: GlossaryContext, name: str, template: str) -> str:
+    """Return a sentence on the value that training logged at the checkpoint's step, or else on the last one."""
     training = context.trace.training
     is_logged = np.isfinite(training.record[name]) if training and name in training.record else np.zeros(0, bool)
     if not is_logged.any():
@@ -52,18 +52,18 @@ ENTRIES = (
     Entry(
         (N_("training step"), N_("training steps")),
         N_("one change of all weights, after the model has read a little of the training text"),
-        step_example,
+        training_step_example,
     ),
     Entry(
         (N_("held out"),),
         N_("of text: kept from training, to see how well the model predicts what it has not read"),
-        lambda look: last_logged_value(
+        lambda look: format_logged_value(
             look, "validation_loss", _("After step {step:,} the loss on such text was {value} nats a token.")
         ),
     ),
     Entry(
         (N_("learning rate"),),
         N_("how far a step of training moves the weights"),
-        lambda look: last_logged_value(look, "learning_rate", _("It was {value} at step {step:,}.")),
+        lambda look: format_logged_value(look, "learning_rate", _("It was {value} at step {step:,}.")),
     ),
 )

@@ -5,13 +5,7 @@ from explorer.state.interventions.axes import index_axis
 from explorer.state.interventions.clamp import Clamp
 from explorer.state.interventions.direction import Add, DirectionIntervention, DirectionSpec, Prompts, Remove
 from explorer.state.interventions.intervention import Intervention, Text
-from explorer.state.interventions.mean import Mean
-from explorer.state.interventions.norm import NormReplacement, active_norm_replacements
-from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
-from explorer.state.interventions.position_edits import PositionShift, RopeBase
-from explorer.state.interventions.position_set import PositionSet
-from explorer.state.interventions.scale import ROTATION_OFF, Scale, Zero
-from explorer.state.interventions.text import (
+from explorer.state.interventions.intervention_text import (
     KINDS,
     MAX_INTERVENTIONS,
     SEPARATOR,
@@ -20,6 +14,12 @@ from explorer.state.interventions.text import (
     parse_interventions,
     sort_interventions,
 )
+from explorer.state.interventions.mean import Mean
+from explorer.state.interventions.norm import NormReplacement, active_norm_replacements
+from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
+from explorer.state.interventions.position_interventions import PositionShift, RopeBaseReplacement
+from explorer.state.interventions.position_set import PositionSet
+from explorer.state.interventions.scale import ROTATION_OFF, Scale, Zero
 
 Edit = make_intervention  # its earlier name
 
@@ -31,7 +31,7 @@ __all__ = [
     "ROTATION_OFF",
     "Add",
     "DirectionIntervention",
-    "RopeBase",
+    "RopeBaseReplacement",
     "Clamp",
     "DropEdge",
     "AttentionEdge",

@@ -12,7 +12,7 @@ from model.config import ModelConfig
 
 @dataclass(frozen=True)
 class Mean(Intervention):
-    """The mean of the value over positions, at each of them.
+    """Mean ablation: at each position the mean of the value over positions.
 
     If the text is continued, it is the mean over the prompt, and positions after the prompt do not change.
 

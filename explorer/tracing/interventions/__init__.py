@@ -12,26 +12,26 @@ from explorer.state.interventions import (
     PatchMean,
     PositionShift,
     Remove,
-    RopeBase,
+    RopeBaseReplacement,
     Scale,
     Zero,
 )
-from explorer.tracing.interventions.attention_edges import DropHooks, MaskHooks
+from explorer.tracing.interventions.attention_edges import DropEdgeHooks, MaskEdgeHooks
 from explorer.tracing.interventions.base import InterventionHooks
 from explorer.tracing.interventions.clamp import ClampHooks
 from explorer.tracing.interventions.direction import AddHooks, RemoveHooks
 from explorer.tracing.interventions.mean import MeanHooks
-from explorer.tracing.interventions.norm import NormHooks
+from explorer.tracing.interventions.norm import NormReplacementHooks
 from explorer.tracing.interventions.patch import PatchHooks
-from explorer.tracing.interventions.position_edits import RopeBaseHooks, ShiftHooks
+from explorer.tracing.interventions.position_interventions import PositionShiftHooks, RopeBaseHooks
 from explorer.tracing.interventions.scale import ScaleHooks
 
 HOOKS: dict[type[Intervention], type[InterventionHooks]] = {
-    PositionShift: ShiftHooks,
-    RopeBase: RopeBaseHooks,
-    NormReplacement: NormHooks,
-    MaskEdge: MaskHooks,
-    DropEdge: DropHooks,
+    PositionShift: PositionShiftHooks,
+    RopeBaseReplacement: RopeBaseHooks,
+    NormReplacement: NormReplacementHooks,
+    MaskEdge: MaskEdgeHooks,
+    DropEdge: DropEdgeHooks,
     Mean: MeanHooks,
     Patch: PatchHooks,
     PatchMean: PatchHooks,

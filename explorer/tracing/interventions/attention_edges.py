@@ -21,7 +21,7 @@ def blocked_edges(edges: list[AttentionEdge], pass_context: PassContext, output:
     return blocked
 
 
-class DropHooks(InterventionHooks):
+class DropEdgeHooks(InterventionHooks):
     """Hooks of `DropEdge`: set weights of the attention pattern to 0."""
 
     def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
@@ -31,7 +31,7 @@ class DropHooks(InterventionHooks):
         return [(lm.taps[self.intervention.tap], drop)]
 
 
-class MaskHooks(InterventionHooks):
+class MaskEdgeHooks(InterventionHooks):
     """Hooks of `MaskEdge`: the softmax over the remaining keys, for all masks of a layer at once.
 
     It is computed from the scores that the model computed: captured scores are those before any mask.

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from explorer.tracing.directions import direction
+from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.interventions.base import InterventionHooks, ModuleHook, PassContext
 from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.stored_weights import StoredWeights
@@ -16,7 +16,7 @@ class DirectionHooks(InterventionHooks):
     """Base of hooks that change vectors x (…, D) along a unit vector u (D,)."""
 
     def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
-        unit = direction(
+        unit = direction_unit_vector(
             lm.config, StoredWeights(lm).__getitem__, self.intervention.direction, partial(mean_stream, lm)
         )
         unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)

@@ -8,7 +8,7 @@ from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
 
 
-class NormHooks(InterventionHooks):
+class NormReplacementHooks(InterventionHooks):
     """Hooks of `NormReplacement`; the formulas of norms take the kind from `analysis.norms.kinds`."""
 
     def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:

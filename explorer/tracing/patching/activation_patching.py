@@ -9,7 +9,7 @@ from torch import Tensor
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.patching.components import check_component, component_taps
-from explorer.tracing.patching.setup import METRICS, PatchingSetup
+from explorer.tracing.patching.patching_setup import METRICS, PatchingSetup
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.transformer_lm import TransformerLM
 
@@ -42,9 +42,8 @@ def activation_patching(
         progress: called with the share that is done; an exception that it raises ends the work.
 
     Returns:
-        (L, T) float64 for positions, (L, H) for heads, (L, G) for keys and values that G heads share; NaN if clean
-            and
-        corrupted metrics differ by less than 1e-6.
+        (L, T) float64 for positions, (L, H) for heads, (L, G) for keys and values that G heads share; NaN if the
+        clean and corrupted metrics differ by less than 1e-6.
 
     Raises:
         UserError: the prompts differ in length, or a name or id is unknown.
@@ -55,15 +54,15 @@ def activation_patching(
     source_values, metrics = setup.source_values(taps), []
     row = list(METRICS).index(metric)
     for layer, tap in enumerate(taps):
-        metrics.append(run_to_completion(patch_batches(setup, layer, tap, source_values[tap]))[row])
+        metrics.append(run_to_completion(patch_each_node(setup, layer, tap, source_values[tap]))[row])
         progress((layer + 1) / len(taps))
     return setup.normalised_effects(np.stack(metrics))
 
 
-def patch_batches(
+def patch_each_node(
     setup: PatchingSetup, layer: int, tap: str, source_value: Tensor, done: int = 0
 ) -> Generator[int, None, np.ndarray]:
-    """Compute every metric of the target run with each index along an axis of a tap's value patched, in batches.
+    """Compute every metric of the target run with each node of a tap patched alone, in batches.
 
     Yields how many are done, including `done` earlier ones; returns (M, P).
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.patching.components import check_component, component_taps
-from explorer.tracing.patching.setup import METRICS, PatchingSetup
+from explorer.tracing.patching.patching_setup import METRICS, PatchingSetup
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
 from model.layers.multihead_attention import repeat_heads
 from model.layers.softcap import softcap
@@ -45,11 +45,11 @@ def attribution_patching(
 
 def estimate_effects(setup: PatchingSetup, component: str) -> np.ndarray:
     """Return the estimated effects of a component's nodes, (L, P)."""
-    changes = torch.stack([(step * slope).sum(-1) for step, slope in effect_factors(setup, component)])
+    changes = torch.stack([(step * slope).sum(-1) for step, slope in differences_and_gradients(setup, component)])
     return setup.normalise_changes(changes.cpu().double().numpy())
 
 
-def effect_factors(setup: PatchingSetup, component: str) -> list[tuple[Tensor, Tensor]]:
+def differences_and_gradients(setup: PatchingSetup, component: str) -> list[tuple[Tensor, Tensor]]:
     """Return for each layer the difference of each node's numbers, (P, N), and the metric's gradient at them, (P, N).
 
     For queries and keys, the numbers are those of the patterns that follow from them.

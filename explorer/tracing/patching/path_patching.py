@@ -12,7 +12,7 @@ from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.patching.components import component_taps
 from explorer.tracing.patching.experiment import Receiver
-from explorer.tracing.patching.setup import METRICS, PatchingSetup
+from explorer.tracing.patching.patching_setup import METRICS, PatchingSetup
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from explorer.translations import _
 from model.offloading import read_weight

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.activations import Statistics, compute_histogram, tap_matrix
+from explorer.analysis.activation_statistics import Statistics, compute_histogram, tap_matrix
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.activations import histogram_share
@@ -16,14 +16,14 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.model_labels import head_value_label
 from explorer.views.style import RESIDUAL, SELECTED, figure, positions, token_axis, window_around
-from explorer.views.two_runs.no_difference import BINS, no_difference
+from explorer.views.two_runs.no_difference import BINS, make_no_difference_reason
 from explorer.views.verification import verify_captured
 from explorer.views.view import Panel, View
 
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 
 
-class Columns(NamedTuple):
+class ColumnTexts(NamedTuple):
     """Texts about the columns of a value, translated on use: axis titles, hover template and alternative text."""
 
     all_title: str
@@ -37,13 +37,13 @@ class Columns(NamedTuple):
         return translate(self.range_title, first=columns.start, last=columns[-1], width=width)
 
 
-KEYS = Columns(
+KEYS = ColumnTexts(
     N_("key"),
     N_("key ({first} to {last} of {width})"),
     N_("position %{y}, key %{x}<br>%{z:.4g}<extra></extra>"),
     N_("{value}: {tokens} tokens by {width} keys, {least} to {most}."),
 )
-DIMENSIONS = Columns(
+DIMENSIONS = ColumnTexts(
     N_("dimension"),
     N_("dimension ({first} to {last} of {width})"),
     N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
@@ -191,7 +191,7 @@ VIEW = View(
             name="histogram",
             title=N_("How its values are spread"),
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
-            no_difference_reason=no_difference(BINS),
+            no_difference_reason=make_no_difference_reason(BINS),
             inspect=lambda trace, s, point: histogram_share(
                 trace, s.tap, s.head, get_item((None, s.query), point.coordinate("curve")), point.coordinate("item")
             ),

@@ -4,7 +4,7 @@ from explorer.analysis.attention import PATTERNS
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import attention_stage, displayed_weight
-from explorer.explain.derived.attention_scores import score_dimension
+from explorer.explain.derived.attention_scores import dimension_contribution
 from explorer.explain.derived.heads import head_score
 from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
@@ -12,15 +12,15 @@ from explorer.state.selection import Selection
 from explorer.state.view_registry import SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.attention.detail import attention_stages, dimensions, head_map
 from explorer.views.attention.formula import formula
 from explorer.views.attention.line_plot import attention_lines
-from explorer.views.attention.patterns import all_heads, pattern, row
+from explorer.views.attention.patterns import all_head_patterns, pattern, query_weight_bars
+from explorer.views.attention.score_plots import attention_stages, head_score_map, score_by_dimension_bars
 from explorer.views.head_score_field import HEAD_SCORE_FIELD
-from explorer.views.intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
-from explorer.views.two_runs.no_difference import LINES, ROWS, no_difference
+from explorer.views.two_runs.no_difference import LINES, ROWS, make_no_difference_reason
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
 
 # Which attention pattern the large picture shows.
 PATTERN_FIELD = SelectionField("pattern", "weight", N_("large picture"), PATTERNS)
@@ -36,7 +36,7 @@ def verify_pattern(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(PATTERN, *["blocks.{layer}.attn.v"] * (pattern_kind == "moved"))(trace, selection)
 
 
-def verify_dimensions(trace: Trace, selection: Selection) -> Verification:
+def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verification:
     suffix = "_rot" * (trace.config.position == "rope")
     names = (f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk")
     return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)
@@ -73,7 +73,7 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("All heads: rows are layers, columns are heads; shift-click chooses several"),
-            draw=lambda trace, selection: all_heads(trace),
+            draw=lambda trace, selection: all_head_patterns(trace),
             kind="head_grid",
             is_selection_independent=True,
             verify=verify_captured("blocks.*.attn.pattern"),
@@ -98,7 +98,7 @@ VIEW = View(
         Panel(
             name="row",
             title=N_("The chosen query’s weights"),
-            draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
+            draw=lambda trace, s: query_weight_bars(trace, s.layer, s.head, s.query, s.key),
             click_selects={"x": "key"},
             verify=verify_captured(PATTERN),
             inspect=inspect_captured(PATTERN, "head", "query", "x"),
@@ -106,7 +106,7 @@ VIEW = View(
         ),
         Panel(
             name="stages",
-            no_difference_reason=no_difference(ROWS),
+            no_difference_reason=make_no_difference_reason(ROWS),
             title=N_("The chosen query's numbers, from products to what is fetched"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.scores", "blocks.*.attn.v"),
@@ -119,18 +119,20 @@ VIEW = View(
         Panel(
             name="dimensions",
             title=N_("The chosen cell's score, dimension by dimension"),
-            draw=lambda trace, s: dimensions(trace, s.layer, s.head, s.query, s.key),
+            draw=lambda trace, s: score_by_dimension_bars(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.q", "blocks.*.attn.k"),
-            inspect=lambda trace, s, point: score_dimension(
+            inspect=lambda trace, s, point: dimension_contribution(
                 trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
             ),
-            verify=verify_dimensions,
+            verify=verify_score_by_dimension,
             height=260,
         ),
         Panel(
             name="scores",
             title=N_("What each head does: choose a head score above"),
-            draw=lambda trace, s: head_map(trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head),
+            draw=lambda trace, s: head_score_map(
+                trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
+            ),
             click_selects={"x": "head", "y": "layer"},
             verify=verify_derived("blocks.*.attn.pattern"),
             inspect=lambda trace, s, point: head_score(
@@ -141,7 +143,7 @@ VIEW = View(
         ),
         Panel(
             name="lines",
-            no_difference_reason=no_difference(LINES),
+            no_difference_reason=make_no_difference_reason(LINES),
             title=N_("The chosen head as lines: every query to the keys it looks at"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),
             click_selects={"customdata": ("query", "key")},

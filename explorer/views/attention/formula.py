@@ -1,13 +1,13 @@
 """The formula of the chosen cell's attention weight."""
 
 from explorer.analysis.attention import attention_cell
-from explorer.architecture.attention import divisor, divisor_in_numbers
+from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.model_labels import score_inputs_text, shared_head
+from explorer.views.model_labels import score_inputs_text, shared_kv_head_text
 
 CELL = {  # whether scores are capped -> from the products to a weight
     False: N_(
@@ -41,7 +41,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         )
     cell = attention_cell(trace, layer, head, query, key)
     whose = _("layer {layer} head {head}", layer=layer, head=head)
-    if shared := shared_head(trace.config, head):
+    if shared := shared_kv_head_text(trace.config, head):
         whose = _("{whose} (k and v of {shared})", whose=whose, shared=shared)
     cap = trace.config.score_cap
     return translate(
@@ -52,8 +52,8 @@ def formula(trace: Trace, selection: Selection) -> str:
         key=quote_token(trace.tokens[key]),
         key_position=key,
         dot=format_number(cell.dot),
-        divisor=divisor(trace.config),
-        divided_by=divisor_in_numbers(trace.config),
+        divisor=score_divisor_formula(trace.config),
+        divided_by=score_divisor_in_numbers(trace.config),
         score=format_number(cell.score),
         cap=softcap_formula("score", cap) if cap else "",
         capped=format_number(cell.capped),

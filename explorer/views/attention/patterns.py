@@ -13,7 +13,7 @@ from explorer.views.style import SELECTED, figure, positions, token_axis, window
 from explorer.views.view import SmallMultiples
 
 
-def all_heads(trace: Trace) -> SmallMultiples:
+def all_head_patterns(trace: Trace) -> SmallMultiples:
     """Return the patterns of every head of every layer."""
     values = trace.layers("blocks.*.attn.pattern")  # (L, H, T, T)
     layers, heads = values.shape[:2]
@@ -89,7 +89,7 @@ def pattern(
     return fig
 
 
-def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None) -> go.Figure:
+def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int | None = None) -> go.Figure:
     """Draw one query's weights as bars over its keys; they sum to 1 unless an intervention changes them."""
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     strongest, finite = int(weights.argmax()), np.nan_to_num(weights)

@@ -1,11 +1,16 @@
 """Compare view: the differences of two runs."""
 
 from explorer.analysis.residual import stages
-from explorer.explain.derived.run_difference import head_distance, residual_distance, surprisal_gap
+from explorer.explain.derived.run_difference import head_attention_distance, residual_distance, surprisal_gap
 from explorer.translations import N_, _
+from explorer.views.compare.difference_text import formula
 from explorer.views.compare.distances import head_distance_map, residual_distance_map, surprisal_difference_bars
-from explorer.views.compare.predictions import component_differences, inspect_component, inspect_next_token, next_tokens
-from explorer.views.compare.text import formula
+from explorer.views.compare.predictions import (
+    contribution_difference_bars,
+    inspect_component,
+    inspect_next_token,
+    next_token_comparison,
+)
 from explorer.views.target_token import NORMS, PARTS
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
@@ -43,13 +48,13 @@ VIEW = View(
             compared_run="other",
             click_selects={"x": "head", "y": "layer"},
             verify=verify_comparison("blocks.*.attn.pattern"),
-            inspect=lambda runs, s, point: head_distance(runs, point.row, point.column),
+            inspect=lambda runs, s, point: head_attention_distance(runs, point.row, point.column),
             width="half",
         ),
         Panel(
             name="parts",
             title=N_("What each part adds to the explained logit: A − B"),
-            draw=component_differences,
+            draw=contribution_difference_bars,
             compared_run="other",
             click_selects={"customdata": "layer"},
             verify=verify_comparison(*PARTS, *NORMS, "final_norm", "logits"),
@@ -59,7 +64,7 @@ VIEW = View(
         Panel(
             name="next_token",
             title=N_("The next token after the query in A and in B"),
-            draw=lambda runs, s: next_tokens(runs, s.query),
+            draw=lambda runs, s: next_token_comparison(runs, s.query),
             compared_run="other",
             verify=verify_comparison("logits"),
             inspect=inspect_next_token,

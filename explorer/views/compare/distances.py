@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.residual import stages
-from explorer.analysis.run_difference import head_distances, stream_distance, surprisal_difference
+from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
@@ -33,7 +33,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
         raise NoDifferenceError(
             _("A and B have different numbers of layers: their stages do not stand beside each other.")
         )
-    values = stream_distance(comparison)  # (S, T)
+    values = relative_stream_distance(comparison)  # (S, T)
     largest = float(np.nanmax(values, initial=0.0))
     fig = figure(
         go.Heatmap(

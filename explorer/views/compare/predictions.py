@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from explorer.analysis.attribution import attribution, has_intervention_additions
-from explorer.analysis.run_difference import next_tokens as probabilities
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
+from explorer.analysis.run_difference import next_token_probabilities as probabilities
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import logit_component
-from explorer.explain.derived.prediction import probability
+from explorer.explain.derived.attribution import component_contribution
+from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.explain.point import Point, get_item
 from explorer.explain.source_line import SourceLine
@@ -16,8 +16,8 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.logit_bars import component_keys, components
-from explorer.views.run_bars import run_axis, run_bars
+from explorer.views.logit_bars import component_bar_data, component_keys
+from explorer.views.next_token_bars import bar_token_axis, probability_bars
 from explorer.views.style import RESIDUAL, figure, label
 from explorer.views.target_token import logit_label, target_and_contrast
 from explorer.views.two_runs.difference import NoDifferenceError
@@ -35,16 +35,16 @@ def attribution_arguments(comparison: Comparison, selection: Selection) -> list[
     ]
 
 
-def component_differences(comparison: Comparison, selection: Selection) -> go.Figure:
-    """Draw each component's contribution to the explained logit in A less that in B.
+def contribution_difference_bars(comparison: Comparison, selection: Selection) -> go.Figure:
+    """Draw the difference A − B of each component's contribution to the target token's logit.
 
     Raises:
         NoDifferenceError: the models have different components.
     """
     arguments = attribution_arguments(comparison, selection)
-    attributions = [attribution(*attribution_args) for attribution_args in arguments]
+    attributions = [direct_logit_attribution(*attribution_args) for attribution_args in arguments]
     bars_a, bars_b = (
-        list(components(run_arguments[0], contributions, has_additions_in_either(comparison)))
+        list(component_bar_data(run_arguments[0], contributions, has_intervention_bar(comparison)))
         for run_arguments, contributions in zip(arguments, attributions, strict=True)
     )
     if [bar[0] for bar in bars_a] != [bar[0] for bar in bars_b]:
@@ -85,8 +85,8 @@ def component_differences(comparison: Comparison, selection: Selection) -> go.Fi
     )
 
 
-def has_additions_in_either(comparison: Comparison) -> bool:
-    """Return whether interventions in either run add to the stream, which then has a bar."""
+def has_intervention_bar(comparison: Comparison) -> bool:
+    """Return whether there is a bar for what interventions add to the stream, in either run."""
     return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
 
 
@@ -105,7 +105,7 @@ def top_tokens(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.argsort(-np.fmax(a, b), kind="stable")[:BARS]
 
 
-def next_tokens(comparison: Comparison, query: int) -> go.Figure:
+def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
     """Draw the most probable next tokens in either run, a bar for each run."""
     trace = comparison.trace
     probs_a, probs_b = probabilities(comparison, query)
@@ -113,7 +113,10 @@ def next_tokens(comparison: Comparison, query: int) -> go.Figure:
     names = [label(trace.vocabulary[i], max_chars=12) for i in token_ids]
 
     return figure(
-        [run_bars("B", probs_b[token_ids], names, color=RESIDUAL), run_bars("A", probs_a[token_ids], names)],
+        [
+            probability_bars("B", probs_b[token_ids], names, color=RESIDUAL),
+            probability_bars("A", probs_a[token_ids], names),
+        ],
         alt=_(
             "Next token after {token}: likeliest in A {a}, {mine}; in B {b}, {theirs}.",
             token=quote_token(trace.tokens[query]),
@@ -123,7 +126,7 @@ def next_tokens(comparison: Comparison, query: int) -> go.Figure:
             theirs=format_number(np.nanmax(probs_b)),
         ),
         xaxis={"range": [0, 1.2 * float(np.fmax(probs_a, probs_b).max())], "title": {"text": _("probability")}},
-        yaxis=run_axis(names),
+        yaxis=bar_token_axis(names),
         bargap=0.2,
     )
 
@@ -132,9 +135,9 @@ def inspect_component(comparison: Comparison, selection: Selection, point: Point
     """Derive the clicked component's contribution in A and in B."""
     arguments = attribution_arguments(comparison, selection)
     component, layer = get_item(
-        component_keys(comparison.trace, has_additions_in_either(comparison)), point.coordinate("item")
+        component_keys(comparison.trace, has_intervention_bar(comparison)), point.coordinate("item")
     )
-    return tuple(logit_component(*run_arguments, component, layer) for run_arguments in arguments)
+    return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
 
 
 def inspect_next_token(comparison: Comparison, selection: Selection, point: Point) -> Derivation | None:
@@ -148,12 +151,12 @@ def inspect_next_token(comparison: Comparison, selection: Selection, point: Poin
         SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution("),
     )
     if point.coordinate("curve") == 1:
-        return probability(comparison.trace, selection.query, token_id, float(probs_a[token_id]), source)
+        return token_probability(comparison.trace, selection.query, token_id, float(probs_a[token_id]), source)
     run_b, other_query = comparison.other, comparison.alignment.nearest_aligned(selection.query)
     if np.isnan(probs_b[token_id]):
         return None
     value, text = float(probs_b[token_id]), comparison.trace.vocabulary[token_id]
     same_vocabulary = run_b.vocabulary == comparison.trace.vocabulary
-    return probability(
+    return token_probability(
         run_b, other_query, token_id if same_vocabulary else list(run_b.vocabulary).index(text), value, source
     )

@@ -5,7 +5,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.diagnosis.figures import deviation_by_position, deviation_by_tap, run_difference_by_tap
-from explorer.views.two_runs.no_difference import no_difference
+from explorer.views.two_runs.no_difference import make_no_difference_reason
 from explorer.views.verification import make_unverified
 from explorer.views.view import Panel, View
 
@@ -31,7 +31,7 @@ SHARED = {
     "is_selection_independent": True,
     "verify": DIAGNOSIS_NOT_VERIFIED,
     "no_inspection": RUN_AT_START,
-    "no_difference_reason": no_difference(ONE_MODULE),
+    "no_difference_reason": make_no_difference_reason(ONE_MODULE),
     "click_selects": {"customdata": ("view", "tap")},
 }
 

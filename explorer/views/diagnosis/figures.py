@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.explain.notation import format_number
-from explorer.tracing.diagnosis import Report, TapComparison
+from explorer.tracing.diagnosis_report import DiagnosisReport, TapComparison
 from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, figure
@@ -13,7 +13,7 @@ from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESID
 MIN_RATIO, MAX_RATIO = 1e-3, 1e6  # ratios are clipped to this range
 
 
-def deviation_by_tap(report: Report) -> go.Figure:
+def deviation_by_tap(report: DiagnosisReport) -> go.Figure:
     """Draw each value's deviation from the reference's recomputation of it, as a multiple of the rounding error.
 
     The reference computes each value from the module's own earlier values. The first difference is framed.
@@ -44,7 +44,7 @@ def deviation_by_tap(report: Report) -> go.Figure:
     return mark_first_difference(fig, report)
 
 
-def deviation_by_position(report: Report) -> go.Figure:
+def deviation_by_position(report: DiagnosisReport) -> go.Figure:
     """Draw each value's (row) deviation at each position (column), as log₁₀ of multiples of the rounding error."""
     rows = [row for row in report.rows if row.by_position]
     ratios = np.array([row.by_position for row in rows])  # (values, T)
@@ -73,7 +73,7 @@ def deviation_by_position(report: Report) -> go.Figure:
     )
 
 
-def run_difference_by_tap(report: Report) -> go.Figure:
+def run_difference_by_tap(report: DiagnosisReport) -> go.Figure:
     """Draw the difference of the module's run from the reference's at each value, relative to its largest number."""
     rows = [row for row in report.rows if row.is_recorded]
     shares = np.array([row.apart for row in rows])
@@ -104,7 +104,7 @@ def clip_ratios(times: np.ndarray) -> np.ndarray:
     return np.clip(np.nan_to_num(times, nan=MIN_RATIO, posinf=MAX_RATIO), MIN_RATIO, MAX_RATIO)
 
 
-def mark_first_difference(fig: go.Figure, report: Report) -> go.Figure:
+def mark_first_difference(fig: go.Figure, report: DiagnosisReport) -> go.Figure:
     """Mark the first differing value with two lines."""
     names = [row.tap for row in report.rows]
     if report.first is None or report.differences[0].seen_at not in names:
@@ -147,7 +147,7 @@ def component_colour(tap: str) -> str:
     return kinds.get(last.split(".")[0], RESIDUAL)
 
 
-def _alt(report: Report) -> str:
+def _alt(report: DiagnosisReport) -> str:
     if report.is_equal:
         return _("None of {count} values differs by more than rounding explains.", count=len(report.rows))
     return _(

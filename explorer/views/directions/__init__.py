@@ -1,6 +1,6 @@
 """Directions view: the stream's component along a direction, and steering along it."""
 
-from explorer.analysis.steering import cosines, depths
+from explorer.analysis.steering import direction_cosines, embed_and_block_output_taps
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
@@ -9,22 +9,22 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.directions.fields import DIRECTION_FIELD
 from explorer.views.directions.figures import (
-    examples,
-    inspect_example,
-    inspect_projection,
-    projection,
+    example_effect_bars,
+    inspect_example_effect,
+    inspect_stream_cosine,
     selected_direction,
+    stream_cosine_map,
 )
-from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.verification import Verification, verify_derived
 from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 
 CONTINUATION_TOKENS = 24  # tokens, with the changes and without
 
 
 def formula(trace: Trace, selection: Selection) -> str:
     direction_spec, query = selected_direction(trace, selection), selection.query
-    value = cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
+    value = direction_cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
     lines = [
         _("u: {direction}, made to have length 1", direction=direction_spec.describe(token_formatter(trace))),
         _(
@@ -53,8 +53,8 @@ def continuations_text(trace: Trace, selection: Selection, settings: GenerationS
     )
 
 
-def verify_projection(trace: Trace, selection: Selection) -> Verification:
-    return verify_derived(*depths(trace), "logits")(trace, selection)
+def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
+    return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
 
 
 VIEW = View(
@@ -80,19 +80,19 @@ VIEW = View(
         Panel(
             name="projection",
             title=N_("How far each token’s stream points along the direction, from the embedding down"),
-            draw=projection,
+            draw=stream_cosine_map,
             click_selects={"x": "query", "customdata": "layer"},
-            verify=verify_projection,
-            inspect=inspect_projection,
+            verify=verify_stream_cosines,
+            inspect=inspect_stream_cosine,
             height=360,
             min_width=640,
         ),
         Panel(
             name="examples",
             title=N_("What adding it does after other prompts, one by one"),
-            draw=examples,
+            draw=example_effect_bars,
             verify=verify_derived("logits"),
-            inspect=inspect_example,
+            inspect=inspect_example_effect,
             height=420,
         ),
     ),

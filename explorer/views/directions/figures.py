@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from explorer.analysis.steering import SteeringEffects, chosen_direction, cosines, effects
+from explorer.analysis.steering import (
+    SteeringEffects,
+    direction_cosines,
+    parse_direction_or_default,
+    steering_effects_on_prompts,
+)
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.steering import direction_cosine, steering_effect
 from explorer.explain.labels import token_formatter
@@ -18,13 +23,13 @@ from explorer.views.target_token import target_and_contrast
 
 
 def selected_direction(trace: Trace, selection: Selection) -> DirectionSpec:
-    return chosen_direction(trace, selection.option("direction"))
+    return parse_direction_or_default(trace, selection.option("direction"))
 
 
-def projection(trace: Trace, selection: Selection) -> go.Figure:
+def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     """Draw the cosine of every token's stream (column) at every depth (row) with the direction; the query framed."""
     direction_spec, query = selected_direction(trace, selection), selection.query
-    values = cosines(trace, trace.direction(direction_spec))  # (L + 1, T)
+    values = direction_cosines(trace, trace.direction(direction_spec))  # (L + 1, T)
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
     largest = float(np.abs(values).max()) or 1.0
     rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
@@ -62,10 +67,12 @@ def steering_effects(trace: Trace, selection: Selection) -> SteeringEffects:
         contrast_id = target_and_contrast(
             trace, Selection(query=selection.query, target=2 if selection.target == 1 else 1)
         )[0]
-    return effects(trace, selected_direction(trace, selection), selection.layer, token_id, contrast_id)
+    return steering_effects_on_prompts(
+        trace, selected_direction(trace, selection), selection.layer, token_id, contrast_id
+    )
 
 
-def examples(trace: Trace, selection: Selection) -> go.Figure:
+def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
     """Draw the effect of adding the direction after every example prompt, the largest first."""
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable")
@@ -114,11 +121,11 @@ def examples(trace: Trace, selection: Selection) -> go.Figure:
     )
 
 
-def inspect_projection(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_stream_cosine(trace: Trace, selection: Selection, point: Point) -> Derivation:
     return direction_cosine(trace, selected_direction(trace, selection), point.row, point.column)
 
 
-def inspect_example(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_example_effect(trace: Trace, selection: Selection, point: Point) -> Derivation:
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable").tolist()
     return steering_effect(trace, steering, get_item(order, point.coordinate("item")))

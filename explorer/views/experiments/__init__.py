@@ -5,7 +5,7 @@ from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import weight_change
 from explorer.explain.derived.intervention_effects import (
     ablation_effect,
-    check_rerun,
+    check_ablation_rerun,
     derive_attention_shift,
     derive_surprisal_change,
     residual_change,
@@ -23,10 +23,13 @@ from explorer.views.experiments.compensation import (
     inspect_component_compensation,
     inspect_head_compensation,
 )
-from explorer.views.experiments.effects import attention_shift_map, residual_change_map, text_change
+from explorer.views.experiments.effects import attention_shift_map, residual_change_map, surprisal_change_bars
 from explorer.views.experiments.formula import baseline_trace, formula
 from explorer.views.experiments.interaction import MARK_OF_TOGETHER, combined_effects_bars, inspect_combined_effect
-from explorer.views.intervention_controls import (
+from explorer.views.target_token import PARTS, target_token
+from explorer.views.verification import Verification, verify_comparison, verify_derived
+from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import (
     BASE,
     DROP,
     FEED_FORWARD,
@@ -50,9 +53,6 @@ from explorer.views.intervention_controls import (
     STEER_TO_TOKEN,
     VECTOR_SHIFT,
 )
-from explorer.views.target_token import PARTS, target_token
-from explorer.views.verification import Verification, verify_comparison, verify_derived
-from explorer.views.view import Panel, View
 
 INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
     "probability": N_("Do the effects add up? The explained token’s probability"),
@@ -61,7 +61,7 @@ INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
 VERIFY_COMPENSATION = verify_comparison(*PARTS, "logits")
 RERUN_CHECK = (
     N_("log₂ p, run again with nothing silenced, against the captured logits"),
-    lambda trace, s: check_rerun(baseline_trace(trace), s.query, target_token(trace, s)),
+    lambda trace, s: check_ablation_rerun(baseline_trace(trace), s.query, target_token(trace, s)),
 )
 
 
@@ -69,14 +69,14 @@ def verify_ablation(trace: Trace, selection: Selection) -> Verification:
     return verify_derived("logits", against=RERUN_CHECK)(baseline_trace(trace), selection)
 
 
-def inspect_head(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_head_ablation(trace: Trace, selection: Selection, point: Point) -> Derivation:
     run = baseline_trace(trace)
     if point.column >= run.config.num_heads:
         raise PointNotFoundError(_("there is no head {head}", head=point.column))
     return ablation_effect(run, selection.query, target_token(trace, selection), point.column, point.row)
 
 
-def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: Point) -> Derivation:
     layer, component = divmod(point.coordinate("item"), 2)
     run = baseline_trace(trace)
     return ablation_effect(
@@ -115,13 +115,13 @@ VIEW = View(
             ),
             click_selects={"x": "head", "y": "layer"},
             verify=verify_ablation,
-            inspect=inspect_head,
+            inspect=inspect_head_ablation,
             width="half",
         ),
         Panel(
             name="next_token_change",
             title=N_("What the change did to the next token after the query"),
-            draw=lambda runs, s: intervention_effects.next_tokens(runs, s.query),
+            draw=lambda runs, s: intervention_effects.next_token_change_bars(runs, s.query),
             inspect=intervention_effects.inspect_next_token,
             compared_run="unchanged",
             verify=verify_comparison("logits"),
@@ -131,7 +131,7 @@ VIEW = View(
             name="sublayers",
             title=N_("All heads of a layer silenced, or its feed-forward"),
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
-            inspect=inspect_sublayer,
+            inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},
             verify=verify_ablation,
             width="half",
@@ -195,7 +195,7 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("The chosen head’s pattern: changed − unchanged weights"),
-            draw=lambda runs, s: intervention_effects.patterns(runs, s.layer, s.head, s.query, s.key),
+            draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},
             verify=verify_comparison("blocks.{layer}.attn.pattern"),
@@ -205,7 +205,7 @@ VIEW = View(
         Panel(
             name="text_change",
             title=N_("Which tokens of the text it made harder (up) or easier to predict"),
-            draw=lambda runs, s: text_change(runs, s.query),
+            draw=lambda runs, s: surprisal_change_bars(runs, s.query),
             inspect=lambda runs, s, point: derive_surprisal_change(runs, point.column),
             compared_run="unchanged",
             click_selects={"x": "query"},

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation
+from explorer.analysis.ablation import ablation_effects
 from explorer.analysis.prediction_reasons import Component
-from explorer.analysis.residual import update_names
-from explorer.analysis.tolerance import resolution
+from explorer.analysis.residual import sublayer_labels
+from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.interventions import Intervention
 from explorer.tracing.trace import Trace
@@ -29,11 +29,11 @@ def head_ablation_map(
     """Draw the effect of ablating each head on a token's log-probability after the query, in bits; row = layer.
 
     Args:
-        edits: of the run: the ablated heads among them are marked.
+        interventions: of the run: the ablated heads among them are marked.
     """
-    effects = ablation(trace, query, token_id)
+    effects = ablation_effects(trace, query, token_id)
     values = effects.heads  # (L, H)
-    limit, largest = resolution(trace.dtype) * max(1.0, -effects.before), float(np.abs(values).max())
+    limit, largest = rounding_threshold(trace.dtype) * max(1.0, -effects.before), float(np.abs(values).max())
     is_negligible, baseline_text = largest <= limit, format_number(2**effects.before)
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
     fig = figure(
@@ -88,9 +88,9 @@ def head_ablation_map(
 
 def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure:
     """Draw the effect of ablating all heads of a layer, or its feed-forward, on a token's log-probability, in bits."""
-    effects = ablation(trace, query, token_id)
+    effects = ablation_effects(trace, query, token_id)
     values = effects.sublayers.ravel()  # (2 L,)
-    names = update_names(trace.config)
+    names = sublayer_labels(trace.config)
     chance = format_number(2**effects.before)
     largest_index = int(np.abs(values).argmax())
     layers = range(len(effects.sublayers))

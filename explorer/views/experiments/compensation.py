@@ -2,8 +2,12 @@
 
 import numpy as np
 
-from explorer.analysis.attribution import Attribution, attribution, has_intervention_additions
-from explorer.analysis.norms import norm_scale
+from explorer.analysis.direct_logit_attribution import (
+    LogitAttribution,
+    direct_logit_attribution,
+    has_intervention_additions,
+)
+from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.compensation import component_compensation, head_compensation
@@ -13,13 +17,13 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.logit_bars import component_keys, components
+from explorer.views.logit_bars import component_bar_data, component_keys
 from explorer.views.style import SELECTED, figure
 from explorer.views.target_token import logit_label, target_and_contrast
 
 
 def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Figure:
-    """Draw the change of every head's contribution to the explained logit against the unchanged run; row = layer.
+    """Draw the change of every head's contribution to the target token's logit by the interventions; row = layer.
 
     The colour scale ends at the largest change of a head that still contributes: an ablated head would dominate
     it.
@@ -70,7 +74,7 @@ def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Fi
 
 
 def component_compensation_bars(comparison: Comparison, selection: Selection) -> go.Figure:
-    """Draw the change of every component's contribution to the explained logit; the bars add up to its change."""
+    """Draw the change of every component's contribution to the target token's logit; the bars add up to its change."""
     trace, query, (token_id, contrast_id) = (
         comparison.trace,
         selection.query,
@@ -79,7 +83,10 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
     attributions, has_additions = _attributions(comparison, selection), has_intervention_additions(trace)
     bars = list(
         zip(
-            *(components(trace, hover_texts, include_interventions=has_additions) for hover_texts in attributions),
+            *(
+                component_bar_data(trace, hover_texts, include_interventions=has_additions)
+                for hover_texts in attributions
+            ),
             strict=True,
         )
     )
@@ -122,7 +129,7 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
             "ticktext": names,
             "tickangle": -60,
             "showgrid": False,
-            "title": {"text": norms_text(comparison, query)},
+            "title": {"text": norm_divisors_text(comparison, query)},
         },
         yaxis={"title": {"text": _("adds more, or less;<br>in sum {change}", change=format_number(change))}},
         bargap=0.2,
@@ -130,13 +137,13 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
     )
 
 
-def norms_text(comparison: Comparison, query: int) -> str:
+def norm_divisors_text(comparison: Comparison, query: int) -> str:
     """Compare the divisors of the norms in both runs."""
     config = comparison.trace.config
     if not has_final_norm(config):
         return _("each run’s norms divide by what they did in that run")
     last = norm_input_tap(config, "final_norm")
-    after, before = (norm_scale(run, run[last][query], "final_norm", query) for run in comparison.runs)
+    after, before = (compute_norm_divisor(run, run[last][query], "final_norm", query) for run in comparison.runs)
     return _(
         "the final norm divides by {after}, unchanged by {before}:<br>that alone multiplies each part by {times}",
         after=format_number(after),
@@ -145,10 +152,10 @@ def norms_text(comparison: Comparison, query: int) -> str:
     )
 
 
-def _attributions(comparison: Comparison, selection: Selection) -> list[Attribution]:
+def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAttribution]:
     """Return the attributions of the changed and of the unchanged run."""
     token_id, contrast_id = target_and_contrast(comparison.trace, selection)
-    return [attribution(run, selection.query, token_id, contrast_id) for run in comparison.runs]
+    return [direct_logit_attribution(run, selection.query, token_id, contrast_id) for run in comparison.runs]
 
 
 def inspect_head_compensation(comparison: Comparison, selection: Selection, point: Point) -> Derivation:

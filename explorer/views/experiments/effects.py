@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from explorer.analysis.intervention_effects import attention_shift, resolution, stream_change, surprisal_change
+from explorer.analysis.intervention_effects import (
+    attention_shift,
+    comparison_rounding_threshold,
+    relative_stream_change,
+    surprisal_change,
+)
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import stages
 from explorer.explain.notation import format_number, quote_token
@@ -24,8 +29,8 @@ MAX_RELATIVE_CHANGE = 1.0  # end of the colour scale, as a fraction of the strea
 def residual_change_map(comparison: Comparison, query: int | None = None) -> go.Figure:
     """Draw the relative change of every token's (column) residual stream at every stage (row)."""
     trace = comparison.trace
-    stage_list, values = stages(trace), stream_change(comparison)  # (S, T)
-    largest, limit = float(values.max()), resolution(comparison)
+    stage_list, values = stages(trace), relative_stream_change(comparison)  # (S, T)
+    largest, limit = float(values.max()), comparison_rounding_threshold(comparison)
     measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
     fig = figure(
         go.Heatmap(
@@ -66,7 +71,7 @@ def residual_change_map(comparison: Comparison, query: int | None = None) -> go.
 def attention_shift_map(comparison: Comparison, layer: int | None = None, head: int = 0) -> go.Figure:
     """Draw the share of every head's attention that moved; row = layer."""
     values = attention_shift(comparison)  # (L, H)
-    largest_index, limit = np.unravel_index(values.argmax(), values.shape), resolution(comparison)
+    largest_index, limit = np.unravel_index(values.argmax(), values.shape), comparison_rounding_threshold(comparison)
     fig = figure(
         go.Heatmap(
             z=values,
@@ -104,7 +109,7 @@ def attention_shift_map(comparison: Comparison, layer: int | None = None, head: 
     return fig
 
 
-def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
+def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> go.Figure:
     """Draw the change of each token's surprisal in bits."""
     trace = comparison.trace
     values = surprisal_change(comparison)  # (T,)
@@ -112,7 +117,7 @@ def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
     names = positions(trace.tokens)
     title = _("surprisal, changed − unchanged, bits")
     alt = _("Only one token, which nothing precedes: no surprisal.")
-    limits = resolution(comparison) * np.maximum(1, bits[0])
+    limits = comparison_rounding_threshold(comparison) * np.maximum(1, bits[0])
     nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
     if len(trace) > 1:
         before, after = (format_number(np.nanmean(run)) for run in bits)

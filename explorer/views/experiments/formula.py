@@ -1,7 +1,7 @@
 """The effect of the interventions, or of ablating the chosen head, on the target token, in a line."""
 
-from explorer.analysis.ablation import ablation, log_probability
-from explorer.analysis.tolerance import resolution
+from explorer.analysis.ablation import ablation_effects, log2_probability
+from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -18,14 +18,14 @@ def baseline_trace(trace: Trace) -> Trace:
 
 def formula(trace: Trace, selection: Selection) -> str:
     query, token_id = selection.query, target_token(trace, selection)
-    before = log_probability(baseline_trace(trace), query, token_id)
+    before = log2_probability(baseline_trace(trace), query, token_id)
     changed = Comparison.with_unchanged(trace) if trace.baseline else None
-    limit = intervention_effects.resolution(changed) if changed else resolution(trace.dtype)
+    limit = intervention_effects.comparison_rounding_threshold(changed) if changed else rounding_threshold(trace.dtype)
     if changed:
-        after = log_probability(trace, query, token_id)
+        after = log2_probability(trace, query, token_id)
         template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
     else:
-        after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
+        after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
         template, notes = SILENCED, [translate(BIASES)] * trace.config.bias
     effect_text = translate(
         template,

@@ -12,18 +12,18 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.feed_forward.formula import formula
 from explorer.views.feed_forward.neuron_plots import (
-    across_tokens,
     activation_curve,
-    neuron_bars,
-    other_dots,
+    bar_neurons_and_offsets,
+    neuron_across_tokens,
+    other_drawn_neurons,
     strongest_neurons,
 )
-from explorer.views.feed_forward.promoted_plot import most_affected_tokens, promoted_tokens
 from explorer.views.feed_forward.sparsity_plot import sparsity_by_layer
-from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
-from explorer.views.two_runs.no_difference import LISTS, no_difference
+from explorer.views.feed_forward.token_promotion_plot import most_affected_tokens, promoted_tokens
+from explorer.views.two_runs.no_difference import LISTS, make_no_difference_reason
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import GATE, HIDDEN, NEURON
 
 
 def verify_activations(trace: Trace, selection: Selection) -> Verification:
@@ -50,21 +50,21 @@ def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(*weights, "blocks.{layer}.ffn.hidden", *read, *softcap_inputs)(trace, selection)
 
 
-def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_neuron_bar(trace: Trace, selection: Selection, point: Point) -> Derivation:
     """Derive a clicked bar: the neuron's pre-activation, gate, activation or hidden value."""
     steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
-    neuron_ids, _places = neuron_bars(neurons(trace, selection.layer, selection.query), selection.neuron)
+    neuron_ids, _places = bar_neurons_and_offsets(neurons(trace, selection.layer, selection.query), selection.neuron)
     step, item = point.coordinate("curve"), point.coordinate("item")
     if step >= len(steps) or item >= len(neuron_ids):
         raise PointNotFoundError(_("there is no such bar"))
     return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
 
 
-def inspect_dot(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+def inspect_neuron_dot(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """Derive a neuron's value before and after its activation function."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
-        1: other_dots(neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
+        1: other_drawn_neurons(neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
         2: [selection.neuron],
     }.get(curve, [])
     if item >= len(dots):
@@ -103,10 +103,10 @@ VIEW = View(
     panels=(
         Panel(
             name="strongest",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The neurons that write most at the chosen token"),
             draw=lambda trace, s: strongest_neurons(trace, s.layer, s.neuron, s.query),
-            inspect=inspect_step,
+            inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
             verify=verify_activations,
             height=320,
@@ -114,10 +114,10 @@ VIEW = View(
         ),
         Panel(
             name="curve",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
             draw=lambda trace, s: activation_curve(trace, s.layer, s.neuron, s.query),
-            inspect=inspect_dot,
+            inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
             verify=verify_activations,
             height=460,
@@ -125,7 +125,7 @@ VIEW = View(
         ),
         Panel(
             name="promoted",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
             draw=lambda trace, s: promoted_tokens(trace, s.layer, s.neuron, s.query),
             inspect=inspect_logit_effect,
@@ -136,7 +136,7 @@ VIEW = View(
         Panel(
             name="tokens",
             title=N_("The chosen neuron at every token"),
-            draw=lambda trace, s: across_tokens(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: neuron_across_tokens(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),
             inspect=inspect_captured("blocks.{layer}.ffn.hidden", "x", "neuron"),

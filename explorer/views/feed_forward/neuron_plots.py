@@ -20,7 +20,7 @@ def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) 
     The chosen neuron comes last if it is not among them.
     """
     all_neurons = neurons(trace, layer, query)
-    neuron_ids, offsets = neuron_bars(all_neurons, chosen_neuron)
+    neuron_ids, offsets = bar_neurons_and_offsets(all_neurons, chosen_neuron)
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
         steps = [
@@ -80,7 +80,7 @@ def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) 
     return fig
 
 
-def neuron_bars(all_neurons: Neurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
+def bar_neurons_and_offsets(all_neurons: Neurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
     """Return the ids of the neurons that have bars, and their offsets along the axis."""
     neuron_ids = all_neurons.top(MAX_NEURON_BARS).tolist()
     offsets = list(range(len(neuron_ids)))
@@ -103,7 +103,7 @@ def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -
     line = np.linspace(*ends, 241)
     write_norms = _finite(all_neurons.output_norms)  # NaN has size 0
     sizes = 4 + 12 * np.sqrt(write_norms / max(float(write_norms.max()), 1e-12))
-    others = other_dots(all_neurons, chosen_neuron)
+    others = other_drawn_neurons(all_neurons, chosen_neuron)
     hides = _("where dots lie together, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
     hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
     dots = [
@@ -143,7 +143,7 @@ def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -
     )
 
 
-def other_dots(all_neurons: Neurons, chosen_neuron: int) -> np.ndarray:
+def other_drawn_neurons(all_neurons: Neurons, chosen_neuron: int) -> np.ndarray:
     """Return the neurons with dots besides the chosen one.
 
     All of them, or, of more than `MAX_DOTS`, the one that writes most in each of as many equal intervals of the
@@ -164,7 +164,7 @@ def _finite(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), values, 0)
 
 
-def across_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+def neuron_across_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw the hidden value of one neuron at every token."""
     values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen_neuron]  # (T,)
     labels = positions(trace.tokens)

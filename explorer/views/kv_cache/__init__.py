@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.kv_cache import cached_norms, cached_norms_all_heads, cached_tap
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.kv_cache import cached_norm, derive_positions_computed, megabytes
+from explorer.explain.derived.kv_cache import cache_megabytes, cached_vector_norm, derive_positions_computed
 from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
@@ -15,7 +15,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.kv_cache.formula import formula
-from explorer.views.kv_cache.savings import cache_size, step_work
+from explorer.views.kv_cache.savings import cache_size, positions_computed_lines
 from explorer.views.style import SELECTED, figure, positions, token_axis
 from explorer.views.verification import Verification, make_unverified, verify_derived
 from explorer.views.view import Panel, View
@@ -51,7 +51,7 @@ def heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query:
     return fig
 
 
-def cells(trace: Trace, query: int) -> go.Figure:
+def key_norm_map(trace: Trace, query: int) -> go.Figure:
     """Draw the norms of every layer's keys by position: stored before the query's step, computed in it, or not yet."""
     layers, rest = trace.config.num_layers, len(trace) - 1 - query
     fig = heatmap(
@@ -80,7 +80,7 @@ def cells(trace: Trace, query: int) -> go.Figure:
     return fig
 
 
-def heads(trace: Trace, layer: int, kind: str, query: int) -> go.Figure:
+def kv_head_norm_map(trace: Trace, layer: int, kind: str, query: int) -> go.Figure:
     """Draw the norms of a layer's cached keys or values by kv head."""
     norms = cached_norms(trace, layer, kind)  # (G, T)
     return heatmap(
@@ -95,12 +95,12 @@ def heads(trace: Trace, layer: int, kind: str, query: int) -> go.Figure:
             position=query,
             groups=len(norms),
             token=quote_token(trace.tokens[query]),
-            lengths=reduce(combine_titles, map(format_number, norms[:4, query])),
+            lengths=reduce(join_with_and, map(format_number, norms[:4, query])),
         ),
     )
 
 
-def combine_titles(first: str, last: str) -> str:
+def join_with_and(first: str, last: str) -> str:
     return _("{first} and {last}", first=first, last=last)
 
 
@@ -135,7 +135,7 @@ def verify_heads(kind: str):
     return verify
 
 
-def verify_all(trace: Trace, selection: Selection) -> Verification:
+def verify_all_keys(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
 
 
@@ -143,10 +143,10 @@ def heads_panel(kind: str) -> Panel:
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
         title=TITLES[kind],
-        draw=lambda trace, s: heads(trace, s.layer, kind, s.query),
+        draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
         verify=verify_heads(kind),
-        inspect=lambda trace, s, point: cached_norm(trace, kind, s.layer, point.row, point.column, s.query),
+        inspect=lambda trace, s, point: cached_vector_norm(trace, kind, s.layer, point.row, point.column, s.query),
         height=300,
         width="half",
     )
@@ -156,7 +156,7 @@ def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation
     stored = point.coordinate("item") + 1
     if stored > trace.config.context_length:
         raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))
-    return megabytes(trace, stored, shared=point.coordinate("curve") == 0)
+    return cache_megabytes(trace, stored, shared=point.coordinate("curve") == 0)
 
 
 VIEW = View(
@@ -177,10 +177,10 @@ VIEW = View(
         Panel(
             name="cells",
             title=N_("The cache at the chosen token's step: length of each layer's keys, position by position"),
-            draw=lambda trace, s: cells(trace, s.query),
+            draw=lambda trace, s: key_norm_map(trace, s.query),
             click_selects={"x": "query", "y": "layer"},
-            verify=verify_all,
-            inspect=lambda trace, s, point: cached_norm(trace, "k", point.row, None, point.column, s.query),
+            verify=verify_all_keys,
+            inspect=lambda trace, s, point: cached_vector_norm(trace, "k", point.row, None, point.column, s.query),
             height=300,
         ),
         heads_panel("k"),
@@ -197,7 +197,7 @@ VIEW = View(
         Panel(
             name="work",
             title=N_("What is computed with the cache, and what would be without"),
-            draw=lambda trace, s: step_work(trace, s.query),
+            draw=lambda trace, s: positions_computed_lines(trace, s.query),
             inspect=lambda trace, s, point: derive_positions_computed(
                 trace, point.coordinate("item") + 1, cached=point.coordinate("curve") == 0
             ),

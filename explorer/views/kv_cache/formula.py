@@ -5,7 +5,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
-from model.parameter_counts import kv_cache_bytes_per_token
+from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 
 
 def formula(trace: Trace, selection: Selection) -> str:

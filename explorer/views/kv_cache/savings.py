@@ -7,7 +7,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
-from model.parameter_counts import kv_cache_bytes_per_token
+from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 
 
 def cache_size(trace: Trace, query: int) -> go.Figure:
@@ -46,7 +46,7 @@ def cache_size(trace: Trace, query: int) -> go.Figure:
     return fig
 
 
-def step_work(trace: Trace, query: int) -> go.Figure:
+def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
     """Draw the number of positions computed up to each step, with a cache and without."""
     cached, uncached = positions_computed(len(trace))
     fig = figure(

@@ -3,9 +3,9 @@
 import numpy as np
 
 from explorer.analysis.model_overview import Overview, overview
-from explorer.analysis.next_token import next_token, token_rank
+from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
-from explorer.architecture.residual_stream import stream_norms
+from explorer.architecture.residual_stream import norms_on_residual_stream
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point
@@ -13,11 +13,11 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.overview.inspection import inspect_part, inspect_step
+from explorer.views.overview.inspection import inspect_part, inspect_running_sum
 from explorer.views.overview.landscape_layout import HEIGHT, WIDTH
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import MapParts
 from explorer.views.overview.model_map import make_diagram
-from explorer.views.overview.parts import MapParts
 from explorer.views.overview.running_sum import CLICK_FIELDS, running_sum
 from explorer.views.overview.two_maps import MAPS
 from explorer.views.style import shorten_token
@@ -30,13 +30,13 @@ from explorer.views.target_token import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.two_runs.no_difference import COURSE, no_difference
+from explorer.views.two_runs.no_difference import COURSE, make_no_difference_reason
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
 
 def compute_overview(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
-    """Return the overview at the query, the label of the explained logit, and the label with shortened tokens."""
+    """Return the overview at the query, and the name of the target token's logit, in full and with shortened tokens."""
     tokens = target_and_contrast(trace, selection)
     numbers = overview(trace, selection.query, *tokens)
     return numbers, logit_label(trace, *tokens), logit_label(trace, *tokens, shorten_token)
@@ -67,7 +67,7 @@ def inspect_map(trace: Trace, selection: Selection, point: Point) -> Derivation 
 
 
 def draw_running_sum(trace: Trace, selection: Selection) -> go.Figure:
-    """Draw the explained logit as a running sum along the map."""
+    """Draw the target token's logit as a running sum along the map."""
     numbers, logit_name, score = compute_overview(trace, selection)
     alt = _(
         "{logit} after {token} as a running sum over {layers} layers, from {first} at the embedding to {last} at the "
@@ -91,7 +91,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         )
     else:
         sum_text = _("embedding + attention + feed-forward of {layers} layers in turn", layers=config.num_layers)
-    if stream_norms(config):
+    if norms_on_residual_stream(config):
         sum_text = _("{added}, every sum through a norm", added=sum_text)
     lines = (
         _(
@@ -113,7 +113,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         _(
             "the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}",
             token=quote_token(trace.vocabulary[token_id]),
-            probability=format_number(next_token(trace, query).plain[token_id]),
+            probability=format_number(next_token_distribution(trace, query).plain[token_id]),
             rank=token_rank(trace, query, token_id),
         ),
     )
@@ -157,10 +157,10 @@ VIEW = View(
         ),
         Panel(
             name="sum",
-            no_difference_reason=no_difference(COURSE),
+            no_difference_reason=make_no_difference_reason(COURSE),
             title=N_("How the explained logit comes about, part by part: the sum so far"),
             draw=draw_running_sum,
-            inspect=inspect_step,
+            inspect=inspect_running_sum,
             click_selects={"customdata": CLICK_FIELDS},
             verify=VERIFY,
             height=240,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from explorer.tracing.diagnosis import Report
+from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.translations import _
 from explorer.views.overview.map_data import Diagram, MapLabel, MapPart
 
@@ -12,7 +12,7 @@ ROTATED_TAPS = "attn.q_rot", "attn.k_rot"
 HEAD_TAPS = "attn.q", "attn.k", "attn.v", *ROTATED_TAPS, "attn.scores", "attn.pattern", "attn.z"
 
 
-def mark_first_difference(diagram: Diagram, report: Report | None) -> Diagram:
+def mark_first_difference(diagram: Diagram, report: DiagnosisReport | None) -> Diagram:
     """Return the map with the parts marked that compute the first differing value; unchanged if there is none."""
     if report is None or report.first is None or not (indices := parts_for_tap(report.first, diagram.parts)):
         return diagram

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from explorer.analysis.attribution import has_intervention_additions
-from explorer.analysis.next_token import ranking
+from explorer.analysis.direct_logit_attribution import has_intervention_additions
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import stages
 from explorer.architecture.logit_constants import has_logit_constants
-from explorer.architecture.residual_stream import all_norms, all_sums
+from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import head_contribution, logit_component
+from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.prediction import next_token_probability
 from explorer.explain.derived.residual import norm_divisor, residual_norm
 from explorer.explain.point import Point, get_item
@@ -35,15 +35,17 @@ def inspect_part(trace: Trace, selection: Selection, map_parts: Iterable[MapPart
     if kind == "head":
         return head_contribution(trace, query, token_id, contrast_id, selects["layer"], selects["head"])
     if kind in ADDS:
-        return logit_component(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
+        return component_contribution(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
         return norm_divisor(trace, norm_name(trace, index_in_kind), query)
     if kind == "addition":
-        return residual_norm(trace, stage_index(trace, index_in_kind), query)
+        return residual_norm(trace, stage_index_after_addition(trace, index_in_kind), query)
     if kind == "lm_head":
-        return logit_component(trace, query, token_id, contrast_id, "logit")
+        return component_contribution(trace, query, token_id, contrast_id, "logit")
     if kind == "next_token":
-        return next_token_probability(trace, query, int(ranking(trace, query)[selects["target"] - 1]))
+        return next_token_probability(
+            trace, query, int(ranking_without_interventions(trace, query)[selects["target"] - 1])
+        )
     return None
 
 
@@ -52,17 +54,17 @@ def norm_name(trace: Trace, index: int) -> str:
     return all_norms(trace.config)[index]
 
 
-def stage_index(trace: Trace, index: int) -> int:
+def stage_index_after_addition(trace: Trace, index: int) -> int:
     """Return the index of the stage that an addition results in; additions are counted in data-flow order."""
     if "position_embed" in trace:
         if not index:
             return 0
         index -= 1
     taps = [stage.tap for stage in stages(trace)]
-    return taps.index(all_sums(trace.config)[index])
+    return taps.index(residual_sum_taps(trace.config)[index])
 
 
-def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_running_sum(trace: Trace, selection: Selection, point: Point) -> Derivation:
     """Derive a bar of the running sum; the last one is the total."""
     layers = range(trace.config.num_layers)
     sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
@@ -74,4 +76,4 @@ def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation
     ]
     steps = [*first, *sublayers, *last]
     component, layer = get_item(steps, point.coordinate("item"))
-    return logit_component(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
+    return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)

@@ -30,7 +30,7 @@ class MapPart:
 
 @dataclass(frozen=True)
 class MapLine:
-    """The path of a vector.
+    """A line on the map, along which a vector flows from one part to another.
 
     Attributes:
         kind: its source: "attention", "feed_forward", "embedding", or "residual" for the stream and its
@@ -88,7 +88,7 @@ class MapArrangement:
 
 @dataclass(frozen=True)
 class Diagram:
-    """The whole map.
+    """The map of a model: its parts, and their arrangements for wide and for narrow pages.
 
     Attributes:
         parts: in the order of the data flow.

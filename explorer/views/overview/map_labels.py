@@ -28,7 +28,7 @@ def next_token_labels(plan: MapLayout, next_tokens: Sequence[NextTokenBox], max_
     yield MapLabel(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), "heading", "end")
 
 
-def layer_labels(plan: LandscapeLayout, overview: Overview, contribution_label: str) -> Iterator[MapLabel]:
+def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_label: str) -> Iterator[MapLabel]:
     """Yield the labels of layers and rows and, where there is room, each sublayer's numbers and the stream's norms.
 
     A sublayer's numbers are its contribution and the norm of what it writes.
@@ -83,7 +83,7 @@ def layer_labels(plan: LandscapeLayout, overview: Overview, contribution_label: 
         )
 
 
-def block_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLabel]:
+def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLabel]:
     """Yield the portrait layout's labels and numbers, in each block for itself."""
     (left, right), after_stream = plan.heads, plan.stream + plan.max_line_width / 2 + 5
     if plan.config.position == "rope":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import normalised_sublayer, stream_norms, sublayers_reading
+from explorer.architecture.residual_stream import normalised_sublayer, norms_on_residual_stream, sublayers_reading
 from model.config import ModelConfig
 
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
@@ -145,7 +145,7 @@ class MapLayout(ABC):
         On the stream, on the path into its sublayer or on the path out of it; for a norm that both sublayers
         read, before their paths diverge.
         """
-        if name in stream_norms(self.config):
+        if name in norms_on_residual_stream(self.config):
             return self.offset(layer, name), self.stream
         if sublayer := normalised_sublayer(self.config, name):
             across = {"attn": self.attention_output_norm, "ffn": self.feed_forward_norm}[sublayer]

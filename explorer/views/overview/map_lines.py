@@ -50,7 +50,7 @@ def sublayer_end(plan: MapLayout, sublayer: str) -> float:
     return {"attn": plan.o_proj[1], "ffn": plan.feed_forward[0]}[sublayer]
 
 
-def read_lines(plan: MapLayout) -> Iterator[MapLine]:
+def stream_read_lines(plan: MapLayout) -> Iterator[MapLine]:
     """Yield the thin lines along which sublayers and the unembedding read the stream."""
 
     def wire(*points: tuple[float, float]) -> MapLine:

@@ -10,16 +10,22 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views.overview.diagnosis_marker import mark_first_difference
 from explorer.views.overview.map_data import Diagram, MapArrangement, MapLabel
-from explorer.views.overview.map_labels import DISCS, block_labels, layer_labels, legend_labels, next_token_labels
+from explorer.views.overview.map_labels import (
+    DISCS,
+    landscape_labels,
+    legend_labels,
+    next_token_labels,
+    portrait_labels,
+)
 from explorer.views.overview.map_layout import Box, MapLayout
-from explorer.views.overview.map_lines import read_lines, residual_lines, rope_lines
-from explorer.views.overview.parts import MapParts
+from explorer.views.overview.map_lines import residual_lines, rope_lines, stream_read_lines
+from explorer.views.overview.map_parts import MapParts
 
 LEGEND_ROW = 19
 
 
 def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> Diagram:
-    """Return the map.
+    """Return the map of the model in both arrangements, with this run's numbers at the query.
 
     Args:
         score: name of the explained logit.
@@ -41,12 +47,12 @@ def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: 
             *labels,
             *legend_labels(plan, legend, largest, contribution_label),
         )
-        lines = (*residual_lines(plan, overview), *read_lines(plan), *rope_lines(plan))
+        lines = (*residual_lines(plan, overview), *stream_read_lines(plan), *rope_lines(plan))
         return MapArrangement(plan.size, lines, all_labels, plan.labelled_kinds, legend, plan.scale)
 
     sheets = (
-        make_sheet(landscape, layer_labels(landscape, overview, contribution_label), max_chars=7),
-        make_sheet(portrait, block_labels(portrait, overview), max_chars=24),
+        make_sheet(landscape, landscape_labels(landscape, overview, contribution_label), max_chars=7),
+        make_sheet(portrait, portrait_labels(portrait, overview), max_chars=24),
     )
     return mark_first_difference(Diagram(map_parts, sheets, largest, alt), trace.diagnosis)
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token, ranking, trace_ranking
-from explorer.explain.notation import format_full
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions, trace_ranking
+from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -23,11 +23,11 @@ class NextTokenBox(NamedTuple):
     token: str
 
 
-def next_tokens(trace: Trace, selection: Selection) -> list[NextTokenBox]:
+def next_token_boxes(trace: Trace, selection: Selection) -> list[NextTokenBox]:
     """Return the most probable next tokens, and the chosen ones whatever their rank."""
     query = selection.query
-    baseline_ranking, current_ranking = ranking(trace, query), trace_ranking(trace, query)
-    probabilities, logits = next_token(trace, query).plain, trace.logits.row(query)
+    baseline_ranking, current_ranking = ranking_without_interventions(trace, query), trace_ranking(trace, query)
+    probabilities, logits = next_token_distribution(trace, query).plain, trace.logits.row(query)
     chosen_ids = {baseline_ranking[rank - 1] for rank in (selection.target, selection.rival) if rank}
     listed = []
     is_listed = np.isin(current_ranking, list(chosen_ids))
@@ -39,8 +39,8 @@ def next_tokens(trace: Trace, selection: Selection) -> list[NextTokenBox]:
             "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",
             token=shorten_token(token),
             rank=index + 1,
-            probability=format_full(probabilities[token_id]),
-            logit=format_full(logits[token_id]),
+            probability=format_six_digits(probabilities[token_id]),
+            logit=format_six_digits(logits[token_id]),
         )
         selects = {"target": int(np.flatnonzero(baseline_ranking == token_id)[0]) + 1}
         listed.append(NextTokenBox(hover_text, selects, float(probabilities[token_id]), token))

@@ -1,4 +1,4 @@
-"""The explained logit as a running sum along the depth of the model, aligned with the map on a wide page."""
+"""The target token's logit as a running sum along the depth of the model, aligned with the map on a wide page."""
 
 import html
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.attribution import has_intervention_additions
+from explorer.analysis.direct_logit_attribution import has_intervention_additions
 from explorer.analysis.model_overview import Overview
 from explorer.architecture import logit_constants
-from explorer.explain.notation import format_full, format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -21,7 +21,7 @@ from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESID
 CLICK_FIELDS = ("view", "layer")  # what a click on a bar selects
 
 
-class Step(NamedTuple):
+class Summand(NamedTuple):
     """A summand of the running sum; `selects` is what a click on it selects."""
 
     x: float
@@ -40,24 +40,24 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
     """
     plan, layers = LandscapeLayout(trace.config), range(trace.config.num_layers)
     end = (plan.offset_after_blocks("lm_head") + plan.offset_after_blocks("lm_head_end")) / 2
-    x, values, colors, names, selections = zip(*steps(trace, plan, overview), strict=True)
+    x, values, colors, names, selections = zip(*summands(trace, plan, overview), strict=True)
     after = np.cumsum(values)
     before = after - values
     hover_texts = [
         _(
             "{part} adds {value}<br>{first} → {last}",
             part=name,
-            value=format_full(value),
-            first=format_full(first),
-            last=format_full(last),
+            value=format_six_digits(value),
+            first=format_six_digits(first),
+            last=format_six_digits(last),
         )
         for name, value, first, last in zip(names, values, before, after, strict=True)
     ]
     total_text = _(
         "sum {total}<br>{score} was {logit}",
-        total=format_full(after[-1]),
+        total=format_six_digits(after[-1]),
         score=html.escape(score, quote=False),
-        logit=format_full(overview.attribution.logit),
+        logit=format_six_digits(overview.attribution.logit),
     )
     clicks = [selection.as_dict() | change for change in (*selections, {"view": "prediction"})]
     bars = go.Bar(
@@ -104,29 +104,29 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
     )
 
 
-def steps(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[Step]:
+def summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[Summand]:
     """Yield the components of the logit in the order of the data flow."""
     contributions = overview.attribution
-    yield Step(
+    yield Summand(
         float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
     )
     if "position_embed" in trace:
-        yield Step(plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"})
+        yield Summand(plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"})
     for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
         x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
-        yield Step(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
+        yield Summand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
         x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
-        yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
+        yield Summand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
     if logit_constants.has_logit_constants(trace.config):
-        yield Step(
+        yield Summand(
             plan.offset_after_blocks("final_norm"),
             contributions.shift,
             NORM,
-            logit_constants.long_label(trace.config),
+            logit_constants.logit_constants_label(trace.config),
             {"view": "residual"},
         )
     if has_intervention_additions(trace):
         text = _("what the changes of the run put in")
-        yield Step(
+        yield Summand(
             plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
         )

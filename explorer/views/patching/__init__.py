@@ -9,11 +9,11 @@ from explorer.tracing.patching.experiment import METRICS
 from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_map import no_effect_message
-from explorer.views.patching.estimates import estimate_map, estimate_vs_exact
-from explorer.views.patching.exact_map import exact_map
+from explorer.views.patching.estimates import estimate_vs_exact, estimated_effect_map
+from explorer.views.patching.exact_effects import exact_effect_map
 from explorer.views.patching.fields import PATCHING_FIELDS
-from explorer.views.patching.neurons import strongest_neurons
-from explorer.views.patching.paths import path_map, receiver_label, selected_receiver
+from explorer.views.patching.neuron_effects import neuron_effect_bars
+from explorer.views.patching.path_effects import path_effect_map, receiver_label, selected_receiver
 from explorer.views.patching.prompt_pair import ONE_PROMPT, PromptPairContext, make_prompt_pair
 from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.view import Panel, View
@@ -104,7 +104,7 @@ VIEW = View(
             Panel(
                 name=f"positions_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: exact_map(runs, s, s.option("patch_position"), d),
+                draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_position"), d),
                 compared_run="other",
                 click_selects=BY_POSITION,
                 verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_position"), d),
@@ -122,7 +122,7 @@ VIEW = View(
             Panel(
                 name=f"heads_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: exact_map(runs, s, s.option("patch_head"), d),
+                draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_head"), d),
                 compared_run="other",
                 click_selects=BY_HEAD,
                 verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_head"), d),
@@ -139,11 +139,11 @@ VIEW = View(
         Panel(
             name="estimate",
             title=N_("Attribution patching: the same map by head, estimated by gradients"),
-            draw=lambda runs, s: estimate_map(runs, s, s.option("patch_head")),
+            draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_head")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_head"), point),
             compared_run="other",
             click_selects=BY_HEAD,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
+            verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
         Panel(
@@ -162,11 +162,11 @@ VIEW = View(
         Panel(
             name="estimate_positions",
             title=N_("Attribution patching: the same map by position, estimated by gradients"),
-            draw=lambda runs, s: estimate_map(runs, s, s.option("patch_position")),
+            draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_position")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_position"), point),
             compared_run="other",
             click_selects=BY_POSITION,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
+            verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
         Panel(
@@ -185,17 +185,17 @@ VIEW = View(
         Panel(
             name="paths",
             title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
-            draw=path_map,
+            draw=path_effect_map,
             compared_run="other",
             click_selects=BY_HEAD,
-            verify=lambda runs, s: verification.verify(runs, s, None, s.option("patch_direction")),
+            verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             inspect=verification.inspect_path,
             width="half",
         ),
         Panel(
             name="neurons",
             title=N_("The 20 neurons of the chosen layer with the largest effects"),
-            draw=strongest_neurons,
+            draw=neuron_effect_bars,
             compared_run="other",
             click_selects={"customdata": "neuron"},
             verify=verification.verify_neurons,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.patching import agreement, component_effects
+from explorer.analysis.patching_effects import agreement, component_effects
 from explorer.explain.notation import format_contribution, format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -11,14 +11,14 @@ from explorer.translations import _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.patching.effect_map import DIRECTION, chosen_cell, effect_map, no_effect_message
-from explorer.views.patching.exact_map import patch_texts
-from explorer.views.patching.prompt_pair import PromptPairContext, require_prompts
+from explorer.views.patching.exact_effects import patch_texts
+from explorer.views.patching.prompt_pair import PromptPairContext, require_patchable_pair
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, positions
 
 
-def estimate_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:
+def estimated_effect_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:
     """Draw the patching effects of a component, estimated by gradients."""
-    prompt_pair = require_prompts(runs, selection, component)
+    prompt_pair = require_patchable_pair(runs, selection, component)
     direction = selection.option("patch_direction")
     values = prompt_pair.experiment.estimate(direction, component, selection.option("metric"))
     title = _("estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
@@ -30,7 +30,7 @@ def estimate_map(runs: Comparison, selection: Selection, component: str) -> go.F
 
 def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) -> go.Figure:
     """Draw estimates (y) over exact effects (x), a dot for each node; the worst are labelled."""
-    prompt_pair = require_prompts(runs, selection, component)
+    prompt_pair = require_patchable_pair(runs, selection, component)
     direction, metric = selection.option("patch_direction"), selection.option("metric")
     exact = component_effects(prompt_pair.experiment, component, metric, direction)
     estimate = prompt_pair.experiment.estimate(direction, component, metric)
@@ -82,7 +82,7 @@ def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) ->
 
 
 def both_defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
-    """Return which nodes have an exact effect and an estimate; all of them if none has both."""
+    """Return a mask (L, P) of the nodes with both an exact effect and an estimate; all of them if none has both."""
     is_defined = np.isfinite(exact) & np.isfinite(estimates)
     return is_defined if is_defined.any() else ~is_defined
 

@@ -1,6 +1,6 @@
 """The patching view's fields of the selection."""
 
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection
 from explorer.state.view_registry import SelectionField
@@ -12,7 +12,9 @@ from explorer.views.style import shorten_token
 
 def likely_token_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
     """Return the most probable tokens at the end, by their texts; first "" for the proposed token."""
-    tokens = [trace.vocabulary[token_id] for token_id in ranking(trace, len(trace) - 1)[:NUM_LISTED]]
+    tokens = [
+        trace.vocabulary[token_id] for token_id in ranking_without_interventions(trace, len(trace) - 1)[:NUM_LISTED]
+    ]
     return [("", _("as proposed")), *((escape_token(text), shorten_token(text)) for text in tokens)]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.explain.notation import quote_token
 from explorer.state.alignment import Alignment, align_tokens
 from explorer.state.selection import Selection
@@ -91,8 +91,8 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContex
     clean_run = selection.option("clean_run")
     other_run = "a" if clean_run == "b" else "b"
     (clean, clean_ids), (corrupted, corrupted_ids) = run_and_ids[clean_run], run_and_ids[other_run]
-    after_clean = ranking(clean, len(clean_ids) - 1)
-    after_corrupted = ranking(corrupted, len(corrupted_ids) - 1)
+    after_clean = ranking_without_interventions(clean, len(clean_ids) - 1)
+    after_corrupted = ranking_without_interventions(corrupted, len(corrupted_ids) - 1)
     answer = resolve_token(clean, selection.option("answer"), int(after_clean[0]))
     proposed = next(int(token_id) for token_id in after_corrupted if token_id != answer)
     wrong_answer = resolve_token(clean, selection.option("wrong"), proposed)
@@ -113,8 +113,8 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContex
     return PromptPairContext(experiment, clean, corrupted, clean_run, alignment)
 
 
-def require_prompts(runs: Comparison, selection: Selection, component: str) -> PromptPairContext:
-    """Return the prompts of the comparison.
+def require_patchable_pair(runs: Comparison, selection: Selection, component: str) -> PromptPairContext:
+    """Return the prompt pair, or raise if the component cannot be patched between its prompts.
 
     Raises:
         NoDifferenceError: the component cannot be patched between them, or see `make_prompt_pair`.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.patching import component_effects, neuron_effects, strongest
+from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
 from explorer.analysis.tolerance import largest_error
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.patching import (
@@ -23,9 +23,9 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
 from explorer.views.patching.estimates import both_defined
-from explorer.views.patching.exact_map import patch_texts
-from explorer.views.patching.neurons import TOP_NEURONS
-from explorer.views.patching.paths import selected_receiver
+from explorer.views.patching.exact_effects import patch_texts
+from explorer.views.patching.neuron_effects import TOP_NEURONS
+from explorer.views.patching.path_effects import selected_receiver
 from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
 from explorer.views.verification import Verification, check_values
 
@@ -33,8 +33,10 @@ Node = tuple[Intervention, np.ndarray]  # the intervention that patches it, and 
 Largest = Callable[[PromptPairContext, Selection], Node]
 
 
-def get_node(prompt_pair: PromptPairContext, component: str, direction: str, layer: int, column: int) -> Node:
-    """Return the intervention that patches a node, and the metrics (M,) measured then.
+def node_patch_and_metrics(
+    prompt_pair: PromptPairContext, component: str, direction: str, layer: int, column: int
+) -> Node:
+    """Return the intervention that patches a node of a map, and the metrics (M,) of the patched run.
 
     Raises:
         PointNotFoundError: the map has no such cell, or its position is not aligned.
@@ -48,16 +50,18 @@ def get_node(prompt_pair: PromptPairContext, component: str, direction: str, lay
     return parse_intervention(text), metrics[:, layer, column]
 
 
-def largest_node(prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str) -> Node:
+def largest_patch_and_metrics(
+    prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str
+) -> Node:
     values = np.nan_to_num(
         np.abs(component_effects(prompt_pair.experiment, component, selection.option("metric"), direction))
     )
-    return get_node(
+    return node_patch_and_metrics(
         prompt_pair, component, direction, *(int(i) for i in np.unravel_index(values.argmax(), values.shape))
     )
 
 
-def verify(runs: Comparison, selection: Selection, largest: Largest | None, direction: str) -> Verification:
+def verify_patching(runs: Comparison, selection: Selection, largest: Largest | None, direction: str) -> Verification:
     """Verify a patching experiment.
 
     Both runs' logits are recomputed, their metrics compared with those measured, and the node of the largest
@@ -86,18 +90,20 @@ def verify(runs: Comparison, selection: Selection, largest: Largest | None, dire
 
 
 def verify_map(runs: Comparison, selection: Selection, component: str, direction: str) -> Verification:
-    return verify(runs, selection, lambda two, s: largest_node(two, s, component, direction), direction)
+    return verify_patching(
+        runs, selection, lambda two, s: largest_patch_and_metrics(two, s, component, direction), direction
+    )
 
 
 def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
     def get_largest(prompt_pair: PromptPairContext, selection: Selection) -> Node:
         values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))
-        return neuron_node(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
+        return neuron_patch_and_metrics(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
 
-    return verify(runs, selection, get_largest, "denoise")
+    return verify_patching(runs, selection, get_largest, "denoise")
 
 
-def neuron_node(prompt_pair: PromptPairContext, layer: int, neuron: int, curve: int) -> Node:
+def neuron_patch_and_metrics(prompt_pair: PromptPairContext, layer: int, neuron: int, curve: int) -> Node:
     metrics = prompt_pair.experiment.neuron_metrics(layer)[curve][:, neuron]
     return parse_intervention(f"blocks.{layer}.ffn.hidden.{neuron}*patch"), metrics
 
@@ -106,7 +112,7 @@ def inspect_node(
     runs: Comparison, selection: Selection, component: str, direction: str, point: Point
 ) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
-    intervention, metrics = get_node(prompt_pair, component, direction, point.row, point.column)
+    intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, point.row, point.column)
     return patch_effect(
         prompt_pair.experiment,
         (prompt_pair.clean, prompt_pair.corrupted),
@@ -119,9 +125,11 @@ def inspect_node(
 
 def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
-    order = strongest(neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric")), TOP_NEURONS)
+    order = strongest_neuron_indices(
+        neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric")), TOP_NEURONS
+    )
     direction = get_item(DIRECTIONS, point.coordinate_or_none("curve") or 0)
-    intervention, metrics = neuron_node(
+    intervention, metrics = neuron_patch_and_metrics(
         prompt_pair, selection.layer, int(get_item(order, point.coordinate("item"))), DIRECTIONS.index(direction)
     )
     return patch_effect(
@@ -166,7 +174,7 @@ def inspect_estimate_vs_exact(
     estimates = prompt_pair.experiment.estimate(direction, component, selection.option("metric"))
     indices = np.argwhere(both_defined(exact, estimates))
     layer, column = (int(i) for i in get_item(indices.tolist(), point.coordinate("item")))
-    intervention, metrics = get_node(prompt_pair, component, direction, layer, column)
+    intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, layer, column)
     exact_derivation = patch_effect(
         prompt_pair.experiment,
         (prompt_pair.clean, prompt_pair.corrupted),

@@ -6,16 +6,21 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import intervention_effects
-from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
-from explorer.views.positions import rope
-from explorer.views.positions import vectors as position_vectors
+from explorer.views.positions import position_vector_panels, rope_panels
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import (
+    BASE,
+    POSITION_VECTORS_OFF,
+    ROTATION_OFF,
+    ROTATION_SHIFT,
+    VECTOR_SHIFT,
+)
 from model.config import ModelConfig
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    kind = rope if trace.config.position == "rope" else position_vectors
+    kind = rope_panels if trace.config.position == "rope" else position_vector_panels
     formula = kind.formula(trace, selection)
     if not trace.baseline:
         return formula
@@ -52,7 +57,7 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("What the change did to the chosen head's pattern: changed − unchanged weights"),
-            draw=lambda runs, s: intervention_effects.patterns(runs, s.layer, s.head, s.query, s.key),
+            draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},
             verify=verify_comparison("blocks.{layer}.attn.pattern"),
@@ -63,14 +68,14 @@ VIEW = View(
         Panel(
             name="next_token_change",
             title=N_("What it did to the next token after the query"),
-            draw=lambda runs, s: intervention_effects.next_tokens(runs, s.query),
+            draw=lambda runs, s: intervention_effects.next_token_change_bars(runs, s.query),
             inspect=intervention_effects.inspect_next_token,
             compared_run="unchanged",
             verify=verify_comparison("logits"),
             height=420,
             width="half",
         ),
-        *rope.PANELS,
-        *position_vectors.PANELS,
+        *rope_panels.PANELS,
+        *position_vector_panels.PANELS,
     ),
 )

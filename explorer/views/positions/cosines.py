@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.position_embeddings import cosines, cosines_by_distance, sinusoidal_cosine
+from explorer.analysis.position_embeddings import cosines_by_distance, position_cosines, sinusoidal_cosine
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -14,7 +14,7 @@ FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
 
 def cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
     """Draw the cosine of the position vectors of any two positions; the chosen pair framed."""
-    values, labels = cosines(trace), positions(trace.tokens)
+    values, labels = position_cosines(trace), positions(trace.tokens)
     fig = figure(
         go.Heatmap(
             x=labels,

@@ -15,17 +15,17 @@ COLUMNS = 8  # clocks a row
 SPACING = 2.5  # between the centres of clocks, in radii
 
 
-class HandStage(NamedTuple):
+class HandTexts(NamedTuple):
     """Texts about hands before or after rotation, translated on use: legend and hover template."""
 
     name: str
     hover: str
 
 
-BEFORE = HandStage(
+BEFORE = HandTexts(
     N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad")
 )
-AFTER = HandStage(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
+AFTER = HandTexts(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
 
 
 def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:

@@ -1,6 +1,6 @@
 """Norms of the token's and the position's share of the first layer's input."""
 
-from explorer.analysis.position_embeddings import VECTOR_KINDS, position_norms
+from explorer.analysis.position_embeddings import VECTOR_KINDS, token_and_position_norms
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -11,7 +11,7 @@ from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, position
 
 def norm_bars(trace: Trace, query: int) -> go.Figure:
     """Draw the norms of each token's own vector, of its position's vector, and of their sum."""
-    norms, labels = position_norms(trace), positions(trace.tokens)
+    norms, labels = token_and_position_norms(trace), positions(trace.tokens)
     fig = figure(
         [
             go.Bar(

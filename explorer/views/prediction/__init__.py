@@ -1,14 +1,14 @@
 """Prediction view: the components and depths that make a next token probable."""
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import LENSES
-from explorer.analysis.next_token import next_token, token_rank
-from explorer.analysis.norms import norm_kinds, norm_scale
+from explorer.analysis.next_token import next_token_distribution, token_rank
+from explorer.analysis.norms import compute_norm_divisor, norm_kinds
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import rollout as derived_rollout
-from explorer.explain.derived.attribution import head_contribution, logit_component
+from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
 from explorer.explain.notation import format_number, quote_token
@@ -20,10 +20,14 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.lens_verification import verify_lens
 from explorer.views.logit_bars import component_keys
-from explorer.views.prediction.along_text import actual_token_plot, rollout_bars
-from explorer.views.prediction.by_token import VERIFY_CONTRIBUTIONS, by_token, inspect_by_token
+from explorer.views.prediction.actual_tokens_and_rollout import actual_token_plot, rollout_bars
+from explorer.views.prediction.contribution_plots import component_bars, head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
-from explorer.views.prediction.logit_parts import component_bars, head_contribution_map
+from explorer.views.prediction.token_contributions import (
+    VERIFY_CONTRIBUTIONS,
+    inspect_token_contribution,
+    token_contribution_bars,
+)
 from explorer.views.target_token import (
     PARTS,
     SUM_CHECK,
@@ -32,7 +36,7 @@ from explorer.views.target_token import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.two_runs.no_difference import no_difference_by_rank
+from explorer.views.two_runs.no_difference import no_rank_difference_reason
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
@@ -40,8 +44,8 @@ from explorer.views.view import Panel, View
 def formula(trace: Trace, selection: Selection) -> str:
     query = selection.query
     token_id, contrast_id = target_and_contrast(trace, selection)
-    contributions = attribution(trace, query, token_id, contrast_id)
-    logit_name = next_token(trace, query).plain
+    contributions = direct_logit_attribution(trace, query, token_id, contrast_id)
+    logit_name = next_token_distribution(trace, query).plain
     lines = [
         _(
             "after {query} ({position}): the model’s probability of {token} = e^logit / Σ e^logits = {probability}, "
@@ -60,7 +64,7 @@ def formula(trace: Trace, selection: Selection) -> str:
             "captured {captured}, off by {error}; {norms}",
             captured=format_number(contributions.logit),
             error=format_number(contributions.error),
-            norms=norms_text(trace, query),
+            norms=norm_treatment_text(trace, query),
         ),
     ]
     if cap := trace.config.logit_cap:
@@ -79,14 +83,14 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-def norms_text(trace: Trace, query: int) -> str:
+def norm_treatment_text(trace: Trace, query: int) -> str:
     """Describe how the lens and the contributions treat the model's norms."""
     if not has_final_norm(trace.config):
         return _(
             "each part goes through every norm after it, divided by what the whole was\n"
             "the lens reads the stream as each norm leaves it, as the unembedding does in the end (post-norm)"
         )
-    scale = norm_scale(trace, trace[norm_input_tap(trace.config, "final_norm")][query], "final_norm", query)
+    scale = compute_norm_divisor(trace, trace[norm_input_tap(trace.config, "final_norm")][query], "final_norm", query)
     return translate(THROUGH_FINAL_NORM[str(norm_kinds(trace, "final_norm", query))], scale=format_number(scale))
 
 
@@ -104,7 +108,7 @@ def inspect_lens(trace: Trace, selection: Selection, point: Point) -> Derivation
     return lens_cell(trace, point.row, point.column, target_token(trace, selection), selection.option("lens"))
 
 
-def inspect_path(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_trajectory(trace: Trace, selection: Selection, point: Point) -> Derivation:
     tokens = [token_id for token_id in target_and_contrast(trace, selection) if token_id is not None]
     if point.coordinate("curve") >= len(tokens):
         raise PointNotFoundError(_("there is no such token"))
@@ -114,15 +118,15 @@ def inspect_path(trace: Trace, selection: Selection, point: Point) -> Derivation
 def inspect_rollout(trace: Trace, selection: Selection, point: Point) -> Derivation:
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
-    return derived_rollout.rollout_share(trace, selection.query, point.column)
+    return derived_rollout.rollout_weight(trace, selection.query, point.column)
 
 
 def inspect_component(trace: Trace, selection: Selection, point: Point) -> Derivation:
     component, layer = get_item(component_keys(trace), point.coordinate("item"))
-    return logit_component(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
+    return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
 
-def inspect_actual(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_actual_token(trace: Trace, selection: Selection, point: Point) -> Derivation:
     position = point.coordinate("item")
     return (
         prediction_measure(trace, position + 1, "rank")
@@ -156,7 +160,7 @@ VIEW = View(
     panels=(
         Panel(
             name="lens",
-            no_difference_reason=no_difference_by_rank,
+            no_difference_reason=no_rank_difference_reason,
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},
@@ -169,7 +173,7 @@ VIEW = View(
             name="path",
             title=N_("The explained token's probability, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
-            inspect=inspect_path,
+            inspect=inspect_trajectory,
             verify=verify_lens,
             height=320,
             width="half",
@@ -211,10 +215,10 @@ VIEW = View(
         Panel(
             name="by_token",
             title=N_("What each token contributes to that logit, f, by four methods"),
-            draw=by_token,
+            draw=token_contribution_bars,
             click_selects={"x": "key"},
             verify=VERIFY_CONTRIBUTIONS,
-            inspect=inspect_by_token,
+            inspect=inspect_token_contribution,
             height=620,
             min_width=640,
         ),
@@ -222,7 +226,7 @@ VIEW = View(
             name="actual",
             title=N_("The token that does come next: its probability and rank, position by position"),
             draw=lambda trace, s: actual_token_plot(trace, s.query),
-            inspect=inspect_actual,
+            inspect=inspect_actual_token,
             click_selects={"x": "query"},
             verify=verify_derived("logits"),
             height=360,

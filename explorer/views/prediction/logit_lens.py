@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from explorer.analysis.logit_lens import LENSES, depths, lens_summaries, ranks, token_probabilities, token_ranks
+from explorer.analysis.logit_lens import (
+    LENSES,
+    depth_names,
+    lens_summaries,
+    single_token_ranks,
+    token_probabilities,
+    token_ranks,
+)
 from explorer.architecture.block_layout import block_layout
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
@@ -24,9 +31,9 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
     """
     page = visible_page(trace, query)
     summaries = lens_summaries(trace, page)
-    names = depths(trace)
+    names = depth_names(trace)
     target_probs = token_probabilities(trace, page, token_id)
-    target_ranks = ranks(trace, page, token_id) if kind == "rank" else None
+    target_ranks = single_token_ranks(trace, page, token_id) if kind == "rank" else None
     title = _("after this token")
     if len(page) < len(trace):
         title = _("after this token ({first} to {last} of {total})", first=page.start, last=page[-1], total=len(trace))
@@ -143,7 +150,7 @@ SUBLAYER_LABELS = {
 
 def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int | None = None) -> go.Figure:
     """Draw the probability of the target and of the contrast token at every depth after the query."""
-    names = depths(trace)
+    names = depth_names(trace)
     indices = np.arange(len(names))
     page, query_range = visible_page(trace, query), range(query, query + 1)
     ids = tuple(i for i in (token_id, contrast_id) if i is not None)

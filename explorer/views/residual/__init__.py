@@ -2,33 +2,38 @@
 
 import numpy as np
 
-from explorer.analysis.residual import has_stages, norm_readings, updates
+from explorer.analysis.residual import has_stages, norm_statistics_in_layer, sublayer_updates
 from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import all_sums, layer_norms, stream_norms
+from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.residual import (
+    layernorm_mean,
     median_residual_norm,
     norm_divisor,
-    norm_mean,
-    outlier,
+    outlier_ratio,
     residual_norm,
-    residual_norm_before_final,
     stage_cosine,
-    write_cosine,
-    write_norm,
+    sublayer_output_cosine,
+    sublayer_output_norm,
+    unnormed_stage_residual_norm,
 )
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
-from explorer.views.residual.normalisation import gains, norm_divisors, norm_input_output, norm_lines
-from explorer.views.residual.stages import outlier_dimensions, stage_cosines
-from explorer.views.residual.stream import norm_map, norm_plot, update_cosines
+from explorer.views.residual.normalisation_plots import (
+    divisor_line_specs,
+    norm_divisors,
+    norm_gain_lines,
+    norm_input_output,
+)
+from explorer.views.residual.stage_plots import outlier_dimensions, stage_cosines
+from explorer.views.residual.stream_plots import stream_norm_map, stream_norm_plot, update_cosines
 from explorer.views.verification import Verification, make_unverified, verify_captured, verify_derived
 from explorer.views.view import Panel, View
+from explorer.views.view_intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -44,7 +49,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     lines = [
         _("layer {layer}, {token} ({position}); {norm}", layer=layer, token=token, position=query, norm=norm_formula)
     ]
-    for reading in norm_readings(trace, layer):
+    for reading in norm_statistics_in_layer(trace, layer):
         scale = float(reading.scales[query])
         divisor_text = translate(
             DIVISOR_TEXTS[reading.kinds[query]],
@@ -61,10 +66,14 @@ def formula(trace: Trace, selection: Selection) -> str:
             error=format_number(reading.error),
         )
         lines.append(line)
-    stream_updates = updates(trace, query)
-    sums = len(all_sums(trace.config))
+    stream_updates = sublayer_updates(trace, query)
+    sums = len(residual_sum_taps(trace.config))
     lines.append(
-        translate(SUM_TEXTS[bool(stream_norms(trace.config))], sums=sums, error=format_number(stream_updates.error))
+        translate(
+            SUM_TEXTS[bool(norms_on_residual_stream(trace.config))],
+            sums=sums,
+            error=format_number(stream_updates.error),
+        )
     )
     return "\n".join(lines)
 
@@ -94,42 +103,42 @@ def verify_updates(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(*stream_taps(trace), *write_taps)(trace, selection)
 
 
-def verify_norms(trace: Trace, selection: Selection) -> Verification:
+def verify_norm_layers(trace: Trace, selection: Selection) -> Verification:
     """Verify the inputs and outputs of the chosen layer's norms."""
-    readings = norm_readings(trace, selection.layer)
+    readings = norm_statistics_in_layer(trace, selection.layer)
     values = [*(reading.before for reading in readings), *(reading.name for reading in readings)]
     return verify_captured(*dict.fromkeys(values))(trace, selection)
 
 
 def verify_gains(trace: Trace, selection: Selection) -> Verification:
-    norms = join_names(f"{norm}.weight" for norm in layer_norms(trace.config, selection.layer))
+    norms = join_names(f"{norm}.weight" for norm in norms_in_layer(trace.config, selection.layer))
     return make_unverified(N_("weights as learned"), norms)(trace, selection)
 
 
-def inspect_norm(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_stream_norm(trace: Trace, selection: Selection, point: Point) -> Derivation:
     """Derive a norm: of the stream (lines) or of what is added (bars)."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     if curve == 0:
         return median_residual_norm(trace, item)
     return (
-        residual_norm_before_final(trace, item, selection.query)
+        unnormed_stage_residual_norm(trace, item, selection.query)
         if curve == 1
-        else write_norm(trace, item, selection.query)
+        else sublayer_output_norm(trace, item, selection.query)
     )
 
 
-def inspect_scale(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    norm, is_mean = get_item(norm_lines(trace, selection.layer), point.coordinate("curve"))
-    return (norm_mean if is_mean else norm_divisor)(trace, norm, point.coordinate("item"))
+def inspect_norm_divisor(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    norm, is_mean = get_item(divisor_line_specs(trace, selection.layer), point.coordinate("curve"))
+    return (layernorm_mean if is_mean else norm_divisor)(trace, norm, point.coordinate("item"))
 
 
-def inspect_normalised(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_norm_input_output(trace: Trace, selection: Selection, point: Point) -> Derivation:
     norm, is_after = divmod(point.coordinate("curve"), 2)
-    reading = get_item(norm_readings(trace, selection.layer), norm)
+    reading = get_item(norm_statistics_in_layer(trace, selection.layer), norm)
     return derive(trace, reading.name if is_after else reading.before, (selection.query, point.coordinate("item")))
 
 
-def has_norms(trace: Trace) -> bool:
+def has_norm_weights(trace: Trace) -> bool:
     return trace.has_weights
 
 
@@ -154,7 +163,7 @@ VIEW = View(
         Panel(
             name="lengths",
             title=N_("How long the stream is: stage by stage down the model, token by token across"),
-            draw=lambda trace, s: norm_map(trace, s.query),
+            draw=lambda trace, s: stream_norm_map(trace, s.query),
             click_selects={"x": "query", "customdata": "layer"},
             verify=verify_stages,
             inspect=lambda trace, s, point: residual_norm(trace, point.row, point.column),
@@ -163,9 +172,9 @@ VIEW = View(
         Panel(
             name="norms",
             title=N_("The chosen token: its length, and what each sublayer adds"),
-            draw=lambda trace, s: norm_plot(trace, s.query),
+            draw=lambda trace, s: stream_norm_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
-            inspect=inspect_norm,
+            inspect=inspect_stream_norm,
             verify=verify_updates,
             height=340,
             width="half",
@@ -175,7 +184,7 @@ VIEW = View(
             title=N_("Which way it adds: along the stream, across it or against it"),
             draw=lambda trace, s: update_cosines(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
-            inspect=lambda trace, s, point: write_cosine(trace, point.coordinate("item"), s.query),
+            inspect=lambda trace, s, point: sublayer_output_cosine(trace, point.coordinate("item"), s.query),
             click_selects={"customdata": "layer"},
             verify=verify_updates,
             height=340,
@@ -185,18 +194,18 @@ VIEW = View(
             name="scales",
             title=N_("The chosen layer's norms: what they divide each token by"),
             draw=lambda trace, s: norm_divisors(trace, s.layer, s.query),
-            condition=has_norms,
-            inspect=inspect_scale,
+            condition=has_norm_weights,
+            inspect=inspect_norm_divisor,
             click_selects={"x": "query"},
-            verify=verify_norms,
+            verify=verify_norm_layers,
             height=340,
             width="half",
         ),
         Panel(
             name="gains",
             title=N_("And what they multiply each dimension by after: the gains"),
-            draw=lambda trace, s: gains(trace, s.layer),
-            condition=has_norms,
+            draw=lambda trace, s: norm_gain_lines(trace, s.layer),
+            condition=has_norm_weights,
             no_inspection=N_("weights as they were learned: no other number gives them"),
             verify=verify_gains,
             height=340,
@@ -206,9 +215,9 @@ VIEW = View(
             name="normalised",
             title=N_("The chosen token's numbers before and after the chosen layer's norms"),
             draw=lambda trace, s: norm_input_output(trace, s.layer, s.query),
-            condition=has_norms,
-            inspect=inspect_normalised,
-            verify=verify_norms,
+            condition=has_norm_weights,
+            inspect=inspect_norm_input_output,
+            verify=verify_norm_layers,
             height=420,
         ),
         Panel(
@@ -228,7 +237,7 @@ VIEW = View(
             is_selection_independent=True,
             click_selects={"customdata": "layer"},
             verify=verify_stages,
-            inspect=lambda trace, s, point: outlier(trace, point.row, point.column),
+            inspect=lambda trace, s, point: outlier_ratio(trace, point.row, point.column),
             height=460,
             width="half",
         ),

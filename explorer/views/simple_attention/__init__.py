@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import trace_ranking
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
@@ -29,13 +29,16 @@ def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
 
     By direct logit attribution; the page says that this head "speaks most" for the token.
     """
-    heads = attribution(trace, query, int(trace_ranking(trace, query)[0])).heads  # (L, H)
+    heads = direct_logit_attribution(trace, query, int(trace_ranking(trace, query)[0])).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
     return int(layer), int(head)
 
 
-def attention_weights(trace: Trace, query: int) -> np.ndarray:
-    """Return the strongest head's attention from the query to each token up to it, (query + 1,); it sums to 1."""
+def top_head_weights(trace: Trace, query: int) -> np.ndarray:
+    """Return the top contributing head's attention from the query to each token up to it, (query + 1,).
+
+    The weights sum to 1.
+    """
     layer, head = top_contributing_head(trace, query)
     return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
 
@@ -47,8 +50,8 @@ def draw(trace: Trace, query: int) -> go.Figure:
     )
     return token_bars(
         trace,
-        attention_weights(trace, query),
-        int(attention_weights(trace, query).argmax()),
+        top_head_weights(trace, query),
+        int(top_head_weights(trace, query).argmax()),
         _("share of its attention"),
         f"{alt} {strongest_attention_text(trace, query)}",
     )
@@ -59,8 +62,8 @@ def token_label(trace: Trace, position: int) -> str:
 
 
 def strongest_attention_text(trace: Trace, query: int) -> str:
-    """Describe the tokens that the strongest head attends to most, in a sentence."""
-    weights = attention_weights(trace, query)
+    """Describe, in a sentence, the tokens that the top contributing head attends to most."""
+    weights = top_head_weights(trace, query)
     top_positions = [int(i) for i in np.argsort(-weights, kind="stable")[:MAX_NAMED] if weights[i] >= MIN_NAMED_WEIGHT]
     phrases = (
         _("at itself, {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from explorer.analysis.logit_lens import lens_summaries
-from explorer.analysis.next_token import next_token
-from explorer.architecture.residual_stream import depth_positions
+from explorer.analysis.next_token import next_token_distribution
+from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.notation import quote_token
@@ -27,7 +27,7 @@ def top_token_by_layer(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray
     Ids and probabilities, (L + 1,) each, by the logit lens.
     """
     summaries = lens_summaries(trace, range(query, query + 1))
-    depths_per_layer = len(depth_positions(trace.config))  # the lens may also read between a layer's two parts
+    depths_per_layer = len(block_lens_points(trace.config))  # the lens may also read between a layer's two parts
     return summaries.top[::depths_per_layer, 0, 0], summaries.probabilities[::depths_per_layer, 0, 0]
 
 
@@ -63,7 +63,7 @@ def draw(trace: Trace, query: int) -> go.Figure:
 
 def formula(trace: Trace, selection: Selection) -> str:
     query = selection.query
-    prediction = next_token(trace, query)
+    prediction = next_token_distribution(trace, query)
     shares = prediction.plain
     guesses = ", ".join(
         f"{quote_token(trace.vocabulary[token_id])} {format_percent(float(shares[token_id]))}"
@@ -101,7 +101,9 @@ def settled_layer_text(trace: Trace, query: int) -> str:
 
 
 def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    depth = len(depth_positions(trace.config)) * get_item(range(trace.config.num_layers + 1), point.coordinate("item"))
+    depth = len(block_lens_points(trace.config)) * get_item(
+        range(trace.config.num_layers + 1), point.coordinate("item")
+    )
     return lens_cell(trace, depth, selection.query, 0, "probability")
 
 

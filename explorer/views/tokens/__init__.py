@@ -3,12 +3,16 @@
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
-from explorer.analysis.next_token import rank, surprisal
-from explorer.architecture.embedding_scale import factor, factor_in_numbers
-from explorer.architecture.residual_stream import block_output
+from explorer.analysis.next_token import actual_token_ranks, surprisal
+from explorer.architecture.embedding_scale import embedding_scale_formula, embedding_scale_in_numbers
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.captured import derive
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.embedding import embedding_cosine, embedding_row_element, principal_component
+from explorer.explain.derived.embedding import (
+    embedding_row_element,
+    nearest_token_cosine,
+    principal_component_coordinate,
+)
 from explorer.explain.derived.prediction import PREDICTION_MEASURES, prediction_measure
 from explorer.explain.notation import format_number, quote_token
 from explorer.explain.point import Point, get_item
@@ -16,11 +20,11 @@ from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.position_vectors_plot import position_table
+from explorer.views.position_vectors_plot import position_vector_map
 from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.facts import column_by_x, table
 from explorer.views.tokens.merges import format_hex, merge_tree
-from explorer.views.two_runs.no_difference import LISTS, PLANE, no_difference
+from explorer.views.tokens.token_fact_table import column_by_x, token_table
+from explorer.views.two_runs.no_difference import LISTS, PLANE, make_no_difference_reason
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 
@@ -31,7 +35,10 @@ def formula(trace: Trace, selection: Selection) -> str:
     dim = min(selection.dim, config.d_model - 1)
     symbols, numbers = f"row[{dim}]", format_number(parts.row[dim])
     if parts.scale != 1:
-        symbols, numbers = f"{symbols} · {factor(config)}", f"{numbers} · {factor_in_numbers(config)}"
+        symbols, numbers = (
+            f"{symbols} · {embedding_scale_formula(config)}",
+            f"{numbers} · {embedding_scale_in_numbers(config)}",
+        )
     if parts.position is not None:
         symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {format_number(parts.position[dim])}"
     total = f" = {format_number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
@@ -59,14 +66,14 @@ def formula(trace: Trace, selection: Selection) -> str:
             "surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}",
             probability=format_number(2.0**-bits),
             bits=format_number(bits),
-            rank=rank(trace)[query],
+            rank=actual_token_ranks(trace)[query],
             size=config.vocab_size,
         ),
     )
     return "\n".join(lines)
 
 
-def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_table_cell(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     """Derive a measure in the table; None for its columns of text.
 
     Raises:
@@ -80,7 +87,7 @@ def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Deri
 
 def verify_stream(trace: Trace, selection: Selection) -> Verification:
     inside = selection.depth < trace.config.num_layers
-    last = block_output(trace.config, selection.depth - 1)
+    last = block_output_tap(trace.config, selection.depth - 1)
     return verify_derived("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 
@@ -99,11 +106,13 @@ def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Derivati
     return derive(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
 
 
-def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+def inspect_pca_point(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """Derive both coordinates of a token."""
     first = int(selection.first_token == "hidden" and len(trace) > 1)
     position = first + point.coordinate("item")
-    across, up = (principal_component(trace, selection.depth, position, component, first) for component in (0, 1))
+    across, up = (
+        principal_component_coordinate(trace, selection.depth, position, component, first) for component in (0, 1)
+    )
     return across, up
 
 
@@ -126,18 +135,18 @@ VIEW = View(
     panels=(
         Panel(
             name="table",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
-            draw=lambda trace, s: table(trace, s.query),
+            draw=lambda trace, s: token_table(trace, s.query),
             click_selects={"customdata": "query"},
             verify=verify_derived("logits"),
-            inspect=inspect_prediction,
+            inspect=inspect_table_cell,
             height=420,
             min_width=640,
         ),
         Panel(
             name="merges",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The merges that built the chosen token, and the id of what each made"),
             draw=lambda trace, s: merge_tree(trace, s.query),
             no_inspection=N_("it shows pieces of text and ids, and none of them is worked out"),
@@ -147,10 +156,12 @@ VIEW = View(
         ),
         Panel(
             name="nearest",
-            no_difference_reason=no_difference(LISTS),
+            no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest_tokens_bars(trace, s.query),
-            inspect=lambda trace, s, point: embedding_cosine(trace, s.query, point.coordinate("item"), MAX_NEIGHBOURS),
+            inspect=lambda trace, s, point: nearest_token_cosine(
+                trace, s.query, point.coordinate("item"), MAX_NEIGHBOURS
+            ),
             verify=verify_derived("token_embedding.weight"),
             height=340,
             width="half",
@@ -166,10 +177,10 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            no_difference_reason=no_difference(PLANE),
+            no_difference_reason=make_no_difference_reason(PLANE),
             title=N_("All tokens at the chosen depth, along the two directions in which they differ most (PCA)"),
             draw=lambda trace, s: pca_plot(trace, s.depth, s.query, s.first_token == "hidden"),
-            inspect=inspect_spread,
+            inspect=inspect_pca_point,
             verify=verify_stream,
             click_selects={"customdata": "query"},
             height=420,
@@ -177,9 +188,9 @@ VIEW = View(
         ),
         Panel(
             name="positions",
-            no_difference_reason=no_difference(PLANE),
+            no_difference_reason=make_no_difference_reason(PLANE),
             title=N_("The vector that is added for each position"),
-            draw=lambda trace, s: position_table(trace, s.query, s.dim),
+            draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),
             required_taps=("position_embed",),
             click_selects={"x": "dim", "y": "query"},
             verify=verify_captured("position_embed"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, residual_pca
-from explorer.architecture.embedding_scale import factor
+from explorer.architecture.embedding_scale import embedding_scale_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -23,7 +23,7 @@ def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     With added positions: both summands above their sum, on one scale.
     """
     parts = embedding_parts(trace, query)
-    times = factor(trace.config)
+    times = embedding_scale_formula(trace.config)
     rows = {_("embedding × {factor}", factor=times) if times else _("embedding"): parts.row * parts.scale}
     if parts.position is not None:
         rows |= {_("position"): parts.position, _("their sum"): parts.total}

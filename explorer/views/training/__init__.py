@@ -7,14 +7,20 @@ from explorer.views.head_score_field import HEAD_SCORE_FIELD
 from explorer.views.training.formula import formula
 from explorer.views.training.step_metrics import (
     CHANCE_DIFFERS,
-    inspect_score,
+    head_score_lines,
+    inspect_head_score,
     inspect_text_loss,
-    score_lines,
-    text_losses,
+    text_loss_curve,
 )
-from explorer.views.training.training_log import COPYING, LOSSES, copying_scores, has_any_metric, losses
-from explorer.views.two_runs.no_difference import no_difference
-from explorer.views.verification import Verification, check_values, expand_names, inputs_text, make_unverified
+from explorer.views.training.training_log import (
+    COPYING,
+    LOSSES,
+    has_any_metric,
+    logged_copying_curves,
+    logged_loss_curves,
+)
+from explorer.views.two_runs.no_difference import make_no_difference_reason
+from explorer.views.verification import Verification, check_values, expand_names, input_error_text, make_unverified
 from explorer.views.view import Panel, View
 
 LOG_NOT_VERIFIED = make_unverified(
@@ -35,7 +41,7 @@ def verify_every_step(*templates: str):
         details = _(
             "{values} at each of {count} steps", values=", ".join(templates), count=len(trace.at_training_steps())
         )
-        return Verification.from_checks(checks, inputs_text(checks), details, trace)
+        return Verification.from_checks(checks, input_error_text(checks), details, trace)
 
     return verify
 
@@ -65,7 +71,7 @@ VIEW = View(
         Panel(
             name="loss",
             title=N_("Loss, as training wrote it down"),
-            draw=lambda trace, selection: losses(trace),
+            draw=lambda trace, selection: logged_loss_curves(trace),
             condition=lambda trace: has_any_metric(trace, LOSSES),
             click_opens_checkpoint=True,
             is_selection_independent=True,
@@ -77,7 +83,7 @@ VIEW = View(
         Panel(
             name="text",
             title=N_("Loss of this very text, read by the model at every step that was kept"),
-            draw=lambda trace, selection: text_losses(trace),
+            draw=lambda trace, selection: text_loss_curve(trace),
             condition=has_checkpoints,
             click_opens_checkpoint=True,
             is_selection_independent=True,
@@ -89,21 +95,21 @@ VIEW = View(
         Panel(
             name="scores",
             title=N_("What each head does on this text, step by step: choose a head score above"),
-            draw=lambda trace, s: score_lines(
+            draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),
-            no_difference_reason=no_difference(CHANCE_DIFFERS),
+            no_difference_reason=make_no_difference_reason(CHANCE_DIFFERS),
             condition=has_checkpoints,
             click_opens_checkpoint=True,
             verify=verify_every_step("blocks.*.attn.pattern"),
-            inspect=inspect_score,
+            inspect=inspect_head_score,
             height=380,
             width="half",
         ),
         Panel(
             name="copying",
             title=N_("Its best copying heads on random tokens written twice, as training wrote them down"),
-            draw=lambda trace, selection: copying_scores(trace),
+            draw=lambda trace, selection: logged_copying_curves(trace),
             condition=lambda trace: has_any_metric(trace, COPYING),
             click_opens_checkpoint=True,
             is_selection_independent=True,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.chance_baseline import chance_baseline
+from explorer.analysis.chance_head_scores import chance_head_scores
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.text_loss import NATS_PER_BIT, mean_text_loss
 from explorer.explain.derivation import Derivation
@@ -18,19 +18,25 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.chance_text import NO_REPEATED_TOKEN, chance_hover
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
-from explorer.views.training.steps import click_checkpoints, log_positions, mark_current_step, runs_by_step, step_axis
+from explorer.views.training.step_axis import (
+    click_checkpoints,
+    mark_current_step,
+    runs_by_step,
+    step_axis,
+    step_axis_positions,
+)
 
 MAX_NAMED = 4  # heads that are named beside their lines
 MIN_LABEL_GAP = 0.06  # of the axis of scores, between two names
 
 
-def text_losses(trace: Trace) -> go.Figure:
+def text_loss_curve(trace: Trace) -> go.Figure:
     """Draw the loss of the run's own text at every step."""
     runs = runs_by_step(trace)
     steps, values = list(runs), np.array([mean_text_loss(run) for run in runs.values()])
     has_loss = len(trace) > 1
     line = go.Scatter(
-        x=log_positions(steps),
+        x=step_axis_positions(steps),
         y=values,
         mode="lines+markers",
         line={"color": RESIDUAL, "width": 2},
@@ -60,14 +66,14 @@ def text_losses(trace: Trace) -> go.Figure:
     return mark_current_step(fig, trace, steps)
 
 
-def score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> go.Figure:
+def head_score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> go.Figure:
     """Draw one of `HEAD_SCORES` at every step, a line for each head; the chosen head's is highlighted.
 
     Scores that do not exceed chance have hollow dots.
     """
     runs = runs_by_step(trace)
     steps, values = list(runs), np.stack([head_scores(run, name, hide_first) for run in runs.values()])  # (S, L, H)
-    baselines = [chance_baseline(run, name, hide_first) for run in runs.values()]
+    baselines = [chance_head_scores(run, name, hide_first) for run in runs.values()]
     score_name = translate(HEAD_SCORES[name].label)
     yaxis = {"title": {"text": _("head score: {score}", score=score_name)}, "range": [-0.02, 1.05]}
     if baselines[0] is None:
@@ -91,7 +97,7 @@ def score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head: int
         is_prominent = is_chosen or head_index in labelled_heads
         lines.append(
             go.Scatter(
-                x=log_positions(steps),
+                x=step_axis_positions(steps),
                 y=values[:, i, j],
                 mode="lines+markers+text" if is_prominent else "lines+markers",
                 line={"color": SELECTED if is_chosen else ATTENTION, "width": 3 if is_chosen else 1.5},
@@ -173,7 +179,7 @@ def inspect_text_loss(trace: Trace, selection: Selection, point: Point) -> Deriv
     return text_loss(run)
 
 
-def inspect_score(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_head_score(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     """Derive a head's score at a dot's step."""
     shape = trace.config.num_layers, trace.config.num_heads
     layer, head = get_item(draw_order(shape, (selection.layer, selection.head)), point.coordinate("curve"))

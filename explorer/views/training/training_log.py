@@ -7,7 +7,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure
-from explorer.views.training.steps import click_checkpoints, log_positions, mark_current_step, step_axis
+from explorer.views.training.step_axis import click_checkpoints, mark_current_step, step_axis, step_axis_positions
 
 # name in training.jsonl -> what it is called, and its colour
 LOSSES = {
@@ -25,12 +25,12 @@ def has_any_metric(trace: Trace, names: dict) -> bool:
     return trace.training is not None and any(name in trace.training.record for name in names)
 
 
-def losses(trace: Trace) -> go.Figure:
+def logged_loss_curves(trace: Trace) -> go.Figure:
     """Draw the loss against the step, on training text and on held-out text."""
     return _curves(trace, LOSSES, _("loss, nats a token"))
 
 
-def copying_scores(trace: Trace) -> go.Figure:
+def logged_copying_curves(trace: Trace) -> go.Figure:
     """Draw the best head's previous-token and induction score against the step."""
     return _curves(trace, COPYING, _("head score"), range=[-0.02, 1.02])
 
@@ -40,7 +40,7 @@ def _curves(trace: Trace, names: dict, measure: str, **yaxis) -> go.Figure:
     steps, logged_names = record["step"], [name for name in names if name in record]
     lines = [
         go.Scatter(
-            x=log_positions(steps),
+            x=step_axis_positions(steps),
             y=record[name],
             name=translate(names[name][0]),
             mode="lines+markers",

@@ -9,7 +9,7 @@ from explorer.tracing.jobs import Job
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views.two_runs.difference import NoDifferenceError, subtract_figures
-from explorer.views.two_runs.grid import grid_difference
+from explorer.views.two_runs.grid_difference import grid_difference
 from explorer.views.two_runs.renderer import TwoRunRenderer
 from explorer.views.two_runs.scale import share_scale
 from explorer.views.view import Panel, SmallMultiples

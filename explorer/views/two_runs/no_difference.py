@@ -18,10 +18,10 @@ CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at 
 RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
 
 
-def no_difference(reason: str) -> Callable[[Selection], str]:
+def make_no_difference_reason(reason: str) -> Callable[[Selection], str]:
     """Return a `no_difference_reason` for a panel that never has a difference; `reason` is translated on use."""
     return lambda selection: translate(reason)
 
 
-def no_difference_by_rank(selection: Selection) -> str:
+def no_rank_difference_reason(selection: Selection) -> str:
     return translate(RANKS) if selection.option("lens") == "rank" else ""

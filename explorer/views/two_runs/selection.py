@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views.target_token import target_and_contrast
@@ -35,4 +35,4 @@ def rank_in_other(comparison: Comparison, query: int, token_id: int) -> int:
         if first[token_id] not in texts:
             return 0
         token_id = texts.index(first[token_id])
-    return int((ranking(comparison.other, query) == token_id).argmax()) + 1
+    return int((ranking_without_interventions(comparison.other, query) == token_id).argmax()) + 1

@@ -13,7 +13,7 @@ from explorer.state.page_state import PageState
 from explorer.tracing.lru import LRU
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import is_incomplete
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import current_locale
 from explorer.views import VIEW_BY_NAME
 from explorer.web.stores import OptionalStore
@@ -40,7 +40,7 @@ class AnswerCache:
 
     def __init__(self, runs: RunService, max_bytes: int = MAX_CACHE_BYTES, shared: OptionalStore | None = None):
         self.runs, self.shared = runs, shared
-        self._cache = LRU(max_bytes, size=entry_bytes)
+        self._cache = LRU(max_bytes, size=entry_num_bytes)
 
     @property
     def num_bytes(self) -> int:
@@ -99,7 +99,7 @@ class AnswerCache:
         return tuple(get_identity(self.runs.model(run.checkpoint)[0]) for run in runs)
 
 
-def entry_bytes(entry: tuple[PageState, bytes]) -> int:
+def entry_num_bytes(entry: tuple[PageState, bytes]) -> int:
     """Return the approximate size of a cache entry in bytes."""
     page_state, answer = entry
     tokens = len(page_state.run.token_ids) + sum(len(branch.path) for branch in page_state.branches)

@@ -11,8 +11,8 @@ def derivation_text(derivation: Derivation | tuple[Derivation, ...] | None) -> s
     return "\n".join(line for item in derivations if item for line in item.lines())
 
 
-def label_runs(texts: Sequence[str]) -> str:
-    """Return the text of one run, or the texts of both runs labelled A and B."""
+def join_run_texts(texts: Sequence[str]) -> str:
+    """Join the texts of both runs, labelled A and B; a single run's text stays as it is."""
     if len(texts) == 1 or not any(texts):
         return texts[0] if texts else ""
     return "\n".join(f"{name}: {text}" for name, text in zip("AB", texts, strict=True) if text)

@@ -9,35 +9,29 @@ from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
 from explorer.tracing.prefetch import Prefetcher
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.web.answers.answer_cache import AnswerCache
-from explorer.web.answers.hub_endpoints import OpeningEndpoints
-from explorer.web.answers.inspection import inspect
+from explorer.web.answers.hub_endpoints import HubEndpoints
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.lesson_contents import LessonContents
 from explorer.web.answers.lesson_endpoints import LessonEndpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.page_contents import PageContents
+from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
-from explorer.web.http.clients import people_before
-from explorer.web.http.request_types import About, PointFields, Stage, State
-from explorer.web.http.server_functions import as_json, server_function
-from explorer.web.http.turns import BELOW_DELAY_S, NO_DELAY_S, VERIFICATION_DELAY_S
-from explorer.web.protocol import ABOUT, OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, element_id
+from explorer.web.http.request_types import PointFields, State
+from explorer.web.http.strict_json import as_json
+from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.widgets.picker import ModelPicker
 from explorer.web.widgets.prompt_lists import split_prompts
 from explorer.web.widgets.series import TrainingStepSlider
 
 FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
-
-
-def request_priority(about: str, state: State, stage: int = 0) -> float:
-    """Return the priority delay in seconds of a stage of an answer."""
-    return (NO_DELAY_S, BELOW_DELAY_S, VERIFICATION_DELAY_S)[stage] if stage in STAGES else NO_DELAY_S
 
 
 class Endpoints:
@@ -51,7 +45,7 @@ class Endpoints:
 
     def __init__(self, runs: RunService, lessons: LessonContents | None = None, shared: OptionalStore | None = None):
         self.lessons = lessons
-        self.runs, self.page_contents, self.opening = runs, PageContents(runs), OpeningEndpoints(runs.library)
+        self.runs, self.page_contents, self.opening = runs, PageContents(runs), HubEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.lesson_endpoints = LessonEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
@@ -60,28 +54,28 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = self.inspect, self.define, self.direction_of_lists
-        other_functions = (
-            *own_functions,
-            *self.lesson_endpoints.functions,
-            *self.jobs.functions,
-            *self.opening.functions,
-        )
-        return [
-            server_function(self.cached_answer, request_priority, name="answer"),
-            people_before,
-            *map(server_function, other_functions),
-        ]
+        own_functions = [self.inspect, self.define, self.direction_of_lists]
+        return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
 
-    def cached_answer(self, about: About, state: State, part: Stage = 0) -> bytes:
+    def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
+        """Return how many stages an answer has."""
+        if about == "tune":
+            return 2 if VIEW_BY_NAME[Selection.parse(state).view].continuation_text else 1
+        return 1 if about == "token" else len(STAGES)
+
+    def answered_scope(self, about: str, state: Mapping[str, Any]) -> str:
+        """Return the scope of the answer to a question: everything, if the model's files have changed since."""
+        return "show" if self.files_changed(PageState.parse(state), state) else about
+
+    def cached_answer(self, about: str, state: Mapping[str, Any], stage: int = 0) -> bytes:
         """Return `answer` as JSON, from the cache where it is valid."""
 
         def make() -> bytes:
-            return as_json(self.answer(about, state, part))
+            return as_json(self.answer(about, state, stage))
 
-        if about not in ABOUT or part not in STAGES or self.files_changed(page_state := PageState.parse(state), state):
+        if self.files_changed(page_state := PageState.parse(state), state):
             return make()
-        return self.answer_cache.answer(about, part, page_state, GenerationSettings.parse(state), make)
+        return self.answer_cache.answer(about, stage, page_state, GenerationSettings.parse(state), make)
 
     def answer(self, about: str, state: Mapping[str, Any], stage: int = 0) -> dict[str, Any]:
         """Return the contents that follow from a change of the page's state.
@@ -95,20 +89,14 @@ class Endpoints:
                 verifications of the figures.
 
         Returns:
-            `contents`, element id -> content, None to hide the element; `more`, whether there is another stage;
-            `version`, of the model's files, which the browser sends with its next state. If the files have changed
-            since, `contents` is empty and `ask` is the scope to request instead.
+            `contents`, element id -> content, None to hide the element; `version`, of the model's files, which the
+            browser sends with its next state; `vocab_size` of the model, where the answer is about everything.
 
         Raises:
             UserError, CheckpointError: the request is invalid.
         """
-        if about not in ABOUT or stage not in STAGES:
-            message = _("an answer is about {abouts}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
-            raise UserError(message.format(abouts=", ".join(ABOUT), about=about, part=stage))
         page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
         version, is_changed = self.runs.version(page_state.run.checkpoint), self.files_changed(page_state, state)
-        if is_changed and (about != "show" or stage):
-            return {"contents": {}, "more": False, "ask": "show"}
         contents = {} if stage else {PROBLEM: translate(FILES_CHANGED) if is_changed else ""}
         if stage == 0:
             contents |= self.lessons.contents(page_state, state, about) if self.lessons else {}
@@ -121,11 +109,12 @@ class Endpoints:
             contents |= (
                 continuation_contents(make_open_view(self.runs, page_state), settings) if has_continuation else {}
             )
-            more = (
-                stage == 0 and about == "tune" and VIEW_BY_NAME[page_state.selection.view].continuation_text is not None
-            )
-            return {"contents": contents, "more": more, "version": version}
+            return {"contents": contents, "version": version}
+        model_fields = {}
         if about == "show" and stage == 0:
+            lm, _tokenizer = self.runs.model(page_state.run.checkpoint)
+            model_fields = {"vocab_size": lm.config.vocab_size}
+            contents |= self.page_contents.model_facts(page_state.run.checkpoint)
             contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
             checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
             contents |= {
@@ -141,7 +130,7 @@ class Endpoints:
         if stage == 1:
             contents |= self.page_contents.explanations(page_state)
             contents |= self.page_contents.tree(page_state) if about == "show" else {}
-        return {"contents": contents, "more": stage < 2, "version": version}
+        return {"contents": contents, "version": version} | model_fields
 
     def files_changed(self, page_state: PageState, state: Mapping[str, Any]) -> bool:
         """Return whether the model's files differ from those that the browser's figures were computed with."""
@@ -168,7 +157,9 @@ class Endpoints:
         if not isinstance(picture, str):
             raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
         open_view = make_open_view(self.runs, PageState.parse(state))
-        return inspect(open_view, picture.removeprefix(element_id(open_view.view.name, "")), Point.parse(point))
+        return point_derivation_text(
+            open_view, picture.removeprefix(element_id(open_view.view.name, "")), Point.parse(point)
+        )
 
     def define(self, state: State, term: str) -> str:
         """Return a term's definition, and its value in this run.

@@ -7,15 +7,15 @@ from explorer.state.errors import UserError
 from explorer.tracing.hub_opener import HubModelOpener
 from explorer.tracing.job_queue import JobQueue, Progress
 from explorer.tracing.library import Library
-from explorer.tracing.memory import format_bytes
+from explorer.tracing.model_memory import format_bytes
 from explorer.translations import _
 from explorer.web.answers.job_endpoints import check_names, progress_payload
-from explorer.web.widgets.open_model import OpenModel
+from explorer.web.widgets.open_model import HubModelForm
 
 MAX_CONCURRENT_JOBS = 2  # models that are fetched or compared
 
 
-class OpeningEndpoints:
+class HubEndpoints:
     """Endpoints that open and check models of the Hub; `JobEndpoints` reports progress and cancels.
 
     Args:
@@ -64,4 +64,4 @@ class OpeningEndpoints:
         """Return the Hub widget's contents for the visible model."""
         catalog, job = self.library.catalog, self.opening.self_check_job(checkpoint)
         is_external = catalog.is_external(checkpoint)
-        return OpenModel.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)
+        return HubModelForm.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)

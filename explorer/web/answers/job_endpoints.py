@@ -6,10 +6,10 @@ from typing import Any
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing.job_queue import JobQueue, Progress
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import _
 from explorer.web.answers.open_view import make_open_view
-from explorer.web.errors import user_message
+from explorer.web.error_messages import user_message
 from explorer.web.http.request_types import State
 from explorer.web.protocol import element_id
 

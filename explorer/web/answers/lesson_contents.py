@@ -5,12 +5,12 @@ from typing import Any
 
 from explorer.lessons.course.evaluation_context import EvaluationContext, StateOpener
 from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
-from explorer.lessons.course.lesson import Lesson, Step
-from explorer.lessons.course.library import LessonLibrary
-from explorer.lessons.course.markdown import fill_values
-from explorer.lessons.course.questions.question import format_answer
+from explorer.lessons.course.lesson import Lesson, LessonStep
+from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.markdown import fill_placeholders
+from explorer.lessons.course.questions.question import format_quantity
 from explorer.state.page_state import PageState
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import _
 from explorer.views import VIEWS
 from explorer.web.protocol import (
@@ -107,7 +107,7 @@ class LessonContents:
         return {LESSON: self.step_payload(lesson, step, page_state, state)}
 
     def step_payload(
-        self, lesson: Lesson, step: Step, page_state: PageState, state: Mapping[str, Any]
+        self, lesson: Lesson, step: LessonStep, page_state: PageState, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return a step as the widget takes it; the answer is included only as far as the reply entitles to it."""
         step_number, model = lesson.steps.index(step) + 1, self.lesson_model(lesson, page_state.run.checkpoint)
@@ -135,7 +135,7 @@ class LessonContents:
             return payload | {"problem": problem, "after": []}
 
     def _question_payload(
-        self, step: Step, context: EvaluationContext, page_state: PageState, state: Mapping[str, Any]
+        self, step: LessonStep, context: EvaluationContext, page_state: PageState, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         if step.task:
             done = step.task.check(context, EvaluationContext(self.runs, PageState.parse, state))
@@ -157,11 +157,11 @@ class LessonContents:
         return payload | {"judged": verdict, "after": self._explanation(step, context)}
 
     @staticmethod
-    def _explanation(step: Step, context: EvaluationContext) -> list[dict[str, Any]]:
-        return fill_values(step.after, lambda name: format_answer(step.values[name].evaluate(context)))
+    def _explanation(step: LessonStep, context: EvaluationContext) -> list[dict[str, Any]]:
+        return fill_placeholders(step.after, lambda name: format_quantity(step.values[name].evaluate(context)))
 
 
-def hidden_elements(step: Step) -> dict[str, Any] | None:
+def hidden_elements(step: LessonStep) -> dict[str, Any] | None:
     """Return the elements that would reveal the answer; None if the step hides nothing.
 
     Those that the step names, and all figures of other tabs, which show the same run.

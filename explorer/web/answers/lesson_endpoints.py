@@ -7,7 +7,7 @@ from typing import Any
 from explorer.explain.walkthroughs import get_walkthrough
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import _, translate
 from explorer.web.answers.lesson_contents import REVEAL_ANSWER, LessonContents
 from explorer.web.answers.open_view import make_open_view

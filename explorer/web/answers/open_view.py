@@ -1,4 +1,4 @@
-"""A view of a run at a selection."""
+"""The open view of one or two runs at a selection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, ResultNotReadyError
 from explorer.tracing.model_registry import ModelUnloadedError
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
@@ -25,7 +25,7 @@ from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.user_views import ViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
-from explorer.web.answers.derivation_text import label_runs
+from explorer.web.answers.derivation_text import join_run_texts
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class OpenView:
             return unavailable_message(gone)
         except ResultNotReadyError:  # the figure's placeholder has the button that starts the job
             return ""
-        return label_runs(formulas)
+        return join_run_texts(formulas)
 
     def continuation(self, settings: GenerationSettings) -> str:
         """Return the view's continuation of the run, or of both runs, as text."""
         return or_default_if_unloaded(lambda: self._continuation(settings), "")
 
     def _continuation(self, settings: GenerationSettings) -> str:
-        return label_runs(
+        return join_run_texts(
             [
                 self.view.continuation_text(*run_and_selection, settings)
                 if self.applies_to(run_and_selection[0])

@@ -3,12 +3,13 @@
 from typing import Any
 
 from explorer.analysis.divergence import align_to_vocabulary
-from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
 from explorer.analysis.prediction_reasons import prediction_reasons
 from explorer.analysis.redundancy import find_redundancy
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
-from explorer.lessons import redundancy_text
-from explorer.lessons.prediction_text import explain_prediction
+from explorer.architecture.summary import model_summary
+from explorer.lessons import redundancy_explanation
+from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.lessons.prompt_advice import prompt_advice
 from explorer.state.branches import build_tree
 from explorer.state.generation_settings import GenerationSettings
@@ -18,13 +19,15 @@ from explorer.state.selection import MAX_SEARCH_CHARS
 from explorer.state.view_registry import is_story_view
 from explorer.tracing.request_budget import BudgetExceededError
 from explorer.tracing.retokenize import has_bos, strip_bos
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.tracing.trace import Trace
-from explorer.web.answers.continuations import ContinuationSurprisals
+from explorer.translations import translate
+from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from explorer.web.protocol import (
     ADVICE,
     BRANCHES,
     BRIEF,
+    FACTS,
     GUESS,
     NEXT_TOKEN,
     NEXT_TOKEN_WORDS,
@@ -35,17 +38,18 @@ from explorer.web.protocol import (
     STORY,
     STRIP,
     STRIP_B,
+    VOCABULARY,
     WHY,
 )
-from explorer.web.widgets.advice import Advice
-from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.advice import PromptAdviceLine
+from explorer.web.widgets.branches import ContinuationTree
 from explorer.web.widgets.brief import PromptTail
-from explorer.web.widgets.distribution import Distribution
-from explorer.web.widgets.distribution.other_run import OtherNextToken
-from explorer.web.widgets.distribution.text import summary
-from explorer.web.widgets.explanation import Explanation
-from explorer.web.widgets.guess import Guess
-from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.distribution import NextTokenTable
+from explorer.web.widgets.distribution.distribution_text import summarise_distribution
+from explorer.web.widgets.distribution.other_run_prediction import OtherRunPrediction
+from explorer.web.widgets.explanation import ExplanationButton
+from explorer.web.widgets.guess import NextTokenGuess
+from explorer.web.widgets.playback import GenerationPlayer
 from explorer.web.widgets.runs import ComparisonBar
 from explorer.web.widgets.token_strip import TokenStrip
 
@@ -56,21 +60,28 @@ class PageContents:
     def __init__(self, runs: RunService):
         self.runs, self.continuations = runs, ContinuationSurprisals(runs.library)
 
+    def model_facts(self, checkpoint: str) -> dict[str, Any]:
+        """Return what is said of the model: its size, and a note on a vocabulary that it lacks."""
+        (lm, _tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
+        note = catalog.own_vocabulary if checkpoint == catalog.own_module else None
+        vocabulary = translate(note.template, **note.values) + "." if note else ""
+        return {FACTS: model_summary(lm), VOCABULARY: vocabulary}
+
     def tokens(self, page_state: PageState, trace: Trace) -> dict[str, Any]:
         run = page_state.run
         prompt, generated = self.runs.text(run)
-        strip = token_strip(run, trace)
+        strip = token_strip_fields(run, trace)
         other = {STRIP_B: None}
         if page_state.visible_other:
             comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
             shades_a, shades_b = shade_by_surprisal_difference(comparison)
-            strip_b = token_strip(self.runs.other(page_state), comparison.other)
+            strip_b = token_strip_fields(self.runs.other(page_state), comparison.other)
             other = {STRIP_B: TokenStrip.pack(**strip_b | {"shades": {"change": shades_b}})}
             strip["shades"] = {"change": shades_a}
         return other | {
             STRIP: TokenStrip.pack(**strip, beginning=self.bos_text(run)),
             STORY: {"prompt": prompt, "generated": generated},
-            PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
+            PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
 
     def bos_text(self, run: Run) -> tuple[str, bool]:
@@ -90,9 +101,9 @@ class PageContents:
         before = self.previous_prediction(page_state, position, settings, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_other else None
         return {
-            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, find, other),
-            NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: Guess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
+            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
+            GUESS: NextTokenGuess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: PromptTail.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
@@ -100,7 +111,7 @@ class PageContents:
 
     def previous_prediction(
         self, page_state: PageState, position: int, settings: GenerationSettings, trace: Trace
-    ) -> NextToken | None:
+    ) -> NextTokenDistribution | None:
         """Return the prediction that a generated token was sampled from.
 
         None for the prompt's tokens, and on pages that do not show it.
@@ -110,7 +121,9 @@ class PageContents:
             return None
         return next_token_in_run(page_state.run, position - 1, settings, trace)
 
-    def other_prediction(self, page_state: PageState, position: int, settings: GenerationSettings) -> OtherNextToken:
+    def other_prediction(
+        self, page_state: PageState, position: int, settings: GenerationSettings
+    ) -> OtherRunPrediction:
         """Return B's prediction after the token aligned with A's, sampled with the same random number."""
         comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
         trace, other = comparison.runs
@@ -118,7 +131,7 @@ class PageContents:
         start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
         other_token = next_token_in_trace(other, aligned, settings, start)
         plain = align_to_vocabulary(other_token.plain, other.vocabulary, trace.vocabulary)
-        return OtherNextToken(plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned)
+        return OtherRunPrediction(plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned)
 
     def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the bar that compares two runs."""
@@ -133,13 +146,13 @@ class PageContents:
         """Return advice on how to end the prompt; empty once tokens were generated."""
         advice = None if run.generated else prompt_advice(self.runs.trace(run))
         if advice is None:
-            return {ADVICE: Advice.pack()}
+            return {ADVICE: PromptAdviceLine.pack()}
         _lm, tokenizer = self.runs.model(run.checkpoint)
         text = tokenizer.decode(run.prompt)
         better = advice.follow(text)
         prompt_ids = strip_bos(run.prompt, tokenizer)
         is_whole_text = not run.dropped and tuple(tokenizer.encode(text)) == prompt_ids  # else the text is truncated
-        return {ADVICE: Advice.pack(advice.text, better if is_whole_text and better != text else "")}
+        return {ADVICE: PromptAdviceLine.pack(advice.text, better if is_whole_text and better != text else "")}
 
     def explanations(self, page_state: PageState) -> dict[str, Any]:
         """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
@@ -147,26 +160,26 @@ class PageContents:
         selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
         trace_and_target = trace, selection.query, selection.target
         if selection.why == "open":
-            contents[WHY] = Explanation.pack(
+            contents[WHY] = ExplanationButton.pack(
                 explain_prediction(trace, selection.query, prediction_reasons(*trace_and_target))
             )
         if selection.stand_ins == "open":
-            contents[STAND_INS] = Explanation.pack(
-                redundancy_text.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+            contents[STAND_INS] = ExplanationButton.pack(
+                redundancy_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
             )
         return contents
 
     def tree(self, page_state: PageState) -> dict[str, Any]:
-        _, tokenizer = self.runs.model(page_state.run.checkpoint)
+        _lm, tokenizer = self.runs.model(page_state.run.checkpoint)
         try:
             segments = build_tree(self.continuations.surprisals(page_state))
         except BudgetExceededError as error:  # and what there is beside the tree is shown
             return {PROBLEM: str(error)}
         generated, branches = page_state.run.generated, page_state.branches
-        return {BRANCHES: Branches.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
+        return {BRANCHES: ContinuationTree.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
 
 
-def token_strip(run: Run, trace: Trace) -> dict[str, Any]:
+def token_strip_fields(run: Run, trace: Trace) -> dict[str, Any]:
     """Return the tokens that the model sees, their shading, and the number of tokens before them.
 
     Args:
@@ -181,7 +194,7 @@ def token_strip(run: Run, trace: Trace) -> dict[str, Any]:
     }
 
 
-def next_token_in_run(run: Run, position: int, settings: GenerationSettings, trace: Trace) -> NextToken:
+def next_token_in_run(run: Run, position: int, settings: GenerationSettings, trace: Trace) -> NextTokenDistribution:
     """Return the next-token distribution after a position of a run.
 
     Args:
@@ -191,13 +204,13 @@ def next_token_in_run(run: Run, position: int, settings: GenerationSettings, tra
     return next_token_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
 
 
-def next_token_in_trace(trace: Trace, position: int, settings: GenerationSettings, start: int) -> NextToken:
+def next_token_in_trace(trace: Trace, position: int, settings: GenerationSettings, start: int) -> NextTokenDistribution:
     """Return the next-token distribution after a position of a trace.
 
     Args:
         start: number of tokens before the trace's first; random numbers are indexed by position in the whole text.
     """
-    return next_token(
+    return next_token_distribution(
         trace,
         position,
         settings.temperature,

@@ -20,7 +20,7 @@ from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.full_page_link import FullPageLink
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.prompt_lists import PromptLists
+from explorer.web.widgets.prompt_lists import DirectionPromptLists
 from explorer.web.widgets.what_ifs import InterventionControls
 
 WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # widgets of figures that are not Plotly's
@@ -52,7 +52,9 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
         contents[element_id(name, IN_FULL)] = FullPageLink.pack(*link) if link else None
     if open_view.view.direction_spec:
         recipe, layer = open_view.recipe, open_view.selection.layer
-        contents[element_id(name, LISTS)] = PromptLists.pack(open_view.trace, recipe, layer) if recipe else None
+        contents[element_id(name, LISTS)] = (
+            DirectionPromptLists.pack(open_view.trace, recipe, layer) if recipe else None
+        )
     return contents | {
         CHANGES: ActiveInterventions.pack(open_view.trace, open_view.comparison.other if open_view.has_other else None),
         element_id(name, WORDS): open_view.description,

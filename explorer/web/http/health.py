@@ -13,26 +13,26 @@ from explorer.tracing.library import Library
 from explorer.web.stores import OptionalStore
 
 
-def health(library: Library, blocks: gr.Blocks, shared: OptionalStore | None = None) -> dict[str, Any]:
+def health(
+    library: Library, blocks: gr.Blocks, num_waiting: int = 0, shared: OptionalStore | None = None
+) -> dict[str, Any]:
     """Return the server's current status.
 
     Returns:
         `version`, of its libraries; `models`, names of those in memory; `traces_bytes`, of cached activations;
-            `sessions`
-        that Gradio stores; `rss_bytes`, resident memory; `queue`, number of waiting requests; `shared`, location of
-            the
-        shared store and whether it is available, "" for none.
+            `sessions` that Gradio stores; `rss_bytes`, resident memory; `queue`, number of waiting requests;
+            `shared`, location of the shared store and whether it is available, "" for none.
     """
     memory = library.memory()
     location = shared.location if shared else ""
-    holder, scheduler = getattr(blocks.app, "state_holder", None), getattr(blocks, "limiter", None)
+    holder = getattr(blocks.app, "state_holder", None)
     return {
         "version": f"gradio {gr.__version__}, torch {torch.__version__}, python {platform.python_version()}",
         "models": sorted(memory["models"]),
         "traces_bytes": memory["traces_bytes"] + memory["looked_at_bytes"],
         "sessions": len(holder.session_data) if holder else 0,
         "rss_bytes": resident_bytes(),
-        "queue": len(blocks._queue) + (scheduler.waiting if scheduler else 0),
+        "queue": len(blocks._queue) + num_waiting,
         "shared": location if not shared or shared.is_available else f"{location}, which does not answer",
     }
 

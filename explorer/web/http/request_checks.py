@@ -10,25 +10,13 @@ from typing_extensions import NotRequired, TypedDict
 
 from explorer.state.errors import UserError
 from explorer.translations import _
-from explorer.web.http.argument_types import ArgumentTypes, argument_types, check_object
+from explorer.web.http.argument_types import ArgumentTypes, argument_types, check_object, quote_value
 from explorer.web.http.request_types import Index
-from explorer.web.http.server_functions import as_json
-from explorer.web.http.strict_json import has_surrogates, parse_json
+from explorer.web.http.strict_json import as_json, has_surrogates, parse_json
 
 NOT_FOUND, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 415, 422  # HTTP's statuses
 Name = Annotated[str, Field(max_length=256)]  # that a client makes up
 LENIENT = {"strict": True, "extra": "allow"}  # of what Gradio's clients send each other: newer ones may say more
-
-
-class ServerCall(TypedDict):
-    """A call of a component's server function."""
-
-    __pydantic_config__ = LENIENT
-
-    component_id: Index
-    fn_name: Name
-    session_hash: Name
-    data: list
 
 
 class Join(TypedDict):
@@ -86,8 +74,8 @@ class BodyError(UserError):
 class RequestChecks:
     """Checks of request bodies by route.
 
-    The `data` of server functions and of queued events are checked by `server_function` and `LocalizedBlocks`, as
-    these are called in other ways, too.
+    The arguments of public functions that come through the queue are checked when these are called: Gradio's client for
+    Python expects the sentence there, and fails on a status of 422.
 
     Args:
         blocks: the app whose functions are called.
@@ -96,7 +84,6 @@ class RequestChecks:
     def __init__(self, blocks: gr.Blocks):
         self.blocks = blocks
         checks = {
-            r"component_server": (ServerCall, self._check_function),
             r"queue/join": (Join, self._check_event),
             r"call/v2/(?P<name>[^/]+)": (dict, self._check_named),
             r"call/(?P<name>[^/]+)": (Call, self._check_call),
@@ -130,16 +117,18 @@ class RequestChecks:
             raise BodyError(UNPROCESSABLE, str(error)) from None
         return as_json(value) if has_surrogates(body) else body
 
-    def _check_function(self, call: ServerCall):
-        component = self.blocks.blocks.get(call["component_id"])
-        function = getattr(component, call["fn_name"], None)
-        if not getattr(function, "_is_server_fn", False):
-            raise BodyError(NOT_FOUND, _("There is no function {name!r:.40} here.", name=call["fn_name"]))
-
     def _check_event(self, event: Join):
         function = self.blocks.fns.get(event["fn_index"])
         if function is None or function.fn is None:
             raise BodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
+        types, data = argument_types(function.fn, len(function.inputs)), event["data"]
+        if len(data) != len(types.names):  # Gradio fills no gap here
+            wanted = ", ".join(types.names) or "0"
+            raise UserError(
+                _("The arguments must be a list ({wanted}), got {got}.", wanted=wanted, got=quote_value(data))
+            )
+        if function.api_visibility != "public":
+            types.check(data)
 
     def _check_call(self, call: Call, name: str):
         self._argument_types(name).check(call["data"])

@@ -39,10 +39,13 @@ def _object(name: str, types: dict[str, Any], config: dict[str, Any] = STRICT) -
     return declared
 
 
-Move = _object(
-    "Move",
+_OWN = _object("OwnContinuations", _RUN_TYPES | _TREE_TYPES) | None
+Action = _object(
+    "Action",
     {
         "kind": str,
+        "query": dict[str, str],
+        "own": _OWN,
         "token": Index,
         "path": list[Index],
         "with": str,
@@ -65,8 +68,7 @@ _STATE = _object(
         **_RUN_TYPES,
         **_TREE_TYPES,
         **{OTHER_PREFIX + name: type_ for name, type_ in _OTHER_TYPES.items()},
-        **{"lang": str, "turn": Index, "version": str, "text": str, "move": Move},
-        "own": _object("OwnContinuations", _RUN_TYPES | _TREE_TYPES) | None,
+        **{"lang": str, "turn": Index, "version": str, "text": str},
     },
     STRICT | {"extra": "allow"},
 )
@@ -111,3 +113,12 @@ class PointFields(TypedDict):
     head: NotRequired[Index | None]
     curve: NotRequired[Index | None]
     item: NotRequired[Index | None]
+
+
+class ClickedPoint(TypedDict):
+    """A clicked point of a figure, whose element id is `picture`."""
+
+    __pydantic_config__ = STRICT
+
+    picture: str
+    point: PointFields

@@ -12,18 +12,18 @@ import httpx
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
-from explorer.web.errors import user_message
+from explorer.web.error_messages import user_message
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.hosts import AllowedHosts
 from explorer.web.http.html_cache import HtmlCache
 from explorer.web.http.inline_scripts import inline_scripts
 from explorer.web.http.rate_limiter import SlidingWindowLimiter
 from explorer.web.http.request_checks import BodyError, RequestChecks
-from explorer.web.log_lines import MAX_LINES_A_MINUTE, LogBudget, log_budget
+from explorer.web.log_limits import MAX_LINES_A_MINUTE, LogBudget, log_budget
 from explorer.web.request_locale import locale_from_request
 
 LOG = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class SecurityMiddleware:
         body = self.checks.check(path, Headers(scope=scope).get("content-type", ""), body)
         return prepend_body(body, receive)
 
-    def rejection(self, scope: Scope, path: str) -> PlainTextResponse | None:
+    def rejection(self, scope: Scope, path: str) -> Response | None:
         headers = Headers(scope=scope)
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         if not self.hosts.allows(host):
@@ -174,8 +174,8 @@ class RequestTooLargeError(Exception):
     """A request's body exceeds the maximum size."""
 
 
-def too_large_response(max_bytes: int) -> PlainTextResponse:
-    return PlainTextResponse(_("A request has at most {most:,} bytes.", most=max_bytes), 413)
+def too_large_response(max_bytes: int) -> JSONResponse:
+    return JSONResponse({"detail": _("A request has at most {most:,} bytes.", most=max_bytes)}, 413)
 
 
 def limit_body(receive: Receive, max_bytes: int) -> Receive:

@@ -29,6 +29,17 @@ def parse_json(body: bytes) -> Any:
         raise UserError(_("The request has a number of too many digits.")) from None
 
 
+def as_json(value: Any) -> bytes:
+    """Return a value as JSON.
+
+    Called on the computing thread: on the server's thread all other clients would wait for it.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def has_surrogates(body: bytes) -> bool:
     """Return whether a body may have a lone surrogate, which in UTF-8 can only be an escape."""
     return b"\\ud" in body or b"\\uD" in body

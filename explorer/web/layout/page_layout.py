@@ -1,11 +1,11 @@
 """Layout of the whole page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import gradio as gr
 
-from explorer.lessons.examples import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.view_registry import is_story_view
 from explorer.tracing.model_catalog import ModelCatalog
@@ -40,26 +40,26 @@ from explorer.web.protocol import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.advice import Advice
+from explorer.web.widgets.advice import PromptAdviceLine
 from explorer.web.widgets.changes import ActiveInterventions
 from explorer.web.widgets.choosers import SelectFields
-from explorer.web.widgets.explanation import Explanation
+from explorer.web.widgets.explanation import ExplanationButton
 from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.fold import Collapse
+from explorer.web.widgets.fold import CollapseButton
 from explorer.web.widgets.full_page_link import FullPageLink
 from explorer.web.widgets.glossary import Glossary
-from explorer.web.widgets.guess import Guess
+from explorer.web.widgets.guess import NextTokenGuess
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.language_list import LanguageList
-from explorer.web.widgets.lesson import Lesson
-from explorer.web.widgets.lessons import Lessons
-from explorer.web.widgets.mode import Mode
+from explorer.web.widgets.lesson import LessonPanel
+from explorer.web.widgets.lessons import LessonListButton
+from explorer.web.widgets.mode import PageModeSwitch
 from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.open_model import OpenModel
+from explorer.web.widgets.open_model import HubModelForm
 from explorer.web.widgets.picker import ModelPicker
-from explorer.web.widgets.present import Present
-from explorer.web.widgets.prompt_lists import PromptLists
-from explorer.web.widgets.prompt_pairs import PromptPairs
+from explorer.web.widgets.present import PresentationMenu
+from explorer.web.widgets.prompt_lists import DirectionPromptLists
+from explorer.web.widgets.prompt_pairs import PromptPairButtons
 from explorer.web.widgets.room import RoomPanel
 from explorer.web.widgets.runs import ComparisonBar
 from explorer.web.widgets.series import TrainingStepSlider
@@ -81,12 +81,10 @@ class PageLayout:
     Args:
         catalog: the models to choose from.
         checkpoint: the one selected first.
-        functions: server functions for the browser.
     """
 
-    def __init__(self, catalog: ModelCatalog, checkpoint: str, functions: Sequence[Callable]):
-        self.state = State(functions, elem_id="state")
-        self.update, self.generation_update = StateUpdate(elem_id="state-update"), StateUpdate(elem_id="state-written")
+    def __init__(self, catalog: ModelCatalog, checkpoint: str):
+        self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
         self.build_header(catalog, checkpoint)
         self.build_prompt()
         with gr.Row(elem_id="columns"):
@@ -106,18 +104,18 @@ class PageLayout:
     def build_header(self, catalog: ModelCatalog, checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            Collapse(text="⋯", name=_("more of the page"), elem_id="more-of-header")
+            CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header")
             self.picker = ModelPicker(catalog.names, catalog.allows_opening, value=checkpoint, elem_id=PICKER)
             self.facts = TextBlock(elem_id="facts")
-            Mode(elem_id="mode")
-            Lessons(elem_id="lessons")
-            Present(elem_id="present")
+            PageModeSwitch(elem_id="mode")
+            LessonListButton(elem_id="lessons")
+            PresentationMenu(elem_id="present")
             RoomPanel(elem_id="room")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
-        self.open_model = OpenModel(elem_id=OPEN_MODEL)
-        Lesson(elem_id=LESSON)
+        self.open_model = HubModelForm(elem_id=OPEN_MODEL)
+        LessonPanel(elem_id=LESSON)
         Presentation(elem_id="stage")
         WalkthroughPlayer(elem_id="walk")
 
@@ -152,12 +150,12 @@ class PageLayout:
             _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break."),
             elem_id="legend",
         )
-        self.guess = Guess(elem_id=GUESS)
-        self.advice = Advice(elem_id=ADVICE)
+        self.guess = NextTokenGuess(elem_id=GUESS)
+        self.advice = PromptAdviceLine(elem_id=ADVICE)
         with gr.Row(elem_id="questions"):
-            Explanation(field="why", question=_("Why this token?"), elem_id=WHY)
-            Explanation(field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=STAND_INS)
-            Collapse(text=_("compare, colour"), elem_id="more-questions")
+            ExplanationButton(field="why", question=_("Why this token?"), elem_id=WHY)
+            ExplanationButton(field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=STAND_INS)
+            CollapseButton(text=_("compare, colour"), elem_id="more-questions")
         ActiveInterventions(elem_id=CHANGES)
         ComparisonBar(elem_id=RUNS)
         TextBlock(elem_id=PROBLEM)
@@ -170,10 +168,10 @@ class PageLayout:
                 ]:
                     TextBlock(translate(view.description), elem_id=element_id(view.name, WORDS))
                     if view.name == "patching":
-                        PromptPairs(PROMPT_PAIRS, elem_id="prompt-pairs")
+                        PromptPairButtons(PROMPT_PAIRS, elem_id="prompt-pairs")
                     SelectFields(elem_id=element_id(view.name, CHOOSERS))
                     if view.direction_spec:
-                        PromptLists(elem_id=element_id(view.name, LISTS))
+                        DirectionPromptLists(elem_id=element_id(view.name, LISTS))
                     if view.intervention_controls:
                         InterventionControls(elem_id=element_id(view.name, WHAT_IFS))
                     TextBlock(kind="formula", elem_id=element_id(view.name, FORMULA))

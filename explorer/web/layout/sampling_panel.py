@@ -7,8 +7,8 @@ import gradio as gr
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
-from explorer.web.widgets.distribution import Distribution
-from explorer.web.widgets.presets import Presets
+from explorer.web.widgets.distribution import NextTokenTable
+from explorer.web.widgets.presets import SamplingPresets
 from explorer.web.widgets.words import TextBlock
 
 DEFAULTS = GenerationSettings()
@@ -34,8 +34,10 @@ class SamplingPanel:
     def __init__(self):
         gr.Markdown("## " + escape(_("Next token")))
         TextBlock(elem_id=NEXT_TOKEN_WORDS)
-        Distribution(elem_id=NEXT_TOKEN)
-        self.presets = Presets({translate(name): settings for name, settings in PRESETS.items()}, elem_id="presets")
+        NextTokenTable(elem_id=NEXT_TOKEN)
+        self.presets = SamplingPresets(
+            {translate(name): settings for name, settings in PRESETS.items()}, elem_id="presets"
+        )
         with gr.Column(elem_classes="settings"):
             self.temperature = make_slider("temperature", 0.05, _("0 takes the likeliest; higher surprises more."))
             self.top_k = make_slider("top_k", 1, _("Only the k likeliest can be drawn; 0 keeps all."), maximum=4096)

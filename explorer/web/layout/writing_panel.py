@@ -6,9 +6,9 @@ import gradio as gr
 
 from explorer.translations import _
 from explorer.web.protocol import BRANCHES, BRIEF, PLAYBACK, STORY
-from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.branches import ContinuationTree
 from explorer.web.widgets.brief import PromptTail
-from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.playback import GenerationPlayer
 from explorer.web.widgets.story import GeneratedText
 
 
@@ -34,5 +34,5 @@ def build_generation_texts():
     """Build the widgets of the generated texts in the open `gr.Blocks`."""
     gr.Markdown("## " + escape(_("What was written")))
     GeneratedText(elem_id=STORY)
-    Playback(elem_id=PLAYBACK)
-    Branches(elem_id=BRANCHES)
+    GenerationPlayer(elem_id=PLAYBACK)
+    ContinuationTree(elem_id=BRANCHES)

@@ -31,7 +31,7 @@ def parse_code(text: object) -> str | None:
     return code if len(code) == CODE_LENGTH and set(code) <= set(ALPHABET) else None
 
 
-def is_student(name: object) -> bool:
+def is_valid_student_name(name: object) -> bool:
     return isinstance(name, str) and STUDENT_PATTERN.fullmatch(name) is not None
 
 

@@ -15,5 +15,5 @@ def room_not_found() -> RoomError:
     return RoomError(404, _("There is no such room: it was closed, or its code is another."))
 
 
-def too_many_rooms() -> RoomError:
+def room_full() -> RoomError:
     return RoomError(403, _("This room is full."))

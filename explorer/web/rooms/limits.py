@@ -1,6 +1,6 @@
 """Limits on opening rooms and on requests for rooms that do not exist."""
 
-from explorer.state.limits import UserLimits
+from explorer.state.user_limits import UserLimits
 from explorer.translations import _
 from explorer.web.http.prompt_rate_limit import CLIENTS_PER_ADDRESS
 from explorer.web.http.rate_limiter import SlidingWindowLimiter
@@ -11,7 +11,7 @@ MAX_MISSES_PER_MINUTE = 30  # rooms that are not there, of an address in a minut
 
 
 class RoomLimits:
-    """Limits counted in this process.
+    """Limits on opening rooms and on looking them up, counted in this process.
 
     Args:
         limits: of each user.

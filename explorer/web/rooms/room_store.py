@@ -18,7 +18,7 @@ CHANNEL = "rooms"
 
 @dataclass(frozen=True)
 class TeacherState:
-    """The teacher's state for the class.
+    """State that a teacher sets for the class: the page's state to follow, and the lesson's step.
 
     Attributes:
         leads: whether the class follows.

@@ -13,20 +13,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from explorer.lessons.course.library import LessonLibrary
+from explorer.lessons.course.lesson_library import LessonLibrary
 from explorer.state.errors import UserError
-from explorer.state.limits import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
+from explorer.state.user_limits import UserLimits
 from explorer.translations import _, negotiate_locale, use_locale
 from explorer.web.http.argument_types import check_object
 from explorer.web.http.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS
 from explorer.web.request_locale import locale_from_request
-from explorer.web.rooms.codes import is_student, parse_code
-from explorer.web.rooms.errors import RoomError, room_not_found, too_many_rooms
-from explorer.web.rooms.hub import RoomHub
+from explorer.web.rooms.codes import is_valid_student_name, parse_code
+from explorer.web.rooms.errors import RoomError, room_full, room_not_found
 from explorer.web.rooms.limits import RoomLimits
 from explorer.web.rooms.local_room import LocalRoom
-from explorer.web.rooms.requests import (
+from explorer.web.rooms.request_bodies import (
     CLOSE,
     LEAD,
     LEAVE,
@@ -39,6 +38,7 @@ from explorer.web.rooms.requests import (
     read_json_body,
     until_disconnect,
 )
+from explorer.web.rooms.room_hub import RoomHub
 from explorer.web.rooms.room_store import TeacherState
 from explorer.web.rooms.teacher_state import parse_teacher_state
 from explorer.web.stores import Store, StoreError
@@ -166,13 +166,13 @@ class RoomRoutes:
             return True
 
         if not await self.hub.run_store_call(put):
-            raise too_many_rooms()
+            raise room_full()
         return {}
 
     async def leave(self, payload: JsonBody, request: Request) -> dict[str, Any]:
         """Mark a student as absent."""
         room = self.hub.get_local(parse_code(payload.get("code")) or "")
-        if room and is_student(payload.get("student")):
+        if room and is_valid_student_name(payload.get("student")):
             room.leave(payload["student"], at_once=True)
         return {}
 
@@ -190,7 +190,7 @@ class RoomRoutes:
             RoomError: there is no such room, it is full, or the student's name is invalid.
         """
         student = payload.get("student")
-        if not is_student(student):
+        if not is_valid_student_name(student):
             raise RoomError(422, _("A student has a name of 32 digits from 0 to f."))
         code, address = parse_code(payload.get("code")) or "", client_address(request)
         room = self.hub.get_local(code)
@@ -202,7 +202,7 @@ class RoomRoutes:
             self.limits.count_miss(address)
             raise room_not_found()
         if student not in room.people and len(room.people) >= self.limits.people:
-            raise too_many_rooms()
+            raise room_full()
         return room
 
     async def _require_teacher(self, payload: JsonBody, request: Request) -> LocalRoom:

@@ -1,4 +1,4 @@
-"""Validation of the state that a teacher shows to a class."""
+"""Validation of the page's state that students follow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MAX_FIELDS, MAX_NAME_CHARACTERS = 120, 40
 
 
 def parse_teacher_state(payload: Any) -> dict[str, Any]:
-    """Return the fields of the teacher's state that students follow: texts, numbers and lists of integers by name.
+    """Return the page's state that students follow: texts, numbers and lists of integers by name.
 
     Raises:
         RoomError: it is no state.

@@ -1,82 +1,137 @@
 // @ts-check
-// One question to Python at a time, about the state as it then is, so that no answer is overtaken by an older one. The
-// next is on its way while an answer is drawn; what is left of an answer is not waited for once something newer is asked.
-import { bus } from "./bus.js";
-import { call, isLost, onReturn, Refused } from "./connection.js";
+// The page's one way to ask Python. One question at a time, about the state as it then is, so that no answer is overtaken
+// by an older one; actions, such as running a prompt, are done one after another. An answer comes in parts, those in sight
+// first; what is left of it is not waited for once something newer is asked.
+import { answerLines, isLost, onReturn, Refused } from "./connection.js";
 import { give } from "./contents.js";
-import { find } from "./dom.js";
+import { syncControls } from "./controls.js";
+import { notify, tellWaiting } from "./notices.js";
 import { outdate, questions } from "./old_pictures.js";
 import { ABOUT, PROBLEM } from "./protocol.js";
-import { state, tellState } from "./state.js";
+import { setState, state, tellLater, tellState } from "./state.js";
+import { applyChange } from "./writing.js";
 
-/**
- * A question, by its place in `ABOUT`; the part of the answer, and the number of the last question that it answers.
- * @typedef {{ about: number, part: number, number: number }} Asked
- */
+/** What is done to the state (actions/page_actions.py). @typedef {{ kind: string } & Record<string, any>} Action */
 
 let wanted = -1; // the most important question since the last was sent, by its place in ABOUT
-let waiting = null; // for which part of an answer, and what ends that
+/** @type {{ action: Action, resolve: (isDone: boolean) => void, isWanted: () => boolean }[]} */
+const actions = []; // of which the first is being done
+/** @type {{ picture: string, point: Record<string, any>, tell: (words: string) => void } | null} */
+let clicked = null; // a point that the next question is about, too
+let done = Promise.resolve(); // all of them
+/** @type {{ hasBegun: boolean, abort: () => void } | null} */
+let waiting = null; // for an answer
 let version = ""; // of the model's files that what is on show was computed with
+let isReady = false;
 
-/** @param {string} [question] of `ABOUT`; or what was asked before there was anybody to ask */
-export async function ask(question) {
-  wanted = Math.max(wanted, ABOUT.indexOf(question));
-  const mark = question && outdate(question, state.view);
-  if (mark) queueMicrotask(mark); // once it is asked, which nothing is to hold up
-  if (waiting?.part) waiting.abort();
-  if (waiting || !bus) return;
-  let asked = next(null, false), coming = asked && send(asked);
-  setBusy(true);
-  while (asked) {
-    const answer = await answered(coming), { number } = asked;
-    version = answer.version ?? version;
-    wanted = Math.max(wanted, ABOUT.indexOf(answer.ask)); // the model was written anew: all of it has changed
-    asked = next(asked, answer.more);
-    coming = asked && send(asked);
-    for (const [id, content] of Object.entries(answer.contents)) give(id, content, number);
-    tellState();
-  }
-  waiting = null;
-  setBusy(false);
+/** From now on there are widgets to show what was asked before. */
+export function beginAsking() {
+  isReady = true;
+  askAll();
 }
+
+/** @param {string} question of `ABOUT` */
+export function ask(question) {
+  wanted = Math.max(wanted, ABOUT.indexOf(question));
+  queueMicrotask(outdate(question, state.view)); // once it is asked, which nothing is to hold up
+  askAll();
+}
+
+/**
+ * Has Python do something to the state, and answer with all that follows.
+ * @param {Action} action
+ * @param {() => boolean} [isWanted] whether it is still to be done, asked when its turn comes
+ * @returns {Promise<boolean>} whether it was done
+ */
+export function act(action, isWanted = () => true) {
+  const acted = /** @type {Promise<boolean>} */ (new Promise((resolve) => { actions.push({ action, resolve, isWanted }); }));
+  done = done.then(() => acted).then(() => {});
+  askAll();
+  return acted;
+}
+
+/**
+ * How the number at a clicked point comes about: asked with what the click chooses, which is to be chosen next.
+ * @param {string} picture
+ * @param {Record<string, any>} point
+ * @returns {Promise<string>} "" where nobody tells
+ */
+export function inspect(picture, point) {
+  clicked?.tell("");
+  const told = /** @type {Promise<string>} */ (new Promise((tell) => { clicked = { picture, point, tell }; }));
+  queueMicrotask(() => { if (clicked) ask("tune"); }); // or else it chooses nothing
+  return told;
+}
+
+/** Resolved once every action is done. */
+export const allDone = () => done;
 
 /** Whether an answer is on its way. */
 export const isAsking = () => waiting !== null;
 
-onReturn(() => ask("show"));
+/** Whether anything is to be asked, or on its way. */
+export const isBusy = () => isAsking() || actions.length > 0;
 
-function setBusy(is) { find(document, "#views")?.setAttribute("aria-busy", is); }
+onReturn(() => { if (state.checkpoint) ask("show"); });
 
-function send({ about, part }) {
-  const unwanted = new AbortController();
-  waiting = { part, abort: () => unwanted.abort() };
-  return call("answer", [ABOUT[about], { ...state, version }, part], unwanted.signal);
-}
-
-// What came, or in its place the sentence that says why nothing did. Nobody's answer is asked for again (`onReturn`).
-async function answered(coming) {
-  try { return await coming; } catch (error) {
-    if (error.name === "AbortError") return { contents: {}, more: true };
-    return { contents: error instanceof Refused ? { [PROBLEM]: error.message } : {}, more: false };
+async function askAll() {
+  if (waiting?.hasBegun) waiting.abort();
+  if (waiting || !isReady) return;
+  while (!isLost && (actions.length || (wanted >= 0 && state.checkpoint))) {
+    const next = actions[0];
+    if (next && !next.isWanted()) end(false);
+    else if (next) end(await answered(ABOUT.length - 1, next.action));
+    else await answered(wanted);
   }
+  while (isLost && actions.length) end(false);
 }
 
-function next(asked, more) {
-  if (isLost) return null;
-  const following = questionAfter(asked, more, wanted, questions);
+/** The first action has ended. @param {boolean} isDone */
+const end = (isDone) => actions.shift().resolve(isDone);
+
+/** Asks, and shows what comes. @param {number} about by its place in ABOUT @param {Action} [action] @returns {Promise<boolean>} whether the action was done */
+async function answered(about, action) {
+  const unwanted = new AbortController(), before = wanted, { tell, ...inspected } = clicked ?? {};
+  let isDone = !action, isWhole = false, number = questions;
+  const isNewer = () => wanted >= 0 || actions.length > (action ? 1 : 0);
+  waiting = { hasBegun: false, abort: () => unwanted.abort() };
+  setBusy(true);
   wanted = -1;
-  return following;
+  clicked = null;
+  try {
+    for await (const line of answerLines({ about: ABOUT[about], state: { ...state, version }, ...(action && { action }), ...(tell && { inspect: inspected }) }, unwanted.signal)) {
+      tellWaiting(line.waiting ?? null);
+      line.notices?.forEach(notify);
+      if (line.change) isDone = line.done && applyChange(line.change);
+      if (line.change && isDone) {
+        outdate("show", state.view)();
+        number = questions;
+        syncControls(line.prompt, line.change);
+      }
+      if ("inspection" in line) tell?.(line.inspection);
+      if (!line.contents || !isDone) continue;
+      waiting.hasBegun = true;
+      version = line.version ?? version;
+      if (line.vocab_size) syncControls(null, { vocab_size: line.vocab_size });
+      for (const [id, content] of Object.entries(line.contents)) give(id, content, number);
+      tellState();
+      if (isNewer()) break;
+    }
+    isWhole = !isNewer();
+  } catch (error) {
+    isWhole = error.name !== "AbortError";
+    if (error instanceof Refused) give(PROBLEM, error.message);
+  }
+  tell?.("");
+  tellWaiting(null);
+  if (!isDone) {
+    wanted = Math.max(wanted, before);
+    tellLater(); // what was chosen is not so
+    tellState();
+  } else if (!isWhole) wanted = Math.max(wanted, about); // its rest is asked for with what is newer
+  waiting = null;
+  setBusy(false);
+  return isDone;
 }
 
-/**
- * The newest question, with what is left of the one before; or else the rest of that; or null.
- * @param {Asked | null} asked
- * @param {boolean} more whether there is a rest
- * @param {number} wanted place in `ABOUT`, -1 for none
- * @param {number} number of the last question
- * @returns {Asked | null}
- */
-export function questionAfter(asked, more, wanted, number) {
-  if (wanted < 0) return more ? { ...asked, part: asked.part + 1 } : null;
-  return { about: more ? Math.max(wanted, asked.about) : wanted, part: 0, number };
-}
+function setBusy(is) { document.querySelector("#views")?.setAttribute("aria-busy", is); }

@@ -1,5 +1,6 @@
 // @ts-check
-// The state in Gradio: the value of an invisible widget, whose events have Python do more than answer.
+// The state in Gradio: the value of an invisible widget, which generation starts from, and whose events have Gradio's
+// controls follow.
 import { keptBy, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
@@ -8,9 +9,9 @@ import { keptBy, state } from "./state.js";
  * @typedef {object} Bus
  * @property {(state: State) => void} write
  * @property {() => void} open the tab that the state names
- * @property {() => void} follow all of Gradio's own widgets do so
- * @property {(state: State) => void} move makes the `move` in the state
+ * @property {() => void} sync Gradio's controls follow the state
  * @property {() => void} halt what is being written ends
+ * @property {() => void} wake Gradio opens its stream of answers
  */
 
 /** Null until Gradio has built the widget. @type {Bus | null} */

@@ -5,7 +5,7 @@ import { bus } from "./bus.js";
 import { modeOf, openedIn } from "./mode.js";
 import { WHOLE } from "./protocol.js";
 import { setState, state } from "./state.js";
-import { stop } from "./writing.js";
+import { halt } from "./writing.js";
 
 /** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
 export function pick(change) {
@@ -33,7 +33,10 @@ export function show(shown) {
  * had is kept; of one for whole numbers what is before the point. @param {import("./state.js").State} change */
 export function tune(change) {
   const told = Object.entries(change).filter(([_name, value]) => value !== null);
-  setState(Object.fromEntries(told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value])));
+  const read = told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
+  const others = read.filter(([name, value]) => state[name] !== value); // a slider that is left says its value again
+  if (!others.length) return;
+  setState(Object.fromEntries(others));
   ask("tune");
 }
 
@@ -53,8 +56,7 @@ export function openView(view) {
  */
 export function chooseStep(checkpoint, of = "checkpoint") {
   if (state[of] === checkpoint) return;
-  stop(); // what is being written would bring the step before back
-  bus.halt();
+  halt(); // what is being written would bring the step before back
   setState({ [of]: checkpoint });
   ask("show");
 }
@@ -71,8 +73,7 @@ export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
  * @param {import("./state.js").State} [change] of the selection with them
  */
 export function setEdits(changed, of = "edits", change = {}) {
-  stop();
-  bus.halt();
+  halt();
   setState({ ...change, [of]: changed.join("~") });
   ask("show");
 }

@@ -1,14 +1,14 @@
 // @ts-check
 // Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
-import { call, Refused } from "./connection.js";
+import { inspect } from "./asking.js";
 import { blockOf, onContent } from "./contents.js";
 import { find, say } from "./dom.js";
 import { MARK } from "./protocol.js";
 import { onState, state } from "./state.js";
 
 /**
- * Shows both in a picture's widget. Gives the function to call with a clicked point (inspection.py); its answer stays until
- * the state changes.
+ * Shows both in a picture's widget. Gives the function to call with a clicked point (point_derivation.py), before the click
+ * changes the state; its answer stays until that changes again.
  * @param {Element} element
  * @returns {(point: Record<string, any>) => Promise<void>}
  */
@@ -22,8 +22,8 @@ export function evidenceIn(element) {
   }, MARK);
   onState(element, () => { words.hidden ||= about !== state; });
   return async (point) => {
-    about = state;
-    const text = await call("inspect", [state, id, point]).catch((error) => (error instanceof Refused ? error.message : ""));
+    queueMicrotask(() => { about = state; });
+    const text = await inspect(id, point);
     if (about !== state) return;
     words.textContent = text;
     words.hidden = !text;

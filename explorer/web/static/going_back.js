@@ -1,13 +1,13 @@
 // @ts-check
 // The browser's Back and Forward.
-import { ask } from "./asking.js";
+import { act, ask } from "./asking.js";
 import { bus } from "./bus.js";
 import { followInHistory, own, startHistory } from "./history.js";
 import { bring } from "./places.js";
 import { chooseFile } from "./saved.js";
 import { modelOf } from "./series.js";
 import { keptBy, setState, state } from "./state.js";
-import { dropUnseen } from "./writing.js";
+import { dropUnseen, isWriting } from "./writing.js";
 
 /** Has the state go where the history leads, and the history know every state. */
 export function followBack() {
@@ -26,13 +26,13 @@ export const openFile = () => chooseFile((there) => goTo(there, false), bring);
 export function goTo(there, isSameRun) {
   if (isSameRun) setState({ view: there.view });
   else {
+    if (isWriting()) bus.halt();
     dropUnseen();
-    bus.halt();
     setState({ ...there, turn: state.turn + 2 });
-    bus.follow();
   }
   bus.open();
-  ask("show");
+  if (isSameRun) ask("show");
+  else act({ kind: "follow" });
 }
 
 /** @param {import("./state.js").State} state */

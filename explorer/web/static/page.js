@@ -1,8 +1,9 @@
 // @ts-check
 // What is there from the beginning; and what Gradio's own events call, whose scripts (page.py) are in no module.
 import { placeBanner } from "./banner.js";
+import { act, beginAsking } from "./asking.js";
 import { openView } from "./choosing.js";
-import { watchServer } from "./connection.js";
+import { onReturn, watchServer } from "./connection.js";
 import { followBack } from "./going_back.js";
 import { translateGradio } from "./gradios_words.js";
 import { language } from "./language.js";
@@ -16,23 +17,26 @@ import { placeRoomLine } from "./room_line.js";
 import { keepListening } from "./room_member.js";
 import { followMode, modeOf, viewAtFirst } from "./mode.js";
 import { nameSideways } from "./sideways.js";
+import { placeNotices } from "./notices.js";
 import { placeSkip } from "./skip.js";
-import { state } from "./state.js";
+import { setState, state } from "./state.js";
 import { roveTabs } from "./tabs.js";
-import { tellPlaces } from "./waiting.js";
 import { setMaking, stop } from "./writing.js";
 
 export { tune } from "./choosing.js";
 export { openFile } from "./going_back.js";
 export { copyLink } from "./history.js";
-export { begin, beginWith, beginWriting, onMoved } from "./moves.js";
-export { promptAtFirst } from "./reload.js";
-/** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
-export async function atFirst() {
+export { controls } from "./controls.js";
+export { beginWriting, changeModel, runExample, runPrompt } from "./moves.js";
+/** Opens what the address names, once all widgets stand, which are seen from then on. */
+export async function start() {
   await Promise.allSettled(/** @type {any} */ (window).explorerStarting ?? []); // their modules may be on the way (widget.py)
-  tellPlaces();
   document.body.classList.add("built");
-  return { lang: language, view: viewAtFirst() };
+  setState({ view: viewAtFirst() });
+  beginAsking();
+  const load = () => act({ kind: "load", query: Object.fromEntries(new URLSearchParams(location.search)) });
+  onReturn(() => { if (!state.checkpoint) load(); });
+  load();
 }
 /** What Gradio is to change of its two bars of tabs, the simple page's and the full one's, for the tab that the state names. */
 export function openedTabs() {
@@ -57,6 +61,7 @@ followMode();
 keepPlaces();
 watchLooks();
 placeBanner();
+placeNotices();
 placeRoomLine();
 placeSkip();
 watchServer();
@@ -70,9 +75,10 @@ roveTabs("#steps .tab-wrapper");
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {
-  const button = /** @type {Element} */ (target).closest("#stop, #undo");
+  const button = /** @type {Element} */ (target).closest("#stop, #undo, #step");
   if (button?.id === "stop") stop();
   if (button?.id === "undo") makeMove({ kind: "undo" });
+  if (button?.id === "step") makeMove({ kind: "step" });
 });
 // Python works while Gradio opens the tab, which takes as long. Which one a line of the menu stands for, Gradio says.
 document.addEventListener("click", ({ target }) => {

@@ -2,10 +2,3 @@
 // Who asks: a name made up when the page was opened.
 
 export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-/** What a request asks with, and who asks (http/clients.py). @param {RequestInit} options @returns {RequestInit} */
-export function named(options) {
-  const headers = new Headers(options.headers);
-  headers.set("X-Visitor", visitor);
-  return { ...options, headers };
-}

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.web.assets import import_script
+from explorer.web.assets import import_expression
 
 # In a picture's place why there is none, and how to have it (jobs.js); below it what vouches for its numbers, and how
 # the one that was clicked comes about (evidence.js).
@@ -53,7 +53,7 @@ class Widget(gr.HTML):
         super().__init__(
             value,
             html_template=(f"<h2>{escape_text(title)}</h2>" if title else "") + html,
-            js_on_load=start_script(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
+            js_on_load=widget_start_script(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
             head=scripts or None,  # loaded before the module is
             apply_default_css=False,
@@ -70,11 +70,11 @@ class Widget(gr.HTML):
         return {"type": "object"}
 
 
-def start_script(module: str, events: Iterable[str]) -> str:
-    """Return the script that starts a widget, for which page.js waits.
+def widget_start_script(module: str, events: Iterable[str]) -> str:
+    """Return the JavaScript that starts a widget, for which page.js waits.
 
     Gradio only recognises events whose names are quoted in this script.
     """
     emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)
     start = f"(module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }})"
-    return f"(window.explorerStarting ??= []).push({import_script(module)}.then({start}));"
+    return f"(window.explorerStarting ??= []).push({import_expression(module)}.then({start}));"

@@ -26,13 +26,13 @@ Page(Library("cpu"), "tiny").launch(server_port=port, quiet=True)
 # The page shows tokens later than they come: so slowly that their process can be killed before it wrote the last.
 SLOWLY = """
 import time
-from explorer.web.events import generation_events
-generate = generation_events.generate
+from explorer.web.actions import generation
+generate = generation.generate
 def generate_slowly(*args, **kwargs):
     for step in generate(*args, **kwargs):
-        time.sleep(0.3)
+        time.sleep(0.05)
         yield step
-generation_events.generate = generate_slowly
+generation.generate = generate_slowly
 """
 SHARED = 'shared=sys.argv[sys.argv.index("--store") + 1]'
 SERVE_SLOWLY_AND_SHARE = SERVE.replace('"tiny")', f'"tiny", {SHARED})').replace("port =", f"{SLOWLY}port =")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from explorer.web.events import generation_events
+from explorer.web.actions import generation
 
 from .lost import IS_CONSISTENT, banner, generate_tokens
 
@@ -53,7 +53,7 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
 
 @pytest.mark.exhaustive
 def test_of_a_page_that_is_closed_nothing_more_is_written(somebody, monkeypatch):
-    times, generate = [], generation_events.generate
+    times, generate = [], generation.generate
 
     def slow_generate(*args, **kwargs):
         for step in generate(*args, **kwargs):
@@ -61,7 +61,7 @@ def test_of_a_page_that_is_closed_nothing_more_is_written(somebody, monkeypatch)
             times.append(time.monotonic())
             yield step
 
-    monkeypatch.setattr(generation_events, "generate", slow_generate)
+    monkeypatch.setattr(generation, "generate", slow_generate)
     person = somebody(temperature=0, max_new_tokens=512)
     generate_tokens(person, 3)
     person.page.close()

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from explorer.lessons.course.lesson import Step
-from explorer.lessons.course.library import LessonLibrary
+from explorer.lessons.course.lesson import LessonStep
+from explorer.lessons.course.lesson_library import LessonLibrary
 
 LESSONS = LessonLibrary().lessons
 
@@ -34,7 +34,7 @@ def open_lesson(page: Page, address: str, **query):
     expect(column(page)).to_be_visible()
 
 
-def expect_step(page: Page, step: Step, number: int, steps: int):
+def expect_step(page: Page, step: LessonStep, number: int, steps: int):
     """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
     expect(column(page).locator("h2")).to_have_text(step.title)
     expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
@@ -45,7 +45,7 @@ def expect_step(page: Page, step: Step, number: int, steps: int):
         expect(page.locator(f"#{step.target}")).to_contain_class("pointed-out")
 
 
-def reply(page: Page, step: Step):
+def reply(page: Page, step: LessonStep):
     """Reply to a step's question as a student who does not know better."""
     question, kind = column(page).locator(".question"), type(step.question).__name__
     if kind in ("ChoiceQuestion", "LargestCellQuestion") or (kind == "TokenQuestion" and step.question.options):

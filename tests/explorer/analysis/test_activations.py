@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from explorer.analysis.activations import Statistics, tap_matrix
+from explorer.analysis.activation_statistics import Statistics, tap_matrix
 
 
 def test_statistics_in_closed_form():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attention import attention_cell, displayed_pattern, score_by_dimension, stages
+from explorer.analysis.attention import attention_cell, displayed_pattern, query_attention_stages, score_by_dimension
 from tests import layouts
 
 CELLS = [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)]
@@ -93,7 +93,7 @@ def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
 
 
 def test_stages_lead_from_products_to_weights(trace):
-    steps = stages(trace, 1, 2, 7)
+    steps = query_attention_stages(trace, 1, 2, 7)
     assert_allclose(steps.dots / trace.config.divisor, steps.scores, rtol=1e-6)
     assert_allclose(steps.capped, layouts.softcap(steps.scores, trace.config.score_cap), atol=1e-6)
     exps = np.exp(steps.capped.astype(float)) * steps.allowed

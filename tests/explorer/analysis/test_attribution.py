@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.attribution import attribution, attribution_by_kind
-from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.analysis.direct_logit_attribution import attribution_by_kind, direct_logit_attribution
+from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.tracing.trace import Trace
 from tests import layouts
 
@@ -22,7 +22,7 @@ def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, wit
         return trace[name][position].astype(np.float64) - without.get(name, 0)
 
     def norm(name, x, captured):
-        return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position], name))
+        return apply_norm(trace, name, x, compute_norm_divisor(trace, trace[captured][position], name))
 
     x, norms = value("embed"), layouts.block_norms(trace.config)
 
@@ -41,14 +41,14 @@ def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, wit
 
 @pytest.mark.parametrize("position", [0, 5, 11])
 def test_the_parts_add_up_to_the_captured_logit(trace, position):
-    result = attribution(trace, position, TOKEN)
+    result = direct_logit_attribution(trace, position, TOKEN)
     assert result.logit == trace["logits"][position, TOKEN]
     assert result.error <= 1e-4
     assert result.error == abs(result.total - result.logit)
 
 
 def test_the_kinds_of_parts_are_all_of_them(trace):
-    result = attribution(trace, 5, TOKEN, RIVAL)
+    result = direct_logit_attribution(trace, 5, TOKEN, RIVAL)
     kinds = attribution_by_kind(trace, result)
     assert sum(kinds.values()) == pytest.approx(result.total, abs=1e-12)
     assert kinds["attention"] == pytest.approx(result.heads.sum() + result.biases.sum())
@@ -58,21 +58,21 @@ def test_the_kinds_of_parts_are_all_of_them(trace):
 
 @pytest.mark.parametrize("position", [0, 5, 11])
 def test_the_parts_of_a_difference_are_the_differences_of_the_parts(trace, position):
-    one, other, both = (attribution(trace, position, *ids) for ids in ((TOKEN,), (RIVAL,), (TOKEN, RIVAL)))
+    one, other, both = (direct_logit_attribution(trace, position, *ids) for ids in ((TOKEN,), (RIVAL,), (TOKEN, RIVAL)))
     assert both.error <= 1e-4
     for name in vars(both):
         np.testing.assert_allclose(getattr(both, name), getattr(one, name) - getattr(other, name), atol=1e-6)
 
 
 def test_a_token_against_itself_is_nothing(trace):
-    result = attribution(trace, 5, TOKEN, TOKEN)
+    result = direct_logit_attribution(trace, 5, TOKEN, TOKEN)
     assert result.total == result.logit == result.error == 0
 
 
 def test_taking_a_head_away_takes_its_part_away(trace):
     """Head by head, in the residual stream of the captured run, with the scale of every norm held fixed."""
     position, d = 9, trace.config.d_head
-    result = attribution(trace, position, TOKEN)
+    result = direct_logit_attribution(trace, position, TOKEN)
     whole = logit_with_fixed_norm_scales(trace, position, TOKEN, {})
     assert whole == pytest.approx(result.logit, abs=1e-4)
     for layer, head in np.ndindex(result.heads.shape):
@@ -85,7 +85,7 @@ def test_taking_a_head_away_takes_its_part_away(trace):
 
 
 def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
-    result = attribution(trace, 9, TOKEN)
+    result = direct_logit_attribution(trace, 9, TOKEN)
     whole = logit_with_fixed_norm_scales(trace, 9, TOKEN, {})
     expected = {f"blocks.{layer}.ffn.out": part for layer, part in enumerate(result.feed_forward)}
     expected["embed"] = result.token + result.positions
@@ -95,7 +95,7 @@ def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
 
 
 def test_what_a_model_lacks_adds_nothing(trace):
-    result, config = attribution(trace, 5, TOKEN), trace.config
+    result, config = direct_logit_attribution(trace, 5, TOKEN), trace.config
     assert (result.positions != 0) is (config.position in ("sinusoidal", "learned"))
     assert result.biases.all() if config.bias else not result.biases.any()
     assert (result.shift != 0) is (config.norm == "layernorm")
@@ -103,6 +103,6 @@ def test_what_a_model_lacks_adds_nothing(trace):
 
 def test_an_added_position_has_its_own_part(trace_of):
     trace = trace_of("gpt")
-    result = attribution(trace, 5, TOKEN)
+    result = direct_logit_attribution(trace, 5, TOKEN)
     remaining_logit = logit_with_fixed_norm_scales(trace, 5, TOKEN, {"embed": trace["position_embed"][5]})
     assert result.logit - remaining_logit == pytest.approx(result.positions, abs=1e-4)

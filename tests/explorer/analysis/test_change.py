@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.intervention_effects import (
     attention_shift,
+    largest_score_change,
     next_token_change,
     pattern_change,
-    score_change,
-    stream_change,
+    relative_stream_change,
     surprisal_change,
 )
 from explorer.analysis.residual import stages
@@ -42,7 +42,7 @@ def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(ed
 def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
     after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
     visible = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
-    assert score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
+    assert largest_score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
 
 
 def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
@@ -77,7 +77,7 @@ def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_t
 
 
 def test_the_stream_moves_from_where_it_is_changed(edited_trace):
-    change, tapped_stages = stream_change(with_unchanged(edited_trace)), stages(edited_trace)
+    change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), stages(edited_trace)
     assert change.shape == (len(tapped_stages), 12)
     for row, stage in enumerate(tapped_stages):
         before, after = (run[stage.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
@@ -87,7 +87,7 @@ def test_the_stream_moves_from_where_it_is_changed(edited_trace):
 def test_before_a_silenced_head_nothing_moves(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
-    distances, heads = stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
+    distances, heads = relative_stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
     before = [stage.layer == 0 for stage in stages(changed)]
     assert not distances[before].any() and distances[np.logical_not(before)].all()
     assert not heads.any()  # the last layer's patterns are made before its heads are heard

@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import (
     ACTIVATIONS,
     NORMAL_SHARE,
@@ -14,7 +14,7 @@ from explorer.analysis.feed_forward import (
     neurons,
     sparsity,
 )
-from explorer.analysis.norms import sublayer_contribution
+from explorer.analysis.norms import apply_linearised_output_norm
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding
 from model.layers.activations import KERNELS
 from tests import layouts
@@ -132,7 +132,7 @@ def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, quer
     token_id = int(trace["logits"][query].argmax())
     hidden = neurons(trace, layer, query).hidden
     total = sum(hidden[n] * neuron_logit_effects(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
-    share = attribution(trace, query, token_id).feed_forward[layer]
+    share = direct_logit_attribution(trace, query, token_id).feed_forward[layer]
     bias = trace.weights.get(f"blocks.{layer}.ffn.down_proj.bias")
     if bias is not None:  # belongs to no neuron: as if one more neuron with activation 1 wrote it
         down = f"blocks.{layer}.ffn.down_proj.weight"
@@ -159,5 +159,5 @@ def test_what_all_neurons_and_heads_add_is_what_the_stream_gets(trace):
         norm = layouts.output_norm(trace.config, sublayer)
         shift = trace.weights.get(f"{block}.{norm}.bias", 0)
         tap = f"{block}.{norm}" if norm else f"{block}.{sublayer}.out"
-        total = sublayer_contribution(trace, 1, sublayer, np.stack([*vectors, bias]), position).sum(0) + shift
+        total = apply_linearised_output_norm(trace, 1, sublayer, np.stack([*vectors, bias]), position).sum(0) + shift
         assert_allclose(total, trace[tap][position], atol=1e-5)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis.heads import HEAD_SCORES, head_scores, without_first
+from explorer.analysis.heads import HEAD_SCORES, head_scores, without_first_key
 from model.training.head_scores import copying_head_scores
 
 A, B, C = 5, 6, 7
@@ -72,7 +72,7 @@ def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(ru
 
 def test_without_the_first_token_rows_sum_to_1_or_see_nothing():
     pattern = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]])
-    assert_allclose(without_first(pattern), [[0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
+    assert_allclose(without_first_key(pattern), [[0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.interventions import apply_linear_part
 from explorer.analysis.logit_lens import lens_inputs, token_probabilities
-from explorer.analysis.unembedding import unembed_vectors, unembedding
-from explorer.architecture.residual_stream import stream_taps
+from explorer.analysis.unembedding import logit_direction, unembed_vectors
+from explorer.architecture.residual_stream import residual_taps
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions
@@ -16,7 +16,7 @@ ON_THE_WAY = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
 def edit_texts(config) -> list[str]:
     """Return edits of every value between a component and its logit, of the whole value and of one dimension."""
-    taps = [*stream_taps(config), *ON_THE_WAY]
+    taps = [*residual_taps(config), *ON_THE_WAY]
     return [f"{tap}{part}" for tap in taps for part in ("*scale*-1.5", ".3*scale*4", "*zero")]
 
 
@@ -59,7 +59,7 @@ KINDS = [
 def test_so_they_do_with_every_kind_of_edit(lms, trace, style, ids, text):
     changed = capture(lms[style], trace.token_ids, applicable_interventions(lms[style], text))
     for position in (8, 9):
-        assert attribution(changed, position, *ids).error <= 1e-4, text
+        assert direct_logit_attribution(changed, position, *ids).error <= 1e-4, text
     read = [unembed_vectors(changed, x, np.array([8, 9])) for x in lens_inputs(changed, slice(8, 10))]
     assert_allclose(read[-1], changed["logits"][8:10], atol=1e-4)
     assert_allclose(
@@ -98,7 +98,7 @@ def test_it_is_asked_where_where_that_matters(lms, trace, style):
 def test_parts_add_up_to_the_logit_and_the_last_depth_to_all_logits(lms, trace, style, ids):
     for text in edit_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))
-        assert attribution(changed, 9, *ids).error <= 1e-4, text
+        assert direct_logit_attribution(changed, 9, *ids).error <= 1e-4, text
         assert_allclose(
             unembed_vectors(changed, lens_inputs(changed, slice(9, 10))[-1])[0], changed["logits"][9], atol=1e-4
         )
@@ -106,5 +106,5 @@ def test_parts_add_up_to_the_logit_and_the_last_depth_to_all_logits(lms, trace, 
 
 def test_a_token_s_own_direction_follows_an_edit_of_its_logit(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("logits.17*scale*3"))
-    assert_allclose(unembedding(changed, 17, 9), 3 * unembedding(trace, 17, 9))
-    assert_array_equal(unembedding(changed, 16, 9), unembedding(trace, 16, 9))
+    assert_allclose(logit_direction(changed, 17, 9), 3 * logit_direction(trace, 17, 9))
+    assert_array_equal(logit_direction(changed, 16, 9), logit_direction(trace, 16, 9))

@@ -5,8 +5,15 @@ import pytest
 import torch
 
 from explorer.analysis import logit_lens, unembedding
-from explorer.analysis.logit_lens import SUMMARIES, depths, lens_summaries, ranks, token_probabilities, token_ranks
-from explorer.analysis.next_token import next_token
+from explorer.analysis.logit_lens import (
+    SUMMARIES,
+    depth_names,
+    lens_summaries,
+    single_token_ranks,
+    token_probabilities,
+    token_ranks,
+)
+from explorer.analysis.next_token import next_token_distribution
 from explorer.state.interventions import parse_interventions
 from explorer.tracing import matrices
 from explorer.tracing.capture import capture
@@ -22,17 +29,17 @@ def everywhere(trace) -> range:
 def test_the_last_depth_is_the_models_own_distribution(trace, everywhere):
     summaries = lens_summaries(trace, everywhere)
     for position in everywhere:
-        prediction = next_token(trace, position)
+        prediction = next_token_distribution(trace, position)
         np.testing.assert_array_equal(summaries.top[-1, position], prediction.top(3))
         np.testing.assert_allclose(
             summaries.probabilities[-1, position], prediction.plain[prediction.top(3)], atol=1e-5
         )
         np.testing.assert_allclose(summaries.entropy[-1, position], prediction.entropy, atol=1e-4)
     for token_id in (0, 7, 299):
-        plain = [next_token(trace, position).plain[token_id] for position in everywhere]
+        plain = [next_token_distribution(trace, position).plain[token_id] for position in everywhere]
         np.testing.assert_allclose(token_probabilities(trace, everywhere, token_id)[-1], plain, atol=1e-6)
-        last = [next_token(trace, position).rank(token_id) for position in everywhere]
-        np.testing.assert_array_equal(ranks(trace, everywhere, token_id)[-1], last)
+        last = [next_token_distribution(trace, position).rank(token_id) for position in everywhere]
+        np.testing.assert_array_equal(single_token_ranks(trace, everywhere, token_id)[-1], last)
 
 
 def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms, style, everywhere):
@@ -52,7 +59,7 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
 
 
 def test_there_is_a_depth_before_the_blocks_and_after_each_sublayer(trace):
-    assert depths(trace) == tuple(layouts.stage_names(trace.config))
+    assert depth_names(trace) == tuple(layouts.stage_names(trace.config))
     assert lens_summaries(trace, range(3, 5)).top.shape == (len(layouts.stage_names(trace.config)), 2, 3)
 
 
@@ -62,7 +69,9 @@ def test_part_of_the_positions_reads_the_same_as_all(trace, everywhere):
     np.testing.assert_allclose(
         token_probabilities(trace, range(4, 9), 5), token_probabilities(trace, everywhere, 5)[:, 4:9], rtol=1e-5
     )
-    np.testing.assert_array_equal(ranks(trace, range(4, 9), 5), ranks(trace, everywhere, 5)[:, 4:9])
+    np.testing.assert_array_equal(
+        single_token_ranks(trace, range(4, 9), 5), single_token_ranks(trace, everywhere, 5)[:, 4:9]
+    )
 
 
 def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
@@ -109,7 +118,7 @@ def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, 
     assert len(list(logit_lens.iter_lens_logits(chunked, positions))) > 20
     np.testing.assert_array_equal(lens_summaries(chunked, positions).top, expected.top)
     np.testing.assert_array_equal(token_ranks(chunked, positions, ids), its_ranks)
-    np.testing.assert_array_equal(ranks(chunked, positions, 150), its_ranks[2])
+    np.testing.assert_array_equal(single_token_ranks(chunked, positions, 150), its_ranks[2])
     for field in ("probabilities", "log_total", "entropy"):
         np.testing.assert_allclose(
             getattr(lens_summaries(chunked, positions), field), getattr(expected, field), rtol=1e-5
@@ -119,5 +128,5 @@ def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, 
 @pytest.mark.parametrize("text", ["logits.7*scale*2", "logits@6*scale*2"])
 def test_a_token_is_tracked_with_the_runs_edits(lms, text):
     trace, positions = capture(lms["rope"], list(range(3, 15)), parse_interventions(text)), range(2, 9)
-    plain = [next_token(trace, position).plain[7] for position in positions]
+    plain = [next_token_distribution(trace, position).plain[7] for position in positions]
     np.testing.assert_allclose(token_probabilities(trace, positions, 7)[-1], plain, rtol=1e-4)

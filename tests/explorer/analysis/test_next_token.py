@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from explorer.analysis.next_token import entropy, next_token, rank, surprisal
+from explorer.analysis.next_token import actual_token_ranks, entropy, next_token_distribution, surprisal
 from explorer.tracing.trace import Trace
 from model.generation.autoregressive import generate
 from model.generation.sampling import sampling_stages, uniform_draw
@@ -24,13 +24,13 @@ def with_logits(tiny_config):
 
 @pytest.mark.parametrize("position", [0, 5, 11])
 def test_plain_is_the_softmax_of_the_logits(trace, position):
-    prediction = next_token(trace, position, temperature=0.3, top_k=2)
+    prediction = next_token_distribution(trace, position, temperature=0.3, top_k=2)
     expected = torch.tensor(trace["logits"][position]).double().softmax(-1)
     np.testing.assert_allclose(prediction.plain, expected, atol=1e-12)
 
 
 def test_sampled_follows_the_settings(trace):
-    prediction = next_token(trace, 4, temperature=0.5, top_k=3)
+    prediction = next_token_distribution(trace, 4, temperature=0.5, top_k=3)
     top = torch.tensor(trace["logits"][4]).double().topk(3)
     np.testing.assert_allclose(prediction.sampled[top.indices], (top.values / 0.5).softmax(-1), atol=1e-12)
     assert (prediction.sampled > 0).sum() == 3
@@ -38,17 +38,17 @@ def test_sampled_follows_the_settings(trace):
 
 def test_a_setting_out_of_its_range_is_refused(trace):
     with pytest.raises(ValueError, match="temperature"):
-        next_token(trace, 0, temperature=-1)
+        next_token_distribution(trace, 0, temperature=-1)
 
 
 def test_stages_are_those_of_the_settings_and_of_the_tokens_so_far(trace):
     settings = {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.7}
-    prediction = next_token(trace, 6, 0.7, 30, **settings)
+    prediction = next_token_distribution(trace, 6, 0.7, 30, **settings)
     expected = sampling_stages(trace["logits"][6], 0.7, 30, previous=trace.token_ids[:7], **settings)
     for name in ("penalised", "scaled_logits", "in_top_k", "in_top_p", "in_min_p", "probabilities", "cumulative"):
         np.testing.assert_array_equal(getattr(prediction.stages, name), getattr(expected, name))
     assert prediction.sampled is prediction.stages.probabilities
-    later = next_token(trace, 6, repetition_penalty=1.7).stages
+    later = next_token_distribution(trace, 6, repetition_penalty=1.7).stages
     changed = np.flatnonzero(later.penalised != later.logits)
     assert set(changed) == {i for i in trace.token_ids[:7] if later.logits[i]}
 
@@ -60,49 +60,49 @@ def test_drawn_is_what_generation_draws(lms, style, trace, settings):
     for position in (0, 5, 11):
         prompt = trace.token_ids[: position + 1]
         (step,) = generate(lms[style], prompt, max_new_tokens=1, temperature=0.9, seed=3, **settings)
-        prediction = next_token(trace, position, 0.9, seed=3, **settings)
+        prediction = next_token_distribution(trace, position, 0.9, seed=3, **settings)
         assert (prediction.sampled_token_id, prediction.u) == (step.token_id, step.u)
         assert prediction.sampled[prediction.sampled_token_id] == pytest.approx(step.probability, abs=1e-5)
 
 
 def test_u_depends_on_the_seed_and_on_the_place_in_the_whole_text(trace):
-    assert next_token(trace, 4).u is None
-    assert next_token(trace, 4).sampled_token_id is None
-    assert next_token(trace, 4, seed=2).u == uniform_draw(2, position=5)
-    assert next_token(trace, 4, seed=2, start=100).u == uniform_draw(2, position=105)
+    assert next_token_distribution(trace, 4).u is None
+    assert next_token_distribution(trace, 4).sampled_token_id is None
+    assert next_token_distribution(trace, 4, seed=2).u == uniform_draw(2, position=5)
+    assert next_token_distribution(trace, 4, seed=2, start=100).u == uniform_draw(2, position=105)
 
 
 def test_actual_is_the_token_that_comes_next(trace):
-    assert next_token(trace, 0).actual == trace.token_ids[1]
-    assert next_token(trace, 10).actual == trace.token_ids[11]
-    assert next_token(trace, 11).actual is None
+    assert next_token_distribution(trace, 0).actual == trace.token_ids[1]
+    assert next_token_distribution(trace, 10).actual == trace.token_ids[11]
+    assert next_token_distribution(trace, 11).actual is None
 
 
 def test_top_lists_likeliest_first_and_of_equal_ones_the_lower_id(with_logits):
-    prediction = next_token(with_logits(1, 3, 2, 3, 1), 0)
+    prediction = next_token_distribution(with_logits(1, 3, 2, 3, 1), 0)
     assert prediction.top(4).tolist() == [1, 3, 2, 0]
     assert prediction.top(99).tolist() == [1, 3, 2, 0, 4]
 
 
 def test_rank_counts_the_likelier_tokens(with_logits):
-    prediction = next_token(with_logits(1, 3, 2, 3, 1), 0)
+    prediction = next_token_distribution(with_logits(1, 3, 2, 3, 1), 0)
     assert [prediction.rank(i) for i in range(5)] == [4, 1, 3, 1, 4]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 8])
 def test_entropy_of_k_equal_tokens_is_log_k(with_logits, k):
-    assert next_token(with_logits(*[7.0] * 8), 0, top_k=k).entropy == pytest.approx(math.log2(k))
+    assert next_token_distribution(with_logits(*[7.0] * 8), 0, top_k=k).entropy == pytest.approx(math.log2(k))
 
 
 def test_entropy_of_a_coin_with_a_known_bias(with_logits):
     p = 0.11
-    entropy = next_token(with_logits(math.log(p), math.log(1 - p)), 0).entropy
+    entropy = next_token_distribution(with_logits(math.log(p), math.log(1 - p)), 0).entropy
     assert entropy == pytest.approx(-p * math.log2(p) - (1 - p) * math.log2(1 - p), rel=1e-6)
 
 
 def test_entropy_of_certainty_is_0(with_logits):
-    assert str(next_token(with_logits(1, 2, 3), 0, temperature=0).entropy) == "0.0"
-    assert next_token(with_logits(-1000, 1000, 0), 0).entropy == 0
+    assert str(next_token_distribution(with_logits(1, 2, 3), 0, temperature=0).entropy) == "0.0"
+    assert next_token_distribution(with_logits(-1000, 1000, 0), 0).entropy == 0
 
 
 def test_surprisal_is_the_cross_entropy_in_bits(trace):
@@ -116,7 +116,7 @@ def test_surprisal_is_the_cross_entropy_in_bits(trace):
 
 
 def test_surprisal_agrees_with_the_prediction(trace):
-    prediction = next_token(trace, 6)
+    prediction = next_token_distribution(trace, 6)
     assert surprisal(trace)[7] == pytest.approx(-math.log2(prediction.plain[prediction.actual]), rel=1e-5)
 
 
@@ -130,11 +130,11 @@ def test_of_a_single_token_there_is_no_surprisal(trace_of, style):
 
 
 def test_entropy_and_rank_agree_with_the_predictions(trace):
-    bits, places = entropy(trace), rank(trace)
+    bits, places = entropy(trace), actual_token_ranks(trace)
     assert bits.shape == places.shape == (len(trace),)
     assert math.isnan(bits[0]) and math.isnan(places[0])
     for position in range(1, len(trace)):
-        prediction = next_token(trace, position - 1)
+        prediction = next_token_distribution(trace, position - 1)
         assert bits[position] == pytest.approx(prediction.entropy, abs=1e-5)
         assert places[position] == prediction.rank(prediction.actual)
 
@@ -148,4 +148,4 @@ def test_entropy_of_huge_logits_is_0(tiny_config):
     values = {"logits": np.array([[1e4, -1e4], [0, 0]], np.float32)}
     trace = Trace(tiny_config, (0, 1), ("a", "b"), values)
     assert entropy(trace)[1] == 0
-    assert rank(trace)[1] == 2
+    assert actual_token_ranks(trace)[1] == 2

@@ -1,6 +1,6 @@
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.unembedding import unembed_vectors
 from tests import layouts
 
@@ -21,7 +21,7 @@ def test_with_the_scale_held_parts_add_up(trace):
     name = "blocks.1.attn_norm"
     parts = np.random.default_rng(0).normal(size=(3, 5, trace.config.d_model))
     whole = parts.sum(0)
-    scale = norm_scale(trace, whole, name)
+    scale = compute_norm_divisor(trace, whole, name)
     shift = trace.weights.get(f"{name}.bias", 0.0)
     summed = sum(apply_norm(trace, name, part, scale) - shift for part in parts) + shift
     np.testing.assert_allclose(summed, apply_norm(trace, name, whole), atol=1e-10)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.model_overview import overview
-from explorer.analysis.residual import updates
+from explorer.analysis.residual import sublayer_updates
 from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
@@ -16,7 +16,7 @@ def found(trace):
 
 
 def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
-    added = updates(trace, QUERY)
+    added = sublayer_updates(trace, QUERY)
     assert_allclose(found.write_norms.ravel(), added.norms, rtol=1e-6)
     sums = layouts.residual_sums(trace.config)
     before = [
@@ -66,7 +66,7 @@ def test_divisors_are_those_of_the_norms(trace, found):
 
 @pytest.mark.parametrize("rival", [None, RIVAL])
 def test_what_is_added_is_what_attribution_finds(trace, rival):
-    model_overview, parts = overview(trace, QUERY, TOKEN, rival), attribution(trace, QUERY, TOKEN, rival)
+    model_overview, parts = overview(trace, QUERY, TOKEN, rival), direct_logit_attribution(trace, QUERY, TOKEN, rival)
     assert_allclose(model_overview.logit_effects[:, 0], parts.heads.sum(1) + parts.biases)
     assert_allclose(model_overview.logit_effects[:, 1], parts.feed_forward)
     whole = (

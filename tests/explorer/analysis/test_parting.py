@@ -11,9 +11,9 @@ from explorer.analysis.residual import stages
 from explorer.analysis.run_difference import (
     first_difference,
     head_distances,
-    next_tokens,
+    next_token_probabilities,
     pattern_distances,
-    stream_distance,
+    relative_stream_distance,
     surprisal_difference,
 )
 from explorer.state.interventions import parse_interventions
@@ -36,7 +36,7 @@ def comparison(style) -> Comparison:
 
 
 def test_streams_are_apart_by_their_distance_over_the_length_of_the_others(comparison):
-    distances, partners = stream_distance(comparison), comparison.alignment.partners
+    distances, partners = relative_stream_distance(comparison), comparison.alignment.partners
     for row, stage in enumerate(stages(comparison.trace)):
         for position, partner in enumerate(partners):
             if partner is None:
@@ -76,7 +76,7 @@ def test_heads_are_apart_over_the_keys_of_both(comparison):
 
 def test_next_tokens_and_surprisals_are_those_of_partners(comparison):
     partners = comparison.alignment.partners
-    first, second = next_tokens(comparison, 3)
+    first, second = next_token_probabilities(comparison, 3)
     nearest_partner = comparison.alignment.nearest_aligned(3)
     for probabilities, run, position in ((first, comparison.trace, 3), (second, comparison.other, nearest_partner)):
         assert_allclose(probabilities, torch.tensor(run["logits"][position]).softmax(-1), rtol=1e-4)

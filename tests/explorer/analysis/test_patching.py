@@ -8,17 +8,17 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.analysis.patching import (
+from explorer.analysis.patching_effects import (
     agreement,
     component_effects,
     logit_metrics,
     neuron_effects,
     patching_effects,
-    strongest,
+    strongest_neuron_indices,
 )
 from explorer.state.interventions import parse_intervention
 from explorer.tracing.capture import capture
-from explorer.tracing.patching import setup as contrasts
+from explorer.tracing.patching import patching_setup as contrasts
 from explorer.tracing.patching.experiment import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment
 from tests.explorer.tracing.patching.by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, values
 
@@ -75,7 +75,7 @@ def test_each_neuron_is_put_in_alone(lms, style, question):
             finally:
                 handle.remove()
             assert row[neuron] == pytest.approx((after - base) / (clean - corrupted), abs=2e-4)
-    order = strongest(neuron_effect, 5)
+    order = strongest_neuron_indices(neuron_effect, 5)
     assert np.abs(neuron_effect).max(0)[order].tolist() == sorted(np.abs(neuron_effect).max(0), reverse=True)[:5]
 
 

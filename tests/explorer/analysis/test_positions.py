@@ -4,12 +4,12 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer.analysis.position_embeddings import (
-    context_vectors,
-    cosines,
+    context_position_embeddings,
     cosines_by_distance,
-    position_norms,
+    position_cosines,
     sinusoidal_cosine,
-    sinusoidal_vectors,
+    sinusoidal_embeddings,
+    token_and_position_norms,
 )
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
@@ -26,12 +26,12 @@ def adding(trace_of, request):
 
 def test_waves_are_those_that_the_model_adds():
     added = SinusoidalPositionalEmbedding(50, 16)(torch.arange(50)).numpy()
-    assert_allclose(sinusoidal_vectors(np.arange(50), 16), added, atol=1e-6)
+    assert_allclose(sinusoidal_embeddings(np.arange(50), 16), added, atol=1e-6)
 
 
 def test_the_run_has_the_first_of_the_contexts_vectors(adding):
-    assert_allclose(context_vectors(adding)[: len(adding)], adding["position_embed"], atol=1e-6)
-    assert len(context_vectors(adding)) == adding.config.context_length
+    assert_allclose(context_position_embeddings(adding)[: len(adding)], adding["position_embed"], atol=1e-6)
+    assert len(context_position_embeddings(adding)) == adding.config.context_length
 
 
 def test_cosines_of_waves_depend_on_the_distance_alone(trace_of):
@@ -50,23 +50,25 @@ def test_cosines_of_learned_vectors_do_not(trace_of):
 def test_cosines_are_torchs(adding):
     vectors = torch.tensor(adding["position_embed"], dtype=torch.float64)
     expected = torch.cosine_similarity(vectors[:, None], vectors, dim=-1)
-    assert_allclose(cosines(adding), expected, atol=1e-6)
+    assert_allclose(position_cosines(adding), expected, atol=1e-6)
 
 
 def test_a_shifted_run_looks_at_later_waves(lms, trace_of):
     trace = trace_of("gpt")
     shifted = capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*shift*3"))
-    assert_allclose(cosines(shifted), cosines(trace), atol=1e-6)
-    assert_allclose(context_vectors(shifted)[3 : 3 + len(trace)], shifted["position_embed"], atol=1e-6)
+    assert_allclose(position_cosines(shifted), position_cosines(trace), atol=1e-6)
+    assert_allclose(context_position_embeddings(shifted)[3 : 3 + len(trace)], shifted["position_embed"], atol=1e-6)
 
 
 def test_what_was_taken_away_has_no_direction(lms, trace_of):
     trace = trace_of("gpt")
-    assert (cosines(capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*zero"))) == 0).all()
+    assert (
+        position_cosines(capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*zero"))) == 0
+    ).all()
 
 
 def test_lengths_are_those_of_the_sum_and_its_parts(adding, lms):
-    token, position, total = position_norms(adding)
+    token, position, total = token_and_position_norms(adding)
     token_vectors = adding["embed"] - adding["position_embed"]
     assert_allclose(token, np.linalg.norm(token_vectors, axis=-1), rtol=1e-4)
     assert_allclose(position, np.linalg.norm(adding["position_embed"], axis=-1), rtol=1e-6)

@@ -6,15 +6,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import (
-    norm_reading,
-    norm_readings,
-    outliers,
+    find_outlier_dimensions,
+    norm_statistics,
+    norm_statistics_in_layer,
     residual_norms,
     residual_norms_by_stage,
-    similarity,
+    stage_similarities,
     stages,
     stream,
-    updates,
+    sublayer_updates,
 )
 from tests import layouts
 
@@ -74,7 +74,7 @@ def test_lengths_along_the_residual_stream(trace):
 
 @pytest.mark.parametrize("query", [0, 11])
 def test_updates_add_up_to_the_stream(trace, query):
-    ours = updates(trace, query)
+    ours = sublayer_updates(trace, query)
     assert ours.names == tuple(UPDATES)
     assert ours.error < 1e-5
     if not is_post(trace):
@@ -85,12 +85,12 @@ def test_updates_add_up_to_the_stream(trace, query):
 def test_the_error_of_an_update_is_found(trace):
     name, *_rest = layouts.residual_sums(trace.config)[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.5})
-    assert updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
+    assert sublayer_updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
 
 
 @pytest.mark.parametrize("query", [0, 7])
 def test_lengths_and_cosines_in_closed_form(trace, query):
-    ours = updates(trace, query)
+    ours = sublayer_updates(trace, query)
     before = {out: old for _name, old, added, _after in layouts.residual_sums(trace.config) for out in added}
     for i, (new, old) in enumerate(before.items()):
         stream, added = trace[old][query].astype(float), trace[new][query].astype(float)
@@ -116,7 +116,7 @@ def test_with_against_and_across(rope_trace):
         values |= {name: added, after: stream} | (
             {"blocks.1.resid_pre": stream} if after == "blocks.0.resid_post" else {}
         )
-    ours = updates(replace(rope_trace, values=values), 0)
+    ours = sublayer_updates(replace(rope_trace, values=values), 0)
     assert_allclose(ours.cosines, [1, -1, 0, 0])
     assert_allclose(ours.norms, [3, 1, 5, 0])
     assert_allclose(ours.before, [2, 5, 4, math.sqrt(41)])
@@ -124,7 +124,7 @@ def test_with_against_and_across(rope_trace):
 
 @pytest.mark.parametrize("query", [0, 11])
 def test_similarity_of_stages_in_closed_form(trace, query):
-    ours = similarity(trace, query)
+    ours = stage_similarities(trace, query)
     vectors = [trace[stage.tap][query].astype(float) for stage in stages(trace)]
     expected = [[a @ b / math.sqrt((a @ a) * (b @ b)) for b in vectors] for a in vectors]
     assert_allclose(ours, expected, atol=1e-12)
@@ -135,14 +135,14 @@ def test_the_dimensions_that_stand_out_are_found(rope_trace):
     built = np.ones((12, 24), np.float32)
     built[:, 5], built[:6, 9] = -30, 100  # of either sign; and at half of the tokens
     values = {**rope_trace.values, "blocks.1.resid_mid": built}
-    ours = outliers(replace(rope_trace, values=values), max_count=2)
+    ours = find_outlier_dimensions(replace(rope_trace, values=values), max_count=2)
     assert_array_equal(ours.dimensions, [9, 5])
     assert_allclose(ours.sizes[3], [50.5, 30])
     assert_allclose(ours.ratios[3], [50.5, 30])
 
 
 def test_outliers_by_brute_force(trace):
-    ours = outliers(trace, max_count=24)
+    ours = find_outlier_dimensions(trace, max_count=24)
     sizes = np.abs(stream(trace)).mean(1)
     assert_allclose(ours.sizes, sizes[:, ours.dimensions], rtol=1e-5)
     assert_allclose(ours.ratios, (sizes / np.median(sizes, axis=1, keepdims=True))[:, ours.dimensions], rtol=1e-5)
@@ -154,7 +154,7 @@ def test_outliers_by_brute_force(trace):
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_norms_are_worked_out_again(trace, layer):
-    readings = norm_readings(trace, layer)
+    readings = norm_statistics_in_layer(trace, layer)
     wanted = {
         name: input_tap
         for name, input_tap in layouts.block_norms(trace.config).items()
@@ -173,4 +173,4 @@ def test_norms_are_worked_out_again(trace, layer):
 def test_the_error_of_a_norm_is_found(trace):
     name = list(layouts.block_norms(trace.config))[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
-    assert norm_reading(built, name).error == pytest.approx(0.25, abs=1e-5)
+    assert norm_statistics(built, name).error == pytest.approx(0.25, abs=1e-5)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.rollout import rollout
+from explorer.analysis.attention_rollout import attention_rollout
 
 
 def by_definition(patterns: np.ndarray) -> np.ndarray:
@@ -25,12 +25,12 @@ def test_rollout_is_that_of_the_paper(trace_of, style, length):
     trace = trace_of(style, length)
     expected = by_definition(trace.stack("blocks.*.attn.pattern"))
     for query in range(length):
-        np.testing.assert_allclose(rollout(trace, query), expected[query], atol=1e-7)
+        np.testing.assert_allclose(attention_rollout(trace, query), expected[query], atol=1e-7)
 
 
 def test_it_sums_to_1_and_sees_nothing_after_the_query(trace):
     for query in range(len(trace)):
-        weights = rollout(trace, query)
+        weights = attention_rollout(trace, query)
         assert weights.sum() == pytest.approx(1, abs=1e-12)
         assert (weights >= 0).all()
         assert not weights[query + 1 :].any()
@@ -41,5 +41,5 @@ def test_heads_that_look_at_the_token_before_reach_one_further_a_layer(rope_trac
     before = np.eye(12, k=-1)
     before[0, 0] = 1
     values = {name: np.stack([before] * 3) for name in rope_trace.values if name.endswith(".pattern")}
-    weights = rollout(replace(rope_trace, values=values), 7)
+    weights = attention_rollout(replace(rope_trace, values=values), 7)
     np.testing.assert_allclose(weights[[7, 6, 5]], [0.25, 0.5, 0.25])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.tolerance import Check, largest_error, resolution, tolerance
-from explorer.explain.captured import check
+from explorer.analysis.tolerance import Check, largest_error, rounding_threshold, tolerance
+from explorer.explain.captured import check_captured_value
 from explorer.tracing.capture import capture
 
 
@@ -47,11 +47,11 @@ def test_a_model_of_16_bit_numbers_is_held_to_what_they_can_tell(lms, style, dty
     lm = deepcopy(lms[style]).to(dtype)
     trace = capture(lm, list(range(length)))
     assert trace.dtype == str(dtype).removeprefix("torch.")
-    assert [name for name in trace.values if not check(trace, name).is_within_tolerance] == []
+    assert [name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance] == []
 
 
 def test_finer_numbers_tell_smaller_differences():
     kinds = ("float32", "float16", "bfloat16")
     assert [tolerance(kind) for kind in kinds] == sorted(map(tolerance, kinds))
-    assert [resolution(kind) for kind in kinds] == sorted(map(resolution, kinds))
-    assert resolution("float32") < 1e-4 < resolution("float32", angle=1000)
+    assert [rounding_threshold(kind) for kind in kinds] == sorted(map(rounding_threshold, kinds))
+    assert rounding_threshold("float32") < 1e-4 < rounding_threshold("float32", angle=1000)

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.sampling_table import SamplingTable, find_tokens
-from model.generation.sampling import draw, sampling_stages
+from model.generation.sampling import draw_token, sampling_stages
 
 SETTINGS = [
     {},
@@ -108,7 +108,7 @@ def test_a_number_falls_on_the_stretch_of_the_token_it_draws(table):
     assert_allclose([stretch.start for stretch in stretches[1:]], [stretch.end for stretch in stretches[:-1]])
     for u in np.random.default_rng(1).random(50):
         (hit,) = (stretch.token_id for stretch in stretches if stretch.start <= u < stretch.end)
-        assert hit == draw(table.stages.probabilities, u)
+        assert hit == draw_token(table.stages.probabilities, u)
 
 
 def test_narrow_stretches_are_left_out_but_for_some(table):

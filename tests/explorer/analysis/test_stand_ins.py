@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.prediction_reasons import Component
 from explorer.analysis.redundancy import MAX_COMPONENTS, MAX_SET_SIZE, find_redundancy
 from explorer.state.interventions import parse_interventions
@@ -25,7 +25,7 @@ def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
     redundancy = find_redundancy(trace, 9, target=2)
     order = np.argsort(-trace["logits"][9], kind="stable")
     assert (redundancy.token_id, redundancy.contrast_id) == (order[1], order[0])
-    added = attribution(trace, 9, int(order[1]), int(order[0]))
+    added = direct_logit_attribution(trace, 9, int(order[1]), int(order[0]))
     adds = {Component(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
     adds |= {Component(i): value for i, value in enumerate(added.feed_forward)}
     expected = sorted((component for component in adds if adds[component] > 0), key=lambda component: -adds[component])[

@@ -7,18 +7,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.steering import (
-    chosen_direction,
-    cosines,
+    decode_prompt_lists,
+    direction_cosines,
     direction_from_texts,
-    direction_texts,
-    effects,
     encode_prompt,
+    parse_direction_or_default,
     prompt_lists_by_direction,
+    steering_effects_on_prompts,
     steering_intervention,
 )
+from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.state.errors import UserError
 from explorer.state.interventions import DirectionSpec, parse_interventions
-from explorer.state.prompt_lists import PROMPT_LISTS
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
@@ -36,7 +36,10 @@ def fable(model):
 
 def test_the_cosine_is_that_of_two_vectors(trace):
     u = np.random.default_rng(0).normal(size=trace.config.d_model)
-    similarities, last = cosines(trace, u), "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
+    similarities, last = (
+        direction_cosines(trace, u),
+        "ffn_norm" if trace.config.norm_placement == "post" else "resid_post",
+    )
     for row, name in ((0, "embed"), (1, f"blocks.0.{last}"), (2, f"blocks.1.{last}")):
         for position in (0, 7):
             x = trace[name][position].astype(float)
@@ -46,7 +49,7 @@ def test_the_cosine_is_that_of_two_vectors(trace):
 @pytest.mark.parametrize("direction", [np.ones(7), np.zeros(24)])
 def test_a_direction_of_another_width_is_told(trace_of, direction):
     with pytest.raises(UserError, match="as many numbers as the stream is wide, 24"):
-        cosines(trace_of("rope"), direction)
+        direction_cosines(trace_of("rope"), direction)
 
 
 def test_texts_are_read_as_the_tokenizer_reads_them(model, fable):
@@ -65,7 +68,7 @@ def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
     assert len(token) == len(rival) == 1
     for sign in (1, -1):
         run = replace(fable, edits=parse_interventions(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
-        steering = effects(run, DirectionSpec.parse(text), 0, 0, 1)
+        steering = steering_effects_on_prompts(run, DirectionSpec.parse(text), 0, 0, 1)
         assert steering.num_reversed == 0 and (steering.changes * sign > 0.5).all()
         for i, example in enumerate(lists.examples):
             leads = [
@@ -80,7 +83,7 @@ def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
 @pytest.mark.exhaustive
 def test_what_goes_backwards_is_counted(fable):
     """A direction unrelated to the examples raises some of their logit differences and lowers others."""
-    steering = effects(fable, DirectionSpec.parse("neuron.2.7"), 2, 17, 20)
+    steering = steering_effects_on_prompts(fable, DirectionSpec.parse("neuron.2.7"), 2, 17, 20)
     assert len(steering.prompts) == sum(len(prompt_lists.examples) for prompt_lists in PROMPT_LISTS)
     assert steering.edit.amount == 0.3 and steering.num_reversed == (steering.changes < 0).sum()
     assert replace(steering, edit=replace(steering.edit, amount=-0.3)).num_reversed == (steering.changes > 0).sum()
@@ -96,19 +99,19 @@ def test_how_a_run_adds_it_is_followed(fable):
 def test_a_direction_that_is_none_of_the_model_s_gives_way_to_the_first(fable):
     first = next(iter(prompt_lists_by_direction(fable)))
     for text in ("", "nonsense", "neuron.99.0"):
-        assert str(chosen_direction(fable, text)) == first
-    assert str(chosen_direction(fable, "neuron.1.7")) == "neuron.1.7"
-    assert str(chosen_direction(replace(fable, token_bytes=()), "")) == "unembed.0"
-    assert effects(replace(fable, token_bytes=()), DirectionSpec.parse("unembed.0"), 0, 0, 1).prompts == (
-        fable.token_ids,
-    )
+        assert str(parse_direction_or_default(fable, text)) == first
+    assert str(parse_direction_or_default(fable, "neuron.1.7")) == "neuron.1.7"
+    assert str(parse_direction_or_default(replace(fable, token_bytes=()), "")) == "unembed.0"
+    assert steering_effects_on_prompts(
+        replace(fable, token_bytes=()), DirectionSpec.parse("unembed.0"), 0, 0, 1
+    ).prompts == (fable.token_ids,)
 
 
 def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
     lm, tokenizer = model
     texts, others = ["Tom ran home.", "A dog\n\nbarked."], [" Lily’s cat"]
     recipe = direction_from_texts(fable, 2, texts, others)
-    assert direction_texts(fable, recipe) == (texts, others) and recipe.numbers == (2,)
+    assert decode_prompt_lists(fable, recipe) == (texts, others) and recipe.numbers == (2,)
     means = [
         np.mean(
             [capture(lm, tokenizer.encode(text))["blocks.2.resid_post"].astype(float).mean(0) for text in prompts],
@@ -118,7 +121,7 @@ def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
     ]
     along = np.subtract(*means)
     assert_allclose(fable.direction(recipe), along / np.linalg.norm(along), atol=1e-5)
-    assert direction_texts(fable, DirectionSpec.parse("unembed.17")) == ()
+    assert decode_prompt_lists(fable, DirectionSpec.parse("unembed.17")) == ()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_without_a_tokenizer_no_list_is_read(fable):
 
 def test_built_in_lists_keep_their_examples_after_another_layer(fable):
     first = next(iter(prompt_lists_by_direction(fable).values()))
-    steering = effects(fable, direction_from_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
+    steering = steering_effects_on_prompts(fable, direction_from_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
     assert len(steering.prompts) == len(first.examples)
     assert (
         steering.token_id == encode_prompt(fable, first.towards)[0]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.rollout import rollout
-from explorer.analysis.token_contributions import TokenContributions, ranks, token_contributions
+from explorer.analysis.attention_rollout import attention_rollout
+from explorer.analysis.token_contributions import TokenContributions, ranks_with_ties, token_contributions
 
 
 def test_each_method_by_its_formula(trace):
@@ -20,7 +20,7 @@ def test_each_method_by_its_formula(trace):
     assert_allclose(
         contributions.by_method["integrated"], [x @ g for x, g in zip(path, arrays["mean_slope"], strict=True)]
     )
-    assert_allclose(contributions.by_method["rollout"], rollout(trace, 9)[:10])
+    assert_allclose(contributions.by_method["rollout"], attention_rollout(trace, 9)[:10])
     assert_allclose(contributions.by_method["knock_out"][:-1], float(arrays["f"]) - arrays["without"][:-1])
     assert np.isnan(contributions.by_method["knock_out"][-1])
     lead = trace["logits"][9, 33] - trace["logits"][9, 7]
@@ -31,7 +31,7 @@ def test_each_method_by_its_formula(trace):
 
 
 def test_ranks_are_those_of_spearman():
-    assert ranks(np.array([3.0, 1.0, 3.0, -2.0])).tolist() == [2.5, 1.0, 2.5, 0.0]
+    assert ranks_with_ties(np.array([3.0, 1.0, 3.0, -2.0])).tolist() == [2.5, 1.0, 2.5, 0.0]
     values_by_method = {"gradient": np.array([1.0, 2, 3, 4, 99]), "knock_out": np.array([10.0, 30, 20, 40, np.nan])}
     contributions = TokenContributions(values_by_method | {"rollout": np.ones(5)}, 0.0, 0.0, {})
     assert contributions.agreement("gradient", "knock_out") == pytest.approx(0.8)  # 1 − 6 Σ d² / (n (n² − 1)), Σ d² = 2

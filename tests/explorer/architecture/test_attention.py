@@ -3,14 +3,19 @@
 import numpy as np
 import pytest
 
-from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visibility_mask
+from explorer.architecture.attention import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    visibility_mask,
+)
 
 
 def test_what_is_seen_is_what_has_a_weight(trace):
     for layer in range(trace.config.num_layers):
         weights = trace[f"blocks.{layer}.attn.pattern"]
         assert ((weights > 0).any(0) == visibility_mask(trace.config, layer, len(trace))).all()
-        first = [first_visible(trace.config, layer, query) for query in range(len(trace))]
+        first = [first_visible_key(trace.config, layer, query) for query in range(len(trace))]
         assert first == (weights[0] > 0).argmax(-1).tolist()
 
 
@@ -23,7 +28,7 @@ def test_a_local_layer_is_narrower_than_the_text(trace_of):
 @pytest.mark.parametrize(("style", "written"), [("rope", ("√d", "√8")), ("local", ("1", "1"))])
 def test_the_divisor_is_written_as_it_is(trace_of, style, written):
     trace = trace_of(style)
-    assert (divisor(trace.config), divisor_in_numbers(trace.config)) == written
+    assert (score_divisor_formula(trace.config), score_divisor_in_numbers(trace.config)) == written
     suffix = "_rot" * (style == "rope")
     q, k = (trace[f"blocks.0.attn.{name}{suffix}"][1].astype(float) for name in "qk")
     np.testing.assert_allclose(q @ k.T / trace.config.divisor, trace["blocks.0.attn.scores"][1], atol=1e-5)

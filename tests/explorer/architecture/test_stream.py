@@ -5,27 +5,27 @@ import numpy as np
 from explorer.architecture.residual_stream import (
     added_taps,
     all_norms,
-    all_sums,
-    depth_taps,
     input_tap,
+    lens_taps,
     norm_inputs,
     path_to_unembedding,
     previous_residual_tap,
-    residual_taps_after,
-    stream_taps,
+    residual_sum_taps,
+    residual_taps,
+    residual_taps_onward,
 )
 from tests import layouts
 
 
 def test_the_stream_goes_through_captured_values_in_their_order(trace):
-    order, taps = list(trace.values), stream_taps(trace.config)
+    order, taps = list(trace.values), residual_taps(trace.config)
     assert taps == sorted(taps, key=order.index) and len(taps) == len(set(taps))
     left_out = {name for name in order if name.endswith(("resid_pre", "resid_mid", "resid_post"))} - set(taps)
     assert not left_out and taps[0] == "embed" and taps[-1] == "final_norm"
 
 
 def test_a_value_on_the_way_that_has_a_weight_is_a_norm_of_the_one_before(lms, style, trace):
-    taps = stream_taps(trace.config)
+    taps = residual_taps(trace.config)
     inputs_by_norm = {
         norm: before for before, norm in zip(taps, taps[1:], strict=False) if f"{norm}.weight" in trace.weights
     }
@@ -34,10 +34,10 @@ def test_a_value_on_the_way_that_has_a_weight_is_a_norm_of_the_one_before(lms, s
 
 
 def test_from_a_value_on_only_what_comes_after_it_counts(trace):
-    assert residual_taps_after(trace.config, "blocks.1.resid_post")[0] == "blocks.1.resid_post"
+    assert residual_taps_onward(trace.config, "blocks.1.resid_post")[0] == "blocks.1.resid_post"
     post = trace.config.norm_placement == "post"
     last = "blocks.1.ffn_norm" if post else "final_norm"
-    inputs_by_norm = norm_inputs(trace.config, residual_taps_after(trace.config, "blocks.1.resid_post"))
+    inputs_by_norm = norm_inputs(trace.config, residual_taps_onward(trace.config, "blocks.1.resid_post"))
     assert inputs_by_norm == {last: "blocks.1.resid_post"}
 
 
@@ -50,14 +50,14 @@ def test_what_a_sublayer_gives_out_goes_through_its_norm_and_then_along_the_stre
         )
         assert path_to_unembedding(trace.config, 0, sublayer) == [
             *output_path,
-            *residual_taps_after(trace.config, first_sum),
+            *residual_taps_onward(trace.config, first_sum),
         ]
         assert norm_inputs(trace.config, output_path) == ({} if norm is None else {f"blocks.0.{norm}": out})
 
 
 def test_every_sum_is_what_stands_before_it_and_what_is_added(trace):
     sums = layouts.residual_sums(trace.config)
-    assert all_sums(trace.config) == [name for name, *_rest in sums]
+    assert residual_sum_taps(trace.config) == [name for name, *_rest in sums]
     for name, before, added, _after in sums:
         assert (previous_residual_tap(trace.config, name), added_taps(trace.config, name)) == (before, added)
         total = trace[before].astype(float) + sum(trace[out] for out in added)
@@ -86,4 +86,4 @@ def test_norms_are_in_the_order_of_the_data_s_way(trace):
 
 
 def test_depths_are_what_is_handed_on_after_each_sum(trace):
-    assert depth_taps(trace.config)[1:] == [after for *_sum, after in layouts.residual_sums(trace.config)]
+    assert lens_taps(trace.config)[1:] == [after for *_sum, after in layouts.residual_sums(trace.config)]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.architecture.residual_stream import block_output
-from explorer.explain.captured import _CHECKED, check, derive, input_names, recompute
-from explorer.explain.captured.taps import get_formula
+from explorer.architecture.residual_stream import block_output_tap
+from explorer.explain.captured import _CHECKED, check_captured_value, derive, input_names, recompute
+from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.source_line import ROOT
 from explorer.tracing.capture import capture
 from model.rope_scaling import RopeScaling
@@ -29,14 +29,14 @@ def test_every_captured_value_follows_its_formula(trace_of, style, length):
     for name, value in trace.values.items():
         recomputed = recompute(trace, name).value
         assert (recomputed.shape, recomputed.dtype) == (value.shape, np.float64), name
-        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
+        assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
 def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, style):
     trace = edited_trace_of(style)
     assert trace.edits
     for name in trace.values:
-        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
+        assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
 def test_a_run_changed_along_its_stream_follows_them_too(style):
@@ -49,12 +49,12 @@ def test_a_run_with_every_kind_of_change_follows_them_too(style):
 
 def check_all(trace):
     for name in trace.values:
-        assert check(trace, name).is_within_tolerance, (name, check(trace, name))
+        assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
 def test_without_its_changes_a_changed_run_does_not_follow(edited_trace_of, style):
     trace = replace(edited_trace_of(style), edits=())
-    wrong = {name for name in trace.values if not check(trace, name).is_within_tolerance}
+    wrong = {name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance}
     local = {"local_rope.angles"} & set(trace.values)  # which are shifted with the others
     assert wrong == {edit.tap for edit in edited_trace_of(style).edits} | local
 
@@ -104,15 +104,15 @@ def test_a_changed_number_is_found(trace):
         index = tuple(size // 2 for size in value.shape)
         changed[index] += 0.5
         other = replace(trace, values=trace.values | {name: changed})
-        assert check(other, name).error == pytest.approx(0.5, abs=1e-3), name
-        assert not check(other, name).is_within_tolerance, name
+        assert check_captured_value(other, name).error == pytest.approx(0.5, abs=1e-3), name
+        assert not check_captured_value(other, name).is_within_tolerance, name
 
 
 def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, style):
     """The run stores only the outputs of blocks: other values are recomputed."""
     lm = lms[style]
     trace = capture(lm, range(30), max_bytes=0)
-    out, values = block_output(lm.config, 0), trace.values
+    out, values = block_output_tap(lm.config, 0), trace.values
     sizes = np.abs(values[out]).max(-1, keepdims=True)
     rounded = values[out] + np.float32(1e-6) * sizes * np.random.default_rng(0).uniform(-1, 1, values[out].shape)
     for changed, wrong in ((rounded, set()), (np.where(values[out] == sizes, sizes * 1.01, values[out]), {out})):
@@ -120,7 +120,9 @@ def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, st
         stored["blocks.1.resid_pre"] = stored[out]
         run = replace(trace, values=replace(values, stored=stored))
         assert {
-            name for name in (out, "blocks.0.resid_mid") if name in run and not check(run, name).is_within_tolerance
+            name
+            for name in (out, "blocks.0.resid_mid")
+            if name in run and not check_captured_value(run, name).is_within_tolerance
         } == wrong
 
 
@@ -137,15 +139,15 @@ def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
         x = x.astype(np.float32)
         read = {"blocks.0.resid_pre": x, "blocks.0.attn_norm": norm(torch.tensor(x)).numpy()}
     run = replace(trace, values={**trace.values, **read})
-    assert check(run, "blocks.0.attn_norm").is_within_tolerance
+    assert check_captured_value(run, "blocks.0.attn_norm").is_within_tolerance
     run["blocks.0.attn_norm"][:, 1] *= 1.01
-    assert not check(replace(run), "blocks.0.attn_norm").is_within_tolerance
+    assert not check_captured_value(replace(run), "blocks.0.attn_norm").is_within_tolerance
 
 
 def test_a_changed_weight_is_found(trace):
     for weight, tap in (("blocks.1.attn.o_proj.weight", "blocks.1.attn.out"), ("lm_head.weight", "logits")):
         other = replace(trace, weights={**trace.weights, weight: trace.weights[weight] * 1.1})
-        assert not check(other, tap).is_within_tolerance
+        assert not check_captured_value(other, tap).is_within_tolerance
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
         scaling = replace(scaling, pair_factors=tuple(range(1, 1 + tiny_config.d_model // heads // 2)))
     lm = TransformerLM(replace(tiny_config, rope_scaling=scaling, num_heads=heads)).eval()
     trace = capture(lm, list(range(32)))
-    assert check(trace, "rope.angles").is_within_tolerance
+    assert check_captured_value(trace, "rope.angles").is_within_tolerance
 
 
 def test_an_unknown_value_is_named(trace):
@@ -179,7 +181,7 @@ def test_an_unknown_value_is_named(trace):
 def test_a_check_is_forgotten_with_its_run(lms):
     trace = capture(lms["rope"], [1, 2, 3])
     before = len(_CHECKED)
-    check(trace, "logits")
+    check_captured_value(trace, "logits")
     assert len(_CHECKED) == before + 1
     del trace
     assert len(_CHECKED) == before

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.explain.notation import format_number
 from explorer.explain.point import Point

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.feed_forward import neuron_logit_effects
-from explorer.analysis.logit_lens import LENSES, depths
+from explorer.analysis.logit_lens import LENSES, depth_names
 from explorer.analysis.model_overview import overview
 from explorer.architecture.logit_constants import has_logit_constants
-from explorer.explain.derived.attribution import LOGIT_COMPONENTS, head_contribution, logit_component
+from explorer.explain.derived.attribution import LOGIT_COMPONENTS, component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.residual import norm_divisor
 from explorer.state.interventions import parse_interventions
@@ -16,7 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.compensation import norms_text
+from explorer.views.experiments.compensation import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE
 
@@ -57,8 +57,10 @@ def test_what_is_drawn_is_worked_out_again(changed_trace):
     available = {"shift": has_logit_constants(changed_trace.config), "position": "position_embed" in changed_trace}
     components = [part for part in LOGIT_COMPONENTS if available.get(part, True)]
     for position in (OFF, ON):
-        cells = [lens_cell(changed_trace, len(depths(changed_trace)) - 1, position, TOKEN, kind) for kind in LENSES]
-        parts = [logit_component(changed_trace, position, TOKEN, RIVAL, part, 1) for part in components]
+        cells = [
+            lens_cell(changed_trace, len(depth_names(changed_trace)) - 1, position, TOKEN, kind) for kind in LENSES
+        ]
+        parts = [component_contribution(changed_trace, position, TOKEN, RIVAL, part, 1) for part in components]
         heads = [
             head_contribution(changed_trace, position, TOKEN, None, 1, head)
             for head in range(changed_trace.config.num_heads)
@@ -73,4 +75,6 @@ def test_words_say_which_it_is(changed_trace, trace):
     off, on = (VIEW.formula(changed_trace, Selection(layer=1, query=query)) for query in (OFF, ON))
     assert off.count("its kind was changed") == 2 and "its kind was changed" not in on
     runs = Comparison.from_traces(changed_trace, trace)
-    assert "divides by 1.00, unchanged by" in norms_text(runs, OFF) and "divides by 1.00," not in norms_text(runs, ON)
+    assert "divides by 1.00, unchanged by" in norm_divisors_text(
+        runs, OFF
+    ) and "divides by 1.00," not in norm_divisors_text(runs, ON)

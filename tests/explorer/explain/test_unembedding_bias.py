@@ -2,14 +2,14 @@
 
 import pytest
 
-from explorer.explain.derived.attribution import logit_component
+from explorer.explain.derived.attribution import component_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 
 
 @pytest.mark.parametrize("rival", [None, 20])
 @pytest.mark.parametrize("part", ["shift", "sum", "logit", "token"])
 def test_in_the_parts_of_a_logit(trace_of, part, rival):
-    derivation = logit_component(trace_of("local"), 9, 17, rival, part)
+    derivation = component_contribution(trace_of("local"), 9, 17, rival, part)
     assert derivation.recomputed_value == pytest.approx(derivation.value, abs=1e-5)
     assert any(used_input.name == "lm_head.bias" for used_input in derivation.working.inputs) is (part != "token")
 

@@ -1,13 +1,11 @@
 """Script that prints all texts of the page in a language, as JSON pairs (location, text)."""
 
-import html
 import json
 import sys
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-import gradio as gr
 import numpy as np
 from said_of_views import inspection_texts, view_texts
 
@@ -21,9 +19,12 @@ from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
 from explorer.web import protocol
+from explorer.web.answer import parse_question
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.page import Page, with_api_errors
+from explorer.web.http.prompt_rate_limit import PromptRateLimiter
+from explorer.web.notices import collect_notices
+from explorer.web.page import Page, as_api
 from explorer.web.widgets.series import TrainingStepSlider
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
@@ -104,10 +105,10 @@ def content_texts(contents: Any, location: str) -> Iterator[tuple[str, str]]:
 
 def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the texts around the tabs, and those of a run's interventions."""
-    endpoints = Endpoints(page.events.run_factory.runs)
+    endpoints = Endpoints(page.actions.run_factory.runs)
     view_prefixes = tuple(f"{view.name}-" for view in VIEWS)
     for query in QUERIES:
-        page_state, settings = page.events.parse_query(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
+        page_state, settings = page.actions.parse_query(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
         state = page_state.as_dict() | settings.as_dict()
         for stage in (0, 1):
             contents = endpoints.answer("show", state, stage)["contents"]
@@ -123,10 +124,8 @@ def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
 
 
 def error_texts(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield the messages of errors that requests can cause, and the warnings."""
-    endpoints, api = Endpoints(page.events.run_factory.runs), Api(page.events.run_factory, page.checkpoint)
-    warnings: list[str] = []
-    gr.Warning = warnings.append
+    """Yield the messages of errors that requests can cause, and the notices."""
+    endpoints, api = Endpoints(page.actions.run_factory.runs), Api(page.actions.run_factory, page.checkpoint)
     mistakes: list[Callable[[], Any]] = [
         lambda: PageState.parse([]),
         lambda: PageState.parse({}),
@@ -135,7 +134,9 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: PageState.parse({"checkpoint": "a", "edits": "embed*base*500"}),
         lambda: PageState.parse({"checkpoint": "a", "edits": "rope.angles*shift*1.5"}),
         lambda: PageState.parse({"checkpoint": "a", "branches": "there:1"}),
-        lambda: endpoints.answer("nothing", {}),
+        lambda: parse_question(b"{"),
+        lambda: parse_question(b'{"about": "nothing", "state": {}}'),
+        lambda: page.actions.apply({"kind": "nothing"}, {}),
         lambda: endpoints.inspect({}, None, {}),
         lambda: Point.parse([]),
         lambda: Point.parse({}),
@@ -150,17 +151,18 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: api.generate("a", top_k=-1),
         lambda: api.generate("a", temperature=3),
         lambda: api.generate("a", stop="x" * 100),
-        lambda: apply_command(page.events.parse_query({}), 0, {"kind": "undo"}),
+        lambda: apply_command(page.actions.parse_query({}), 0, {"kind": "undo"}),
         lambda: RequestBudget(0, 1).check(1),
-        lambda: with_api_errors(lambda: 1 / 0)(),
-        lambda: page.events.parse_query({"edits": "blocks.0.attn.z.99*zero"}),
+        lambda: as_api(lambda _request: 1 / 0, PromptRateLimiter())(None),
+        lambda: page.actions.parse_query({"edits": "blocks.0.attn.z.99*zero"}),
     ]
     for number, mistake in enumerate(mistakes):
-        try:
-            mistake()
-        except Exception as error:
-            yield f"mistake {number}", str(error)
-    yield from (("warning", html.unescape(text)) for text in warnings)
+        with collect_notices() as notices:
+            try:
+                mistake()
+            except Exception as error:
+                notices.append(str(error))
+        yield from ((f"mistake {number}", text) for text in notices)
 
 
 def main(language: str):

@@ -82,7 +82,7 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield all texts of every view: around its figures, in them and below them."""
     for query in VIEW_QUERIES:
         for name in VIEW_BY_NAME:
-            open_view = make_open_view(page.events.run_factory.runs, page.events.parse_query(query | {"view": name}))
+            open_view = make_open_view(page.actions.run_factory.runs, page.actions.parse_query(query | {"view": name}))
             texts = [
                 open_view.description,
                 open_view.formula,
@@ -126,10 +126,10 @@ def json_texts(content: Any, is_read: bool = False) -> Iterator[str]:
 
 def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the explanations of clicked numbers, without code, tokens and names (`CODE`)."""
-    endpoints = Endpoints(page.events.run_factory.runs)
+    endpoints = Endpoints(page.actions.run_factory.runs)
     for query in INSPECTION_QUERIES:
         for view in VIEWS:
-            state = page.events.parse_query(query | {"view": view.name})
+            state = page.actions.parse_query(query | {"view": view.name})
             for panel in view.panels:
                 for point in POINTS:
                     try:

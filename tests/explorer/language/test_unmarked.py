@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
-from explorer.state.prompt_lists import PROMPT_LISTS
+from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.web.page import BAR_CSS
 from explorer.web.stores import PUT_SCRIPT
 from tests.untranslated import find_misused_marks, find_unmarked
@@ -18,10 +18,10 @@ EXCEPTIONS = {
     "lessons/course/measures.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/course/questions/examples.py": dict.fromkeys(
+    "lessons/course/questions/worked_examples.py": dict.fromkeys(
         ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
     ),
-    "lessons/examples.py": {
+    "lessons/example_prompts.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
     ),
-    "state/prompt_lists.py": {
+    "state/contrastive_prompts.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/line_plot.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
@@ -56,15 +56,8 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/event_wiring.py": dict.fromkeys(
-        (
-            "prompt, checkpoint",
-            "[prompt, checkpoint, await page.begin()]",
-            "[prompt, checkpoint, await page.beginWith(checkpoint)]",
-        ),
-        "script",
-    ),
-    "web/errors.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
+    "web/event_wiring.py": {"prompt, checkpoint": "script"},
+    "web/error_messages.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/http/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
     "web/http/health.py": {
@@ -78,7 +71,7 @@ EXCEPTIONS = {
         PUT_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
-    "web/log_lines.py": {" (the last line of this client for now)": "log"},
+    "web/log_limits.py": {" (the last line of this client for now)": "log"},
     "web/widgets/widget.py": {
         "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
     },

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from explorer.web.assets import WEB, module_paths
+from explorer.web.assets import WEB, js_module_paths
 from tests.untranslated_scripts import find_misused_marks, find_unmarked
 
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
-SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*module_paths(WEB), *INLINE)}
+SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*js_module_paths(WEB), *INLINE)}
 # What is no sentence of ours, by file.
 STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/incomplete.js"])[1]
 EXCEPTIONS = {

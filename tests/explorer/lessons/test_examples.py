@@ -2,12 +2,12 @@
 
 import pytest
 
-from explorer.lessons.examples import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from explorer import activation_patching
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS, PromptPair
-from explorer.tracing.patching.setup import PatchingSetup
+from explorer.tracing.patching.patching_setup import PatchingSetup
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
 

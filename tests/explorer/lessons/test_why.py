@@ -8,9 +8,9 @@ import torch
 
 from explorer.analysis.prediction_reasons import DECISIVE_BITS, MAX_COMPONENTS, MIN_SHARE, Component, prediction_reasons
 from explorer.explain.notation import quote_token
-from explorer.lessons.prediction_text import explain_prediction
+from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.intervene import apply_interventions
 from explorer.tracing.library import Library
 
 MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")

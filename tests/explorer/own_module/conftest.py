@@ -11,9 +11,9 @@ from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.open_view import OpenView, make_open_view
-from explorer.web.events.run_factory import RunFactory
 from tests import course
 
 MINE = """

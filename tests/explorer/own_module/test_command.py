@@ -32,6 +32,10 @@ class Fails(TransformerLM):
     def __init__(self, vocab_size, context_length, wonder):
         super().__init__(vocab_size, context_length, 32, 2, 2, 48)
 
+class Reads(TransformerLM):
+    def __init__(self, config):
+        super().__init__(config.vocab_size, config.context_length, config.wonder, 2, 2, 48)
+
 class HandsOn(Mine):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -146,6 +150,7 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
         (["mine.py:Nobody"], "mine.py has no Nobody"),
         (["mine.py:math"], "got module"),
         (["mine.py:Fails"], "It needs wonder"),
+        (["mine.py:Reads"], "It needs wonder"),
         (["mine.py:Crashes"], r"fails on 17 tokens"),
         (["broken.py:Mine"], "broken.py cannot be run: SyntaxError"),
         (["leaves.py:Mine"], "leaves.py cannot be run: SystemExit"),

@@ -4,18 +4,18 @@ import pytest
 
 from explorer import diagnose
 from explorer.diagnosis.load_module import load_module
-from explorer.tracing.diagnosis import FILE, load_report
+from explorer.tracing.diagnosis_report import FILE, load_diagnosis_report
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"differences": 3}', "{"])
 def test_a_damaged_report_is_none(tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    assert load_report(tmp_path) is None
-    assert load_report(tmp_path / "nowhere") is None
+    assert load_diagnosis_report(tmp_path) is None
+    assert load_diagnosis_report(tmp_path / "nowhere") is None
 
 
 def test_a_report_comes_back_as_it_was(tmp_path, file):
     report = diagnose(load_module(f"{file}:Mine"))
     report.save(tmp_path)
-    again = load_report(tmp_path)
+    again = load_diagnosis_report(tmp_path)
     assert again.differences == report.differences and again.rows == report.rows and again.first == report.first

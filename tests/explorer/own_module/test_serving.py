@@ -13,16 +13,18 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE
 from explorer.views.diagnosis import VIEW
 from explorer.views.diagnosis.figures import component_colour
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import view_contents
-from explorer.web.events.run_factory import RunFactory
 from explorer.web.page import Page
+from explorer.web.protocol import VOCABULARY
 from model.checkpoint import CheckpointError
 
 
@@ -158,9 +160,9 @@ def open_first_page(arguments):
     library = Library("cpu")
     page = Page(library, register_own_module(parse_arguments(arguments), library))
     page.build()
-    events, checkpoint = page.events, page.checkpoint
-    line = events.model_widgets(checkpoint, 40)[page.layout.vocabulary]
-    return library.model(checkpoint)[1], events.parse_query({}).run.prompt, line
+    page_state = page.actions.parse_query({})
+    answer = Endpoints(page.actions.run_factory.runs).answer("show", page_state.as_dict())
+    return library.model(page.checkpoint)[1], page_state.run.prompt, answer["contents"][VOCABULARY]
 
 
 @pytest.mark.exhaustive

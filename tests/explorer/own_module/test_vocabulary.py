@@ -9,7 +9,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from explorer.diagnosis.own_tokenizer import bytes_tokenizer
+from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.vocabulary import read_vocabulary
 from explorer.state.errors import UserError
 from model import load_checkpoint

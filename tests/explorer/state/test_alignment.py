@@ -3,7 +3,7 @@ from itertools import product
 
 import pytest
 
-from explorer.state.alignment import MAX_PINS, Alignment, align_tokens, format_pins, parse_pins, shortest_edit
+from explorer.state.alignment import MAX_PINS, Alignment, align_by_shortest_edit, align_tokens, format_pins, parse_pins
 from explorer.state.errors import UserError
 
 
@@ -51,7 +51,7 @@ def test_scripts_are_as_short_as_can_be(lengths):
     rows = [["".join(letters) for letters in product("abc", repeat=length)] for length in lengths]
     for first in rows[0]:
         for second in rows[1]:
-            partners = shortest_edit(first, second)
+            partners = align_by_shortest_edit(first, second)
             aligned = [partner for partner in partners if partner is not None]
             assert aligned == sorted(set(aligned))  # in order, none twice
             replaced = sum(first[i] != second[p] for i, p in enumerate(partners) if p is not None)

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.state.interventions import make_intervention
-from explorer.state.run import MAX_TOKENS, Run, parse_ids
-from model.generation.window import window_start
+from explorer.state.run import MAX_TOKENS, Run, parse_token_ids
+from model.generation.context_window import window_start
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from model.generation.window import window_start
     ],
 )
 def test_ids_come_as_numbers_or_as_text(written, ids):
-    assert parse_ids(written) == ids
+    assert parse_token_ids(written) == ids
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_ids_come_as_numbers_or_as_text(written, ids):
 )
 def test_what_are_no_ids_is_refused_in_a_sentence(written):
     with pytest.raises(ValueError, match="token ids are"):
-        parse_ids(written)
+        parse_token_ids(written)
 
 
 @pytest.mark.parametrize("checkpoint", [None, 1, ["tiny"], {}])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.branch_commands import apply_command, go_to_branch, prune_branch, take_token, undo_token
+from explorer.state.branch_commands import apply_command, go_to_branch, prune_branch, replace_next_token, undo_token
 from explorer.state.branches import Branch
 from explorer.state.page_state import PageState
 from explorer.state.run import MAX_TOKENS, Run
@@ -18,28 +18,28 @@ def make_branches(*paths) -> tuple[Branch, ...]:
 
 
 def test_another_token_is_taken_and_the_former_continuation_kept():
-    now = take_token(make_state(), 3, 9)
+    now = replace_next_token(make_state(), 3, 9)
     assert (now.run.prompt, now.run.generated, now.branches, now.began) == (
         (1, 2, 3),
         (4, 9),
         make_branches((4, 5, 6)),
         2,
     )
-    at_the_end = take_token(make_state(), 5, 9)
+    at_the_end = replace_next_token(make_state(), 5, 9)
     assert (at_the_end.run.generated, at_the_end.branches) == ((4, 5, 6, 9), make_branches((4, 5, 6)))
-    assert take_token(make_state(), 2, 9).run.generated == (9,)
+    assert replace_next_token(make_state(), 2, 9).run.generated == (9,)
 
 
 def test_the_token_that_is_there_already_changes_no_branch():
-    now = take_token(make_state(), 3, 5)
+    now = replace_next_token(make_state(), 3, 5)
     assert (now.run.generated, now.branches) == ((4, 5), make_branches((4, 5, 6)))
 
 
 def test_within_the_prompt_its_rest_becomes_a_branch():
-    now = take_token(make_state(branches=(Branch((7,), "beam"),)), 0, 9)
+    now = replace_next_token(make_state(branches=(Branch((7,), "beam"),)), 0, 9)
     assert (now.run.prompt, now.run.generated) == ((1,), (9,))
     assert now.branches == (Branch((2, 3, 7), "beam"), Branch((2, 3, 4, 5, 6)))
-    without_branches = take_token(make_state(generated=()), 1, 9)
+    without_branches = replace_next_token(make_state(generated=()), 1, 9)
     assert (without_branches.run.prompt, without_branches.run.generated, without_branches.branches) == (
         (1, 2),
         (9,),
@@ -51,7 +51,7 @@ def test_within_the_prompt_its_rest_becomes_a_branch():
 def test_there_is_a_most_of_what_can_be_taken():
     full = make_state(generated=(4,) * MAX_TOKENS)
     with pytest.raises(ValueError, match="as many as fit"):
-        take_token(full, MAX_TOKENS + 2, 9)
+        replace_next_token(full, MAX_TOKENS + 2, 9)
 
 
 def test_one_goes_to_a_branch_and_back():
@@ -83,7 +83,7 @@ def test_undoing_takes_a_token_and_leaves_it_in_the_tree():
 
 
 def test_the_browser_names_a_move():
-    assert apply_command(make_state(), 3, {"kind": "take", "token": 9}) == take_token(make_state(), 3, 9)
+    assert apply_command(make_state(), 3, {"kind": "take", "token": 9}) == replace_next_token(make_state(), 3, 9)
     assert apply_command(make_state(), 0, {"kind": "go", "path": [4, 5]}) == go_to_branch(make_state(), (4, 5))
     assert apply_command(make_state(), 0, {"kind": "prune", "path": "4.5"}) == prune_branch(make_state(), (4, 5))
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.state.interventions import Intervention, make_intervention, parse_interventions
-from explorer.tracing.ablation import ablate, num_runs
+from explorer.tracing.ablation import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import ResultNotReadyError, run_to_completion
 from explorer.tracing.request_budget import RequestBudget
@@ -53,7 +53,7 @@ def test_the_first_and_the_last_position_have_one_too(lms, style, position):
     lm = lms[style]
     log_probabilities = run_to_completion(ablate(lm, IDS, (), position, TOKEN))
     logits = capture(lm, IDS)["logits"][position].astype(np.float64)
-    assert log_probabilities.shape == (num_runs(lm),)
+    assert log_probabilities.shape == (num_ablation_runs(lm),)
     assert log_probabilities[0] == pytest.approx(logits[TOKEN] - np.log(np.exp(logits).sum()), abs=1e-4)
 
 
@@ -74,7 +74,7 @@ def test_in_pieces_it_is_the_same(lms, style, monkeypatch):
     monkeypatch.setattr("explorer.tracing.ablation.chunk_tokens", lambda config: 1)
     done, pieces = [], ablate(lms[style], IDS, (), POSITION, TOKEN)
     assert_allclose(run_to_completion(pieces, done.append), whole, atol=1e-5)
-    assert done == list(range(1, num_runs(lms[style]) + 1))
+    assert done == list(range(1, num_ablation_runs(lms[style]) + 1))
 
 
 def test_an_answer_waits_for_a_small_models_alone(tiny_lm, monkeypatch):
@@ -83,7 +83,7 @@ def test_an_answer_waits_for_a_small_models_alone(tiny_lm, monkeypatch):
         assert np.isfinite(trace.ablate(POSITION, 8)).all()
         with pytest.raises(ResultNotReadyError) as not_yet:
             trace.ablate(POSITION, 9, max_wait_macs=1)
-        assert not_yet.value.job.units == num_runs(tiny_lm)
+        assert not_yet.value.job.units == num_ablation_runs(tiny_lm)
         assert np.isfinite(trace.ablate(POSITION, 9, max_wait_macs=np.inf)).all()
         assert np.isfinite(trace.ablate(POSITION, 9, max_wait_macs=1)).all()  # it is kept
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.tracing.arrays import as_array, as_arrays
+from explorer.tracing.arrays import as_array, as_unbatched_arrays
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
@@ -26,7 +26,7 @@ def test_memory_is_shared_where_it_can_be():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_one_tensor_under_two_names_is_one_array(dtype):
     one, other = torch.zeros(1, 2, dtype=dtype), torch.ones(1, 2, dtype=dtype)
-    arrays = as_arrays({"left": one, "entered": one, "other": other})
+    arrays = as_unbatched_arrays({"left": one, "entered": one, "other": other})
     assert list(arrays) == ["left", "entered", "other"]
     assert arrays["left"] is arrays["entered"]
     assert arrays["left"].tolist() == [0, 0] and arrays["other"].tolist() == [1, 1]

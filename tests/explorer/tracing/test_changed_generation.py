@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.state.interventions import parse_interventions
+from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.intervene import apply_interventions, generate_with_interventions
-from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
+from model.generation.autoregressive import NextLogitsWithCache, NextLogitsWithoutCache, generate
 from tests import sample_models
 from tests.devices import on_each_device
 from tests.exhaustive import every_nth_in_core
@@ -59,7 +59,7 @@ def generation_edits() -> Iterator:
 @pytest.mark.exhaustive
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
     lm, edits = lms[style], tuple(edit.for_prompt(range(100, 100 + PROMPT)) for edit in parse_interventions(text))
-    cached, uncached = CachedLogits(lm), UncachedLogits(lm)
+    cached, uncached = NextLogitsWithCache(lm), NextLogitsWithoutCache(lm)
     for length in (*range(PROMPT, 12), *range(15, 30, 5), *range(30, 36)):  # past the context of 32 the window moves
         ids = [*range(100, 100 + length)]
         with apply_interventions(lm, edits):
@@ -97,7 +97,7 @@ def test_a_query_that_comes_later_keeps_a_key_to_look_at(lms):
     """The query is identified by its position in the text, not in the pass."""
     lm = lms["rope"]
     with apply_interventions(lm, parse_interventions([f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3)])):
-        cached = CachedLogits(lm)
+        cached = NextLogitsWithCache(lm)
         cached(IDS[:2])
         with pytest.raises(ValueError, match="query 2 would have no key left to attend to"):
             cached(IDS[:3])
@@ -118,7 +118,11 @@ def test_on_other_devices_the_logits_of_a_changed_model_are_those_of_the_cpu(tin
     edits = tuple(edit.for_prompt(range(100, 100 + PROMPT)) for edit in parse_interventions(text))
     assert_same(capture(device_lm, IDS, edits), capture(tiny_lm, IDS, edits), atol=1e-3)
     with apply_interventions(tiny_lm, edits), apply_interventions(device_lm, edits):
-        cached, uncached, on_cpu = CachedLogits(device_lm), UncachedLogits(device_lm), CachedLogits(tiny_lm)
+        cached, uncached, on_cpu = (
+            NextLogitsWithCache(device_lm),
+            NextLogitsWithoutCache(device_lm),
+            NextLogitsWithCache(tiny_lm),
+        )
         for length in (PROMPT, PROMPT + 1, 30, 34):
             ids = [*range(100, 100 + length)]
             expected = on_cpu(ids)
@@ -153,7 +157,7 @@ def test_another_thread_s_pass_in_the_middle_moves_no_position(lms):
     lm, edits = lms["rope"], parse_interventions("blocks.0.resid_mid@12*scale*3")
     expected = capture(lm, [*IDS, 7], edits)["logits"][-1]
     with apply_interventions(lm, edits):
-        cached = CachedLogits(lm)
+        cached = NextLogitsWithCache(lm)
         cached(IDS)
 
         def meanwhile(module, inputs):

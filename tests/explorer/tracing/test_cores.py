@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.tracing import threads
-from explorer.tracing.threads import set_threads
+from explorer.tracing import num_threads
+from explorer.tracing.num_threads import set_num_threads
 from model.config import ModelConfig
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
     before = torch.get_num_threads()
-    monkeypatch.setattr(threads, "CORES", 4)
+    monkeypatch.setattr(num_threads, "CORES", 4)
     yield
     torch.set_num_threads(before)
 
@@ -29,7 +29,7 @@ def threads_of_a_new_thread() -> int:
 
 def test_a_small_models_products_take_one_core_and_a_large_ones_all():
     small = ModelConfig.llama_style(vocab_size=100, context_length=32, d_model=32, d_ff=64, num_layers=2, num_heads=2)
-    set_threads(small)
+    set_num_threads(small)
     assert threads_of_a_new_thread() == 1
-    set_threads(replace(small, vocab_size=4_000_000))
+    set_num_threads(replace(small, vocab_size=4_000_000))
     assert threads_of_a_new_thread() == 4

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from explorer.state.errors import UserError
 from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.directions import direction
+from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.mean_stream import mean_stream
 from tests.explorer.tracing.changes_by_hand import neuron_output, residual_update
 
@@ -17,7 +17,7 @@ from tests.explorer.tracing.changes_by_hand import neuron_output, residual_updat
 def unit_direction(lm, text: str, **weights) -> np.ndarray:
     names = lm.state_dict()
     read_weight = lambda name: weights.get(name.replace(".", "_"), names[name].double().numpy())  # noqa: E731
-    return direction(lm.config, read_weight, DirectionSpec.parse(text), partial(mean_stream, lm))
+    return direction_unit_vector(lm.config, read_weight, DirectionSpec.parse(text), partial(mean_stream, lm))
 
 
 def unit(x):

@@ -12,7 +12,7 @@ from explorer.state.interventions import make_intervention, parse_interventions
 from explorer.tracing import token_attribution
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.token_attribution import embedding_gradients, num_units, token_contributions
+from explorer.tracing.token_attribution import embedding_gradients, num_job_units, token_contributions
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, applicable_interventions
 
 IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
@@ -104,5 +104,5 @@ def test_the_model_is_as_it_was_between_pieces(tiny_lm):
         done.append(units)
         assert not any(module._forward_hooks for module in tiny_lm.modules())
         assert torch.is_grad_enabled()
-    assert done == sorted(done) and done[-1] == num_units(POSITION)
+    assert done == sorted(done) and done[-1] == num_job_units(POSITION)
     assert all(parameter.grad is None for parameter in tiny_lm.parameters())

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.interventions import KINDS, parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
@@ -77,7 +77,7 @@ def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, styl
     assert_array_equal(both[tap][:2], run(lm)[tap][:2])
     assert_array_equal(both[tap][2:6], single[0][2:6])
     assert_array_equal(both[tap][6:], single[1][6:])
-    assert check(both, tap).is_within_tolerance
+    assert check_captured_value(both, tap).is_within_tolerance
 
 
 def test_what_is_not_chosen_is_as_it_was(lms, style):
@@ -165,7 +165,7 @@ def test_kinds_at_one_value_act_in_their_order(lms):
     for order in (texts, texts[::-1]):
         changed = run(lms["rope"], "~".join(order))
         assert_allclose(changed["blocks.0.resid_post"], x, atol=1e-5)
-        assert check(changed, "blocks.0.resid_post").is_within_tolerance
+        assert check_captured_value(changed, "blocks.0.resid_post").is_within_tolerance
 
 
 WRONG = {  # an edit of each kind -> the tap that it changes
@@ -188,10 +188,12 @@ WRONG = {  # an edit of each kind -> the tap that it changes
 def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, text):
     """Detected: a value off by 1 %, the unedited value, and an edited value in a run without that edit."""
     name, plain, changed = WRONG[text], run(lms[style]), run(lms[style], text)
-    assert all(check(changed, value).is_within_tolerance for value in changed.values)
+    assert all(check_captured_value(changed, value).is_within_tolerance for value in changed.values)
     for value in (changed[name] * np.float32(1.01), plain[name]):
-        assert not check(replace(changed, values=changed.values | {name: value}), name).is_within_tolerance
-    assert not check(replace(changed, edits=()), name).is_within_tolerance
+        assert not check_captured_value(
+            replace(changed, values=changed.values | {name: value}), name
+        ).is_within_tolerance
+    assert not check_captured_value(replace(changed, edits=()), name).is_within_tolerance
 
 
 def test_every_kind_has_a_change_by_hand():
@@ -208,4 +210,4 @@ def test_in_half_precision_all_is_worked_out_again_too(dtype):
     changed = capture(lm, IDS, edits)
     assert changed.dtype == str(dtype).removeprefix("torch.")
     for name in changed.values:
-        assert check(changed, name).is_within_tolerance, (name, check(changed, name))
+        assert check_captured_value(changed, name).is_within_tolerance, (name, check_captured_value(changed, name))

@@ -10,13 +10,13 @@ import pytest
 from explorer.state.errors import UserError
 from explorer.tracing import job_queue, jobs
 from explorer.tracing.job_queue import MAX_JOBS_PER_CLIENT, JobQueue, Progress
-from explorer.tracing.jobs import Job, get_or_run, num_bytes
+from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import check_budget
 
 
 @pytest.fixture(autouse=True)
 def job_results(monkeypatch):
-    results = jobs.LRU(1 << 20, num_bytes)
+    results = jobs.LRU(1 << 20, result_num_bytes)
     monkeypatch.setattr(jobs, "RESULTS", results)
     monkeypatch.setattr(job_queue, "RESULTS", results)
     return results

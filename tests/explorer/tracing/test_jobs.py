@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from explorer.tracing import jobs
-from explorer.tracing.jobs import Job, ResultNotReadyError, get_or_run, num_bytes, run_to_completion
-from explorer.tracing.request_budget import RequestBudget, in_request
+from explorer.tracing.jobs import Job, ResultNotReadyError, get_or_run, result_num_bytes, run_to_completion
+from explorer.tracing.request_budget import RequestBudget, is_time_limited
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, result_num_bytes))
 
 
 def counting_job(question, units: int = 3, computed=None) -> Job:
@@ -34,9 +34,9 @@ def test_a_result_is_worked_out_once_a_question():
 
 def test_an_answer_does_not_wait_but_takes_what_is_there():
     job, answer = counting_job("a"), RequestBudget(10**6, 10.0)
-    assert not in_request()
+    assert not is_time_limited()
     with answer.activate():
-        assert in_request()
+        assert is_time_limited()
         with pytest.raises(ResultNotReadyError) as not_yet:
             get_or_run(job)
     assert not_yet.value.job is job
@@ -57,12 +57,12 @@ def test_progress_is_told_after_each_piece():
 
 
 def test_results_are_kept_within_bounds(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(100, num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(100, result_num_bytes))
     computed = []
     for question in "abca":
         get_or_run(counting_job(question, units=8, computed=computed))  # 64 bytes each
     assert computed == list("abca")
-    assert num_bytes({"a": np.zeros(3), "b": {"c": np.zeros(2)}}) == 40
+    assert result_num_bytes({"a": np.zeros(3), "b": {"c": np.zeros(2)}}) == 40
 
 
 def test_a_name_tells_questions_apart():

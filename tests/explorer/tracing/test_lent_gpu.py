@@ -14,10 +14,10 @@ from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing import zero_gpu
 from explorer.tracing.library import Library, pick_device
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
 
 
 def pickle_round_trip(value):

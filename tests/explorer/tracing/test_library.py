@@ -12,11 +12,11 @@ import explorer.tracing.library as library_module
 import explorer.tracing.model_catalog as offered_models
 from explorer.state.interventions import parse_interventions
 from explorer.state.run import Run
-from explorer.tracing.fingerprint import checkpoint_fingerprint
+from explorer.tracing.checkpoint_fingerprint import checkpoint_fingerprint
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.memory import weight_num_bytes
-from explorer.web.answers.continuations import ContinuationSurprisals
+from explorer.tracing.model_memory import weight_num_bytes
+from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.tracing import matrices
-from explorer.tracing.matrices import StoredMatrix, linear, product
+from explorer.tracing.matrices import StoredMatrix, linear, linear_by_chunks
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatc
     expected = np.einsum("...d,nd->...n", x.astype(np.float64), weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        by_product, by_linear = product(x, matrix), linear(x, weight)
+        by_product, by_linear = linear_by_chunks(x, matrix), linear(x, weight)
     assert by_product.dtype == by_linear.dtype == dtype
     np.testing.assert_allclose(by_product, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
     np.testing.assert_allclose(by_linear, expected, atol=1e-5 if dtype == np.float32 else 1e-13)

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from explorer.web.api import Api
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4 >> 10

@@ -17,13 +17,13 @@ from explorer.state.run import Run
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
 from explorer.tracing.model_registry import find_model, get_identity, register_model
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
-from explorer.web.answers.continuations import ContinuationSurprisals
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.page_contents import next_token_in_run
 from explorer.web.api import Api
-from explorer.web.events.run_factory import RunFactory
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
 

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.lazy_activations as on_demand
 from explorer.tracing.capture import capture, taps_outside_blocks
-from explorer.tracing.lazy_activations import LazyActivations, num_bytes
+from explorer.tracing.lazy_activations import LazyActivations, named_arrays_num_bytes
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRU
-from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
+from explorer.tracing.tap_shapes import tap_shapes, trace_num_bytes
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 
@@ -24,7 +24,7 @@ IDS = tuple(range(3, 15))
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch):
     """Replace the caches of recomputed values by empty ones."""
-    blocks = LRU(on_demand.MAX_BLOCK_BYTES, num_bytes)
+    blocks = LRU(on_demand.MAX_BLOCK_BYTES, named_arrays_num_bytes)
     monkeypatch.setattr(on_demand, "_VALUE_CACHE", LRU(on_demand.MAX_VALUE_BYTES, lambda value: value.nbytes))
     monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks)
     return blocks
@@ -68,14 +68,14 @@ def test_shapes_are_known_before_anything_is_computed(lms, style, looked_at):
         assert lazy.shape(name) == whole.shape(name) == value.shape, name
     assert list(looked_at) == []
     assert (
-        num_bytes(whole.values)
-        <= trace_bytes(whole.config, len(IDS))
+        named_arrays_num_bytes(whole.values)
+        <= trace_num_bytes(whole.config, len(IDS))
         <= 1.2 * sum(value.nbytes for value in whole.values.values())
     )
 
 
 def test_within_the_budget_every_value_is_kept(tiny_lm):
-    size = trace_bytes(tiny_lm.config, len(IDS))
+    size = trace_num_bytes(tiny_lm.config, len(IDS))
     assert not capture(tiny_lm, IDS, max_bytes=size).is_lazy
     assert capture(tiny_lm, IDS, max_bytes=size - 1).is_lazy
 
@@ -96,7 +96,7 @@ def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style, dty
     lm = deepcopy(lms[style]).to(dtype)
     whole = capture(lm, IDS)
     kinds, least = {}, capture(lm, IDS, max_bytes=0).num_bytes
-    for room in range(least, trace_bytes(lm.config, len(IDS)), 4000):
+    for room in range(least, trace_num_bytes(lm.config, len(IDS)), 4000):
         lazy = capture(lm, IDS, max_bytes=room)
         assert lazy.num_bytes <= room
         inside = [name.split(".", 2)[1:] for name in lazy.stored_values if name.startswith("blocks.")]
@@ -123,7 +123,7 @@ def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monk
 
 def recomputed_block_bytes(trace, layer: int) -> int:
     """Return the bytes of a block's values that the trace does not store."""
-    return num_bytes(
+    return named_arrays_num_bytes(
         {name: trace[name] for name in trace.values if name not in trace.stored_values and f".{layer}." in name}
     )
 
@@ -131,17 +131,17 @@ def recomputed_block_bytes(trace, layer: int) -> int:
 def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
     lazy = capture(tiny_lm, IDS, max_bytes=0)
     block, pattern = recomputed_block_bytes(lazy, 0), lazy["blocks.0.attn.pattern"].nbytes
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(block, num_bytes))
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(block, named_arrays_num_bytes))
     monkeypatch.setattr(on_demand, "_VALUE_CACHE", values := LRU(pattern, lambda value: value.nbytes))
     for layer in (0, 1, 0):
         lazy[f"blocks.{layer}.attn.pattern"]
         assert (blocks.total, values.total) == (block, pattern)
-        assert on_demand.lazy_cache_bytes() == block  # the pattern is one of the block's
+        assert on_demand.lazy_cache_num_bytes() == block  # the pattern is one of the block's
 
 
 def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(tiny_lm, monkeypatch):
     lazy, runs = capture(tiny_lm, IDS, max_bytes=0), []
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", LRU(0, num_bytes))  # the last alone
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", LRU(0, named_arrays_num_bytes))  # the last alone
     for layer, block in enumerate(tiny_lm.blocks):
         block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for _again in range(3):
@@ -153,17 +153,17 @@ def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(ti
 def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
     lazy, other = (capture(tiny_lm, IDS[:length], max_bytes=0) for length in (5, 7))
     lazy["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]
-    both = on_demand.lazy_cache_bytes()
+    both = on_demand.lazy_cache_num_bytes()
     del lazy
     gc.collect()
-    assert 0 < on_demand.lazy_cache_bytes() == recomputed_block_bytes(other, 1) < both
+    assert 0 < on_demand.lazy_cache_num_bytes() == recomputed_block_bytes(other, 1) < both
 
 
 def test_large_scores_are_computed_alone_and_other_values_without_them(lms, style, edits, monkeypatch):
     lm = lms[style]
     whole, lazy = capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
     monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", 1)
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(1, num_bytes))
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(1, named_arrays_num_bytes))
     for name, value in whole.values.items():
         assert_allclose(lazy[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
         (last,) = blocks.values()[-1:] or [{}]
@@ -208,7 +208,7 @@ def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny
 
 
 def test_a_library_s_large_runs_are_so(tiny_checkpoint):
-    size = trace_bytes(Library("cpu").model("tiny")[0].config, len(IDS))
+    size = trace_num_bytes(Library("cpu").model("tiny")[0].config, len(IDS))
     library = Library("cpu", max_trace_bytes=size)
     lm, small = library.model_and_trace("tiny", IDS)
     _lm, large = library.model_and_trace("tiny", (*IDS, 15))

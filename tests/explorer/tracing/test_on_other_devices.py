@@ -8,7 +8,7 @@ import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.analysis.tolerance import HALF_UNIT, RUN_UNITS
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
@@ -53,7 +53,7 @@ def test_marks_are_true_there(dtype, device):
     for kind in ("rope", "gpt", "grouped"):
         lm = deepcopy(models()[kind]).to(device, dtype)
         trace = capture(lm, IDS)
-        assert [name for name in trace.values if not check(trace, name).is_within_tolerance] == []
+        assert [name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance] == []
         assert np.array_equal(trace.weights["lm_head.weight"][3], lm.lm_head.weight[3].float().cpu().numpy())
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer import capture, make_intervention
-from explorer.explain.captured import check, derive
+from explorer.explain.captured import check_captured_value, derive
 from explorer.explain.notation import format_number
 
 from .put_by_hand import CLEAN, CORRUPTED, SHORTER, TEXTS, make_patches, patched_logits
@@ -33,10 +33,10 @@ def test_what_a_patch_made_is_worked_out_again(lms, style, text):
     changed = capture(lm, CORRUPTED, make_patches(text, capture(lm, CLEAN)))
     tap = changed.edits[0].tap
     for name in changed.values:
-        assert check(changed, name).is_within_tolerance, name
+        assert check_captured_value(changed, name).is_within_tolerance, name
     values = dict(changed.values)
     values[tap] = values[tap] + 1e-2
-    assert not check(replace(changed, values=values), tap).is_within_tolerance
+    assert not check_captured_value(replace(changed, values=values), tap).is_within_tolerance
 
 
 def test_a_clicked_number_says_that_it_is_the_others(lms):
@@ -78,7 +78,7 @@ def test_tokens_take_the_value_of_their_partners_and_others_keep_their_own(lms, 
     after = changed["blocks.0.resid_post"]
     assert_array_equal(np.delete(after, 1, axis=0), clean["blocks.0.resid_post"])
     assert_array_equal(after[1], unpatched["blocks.0.resid_post"][1])
-    assert all(check(changed, name).is_within_tolerance for name in changed.values)
+    assert all(check_captured_value(changed, name).is_within_tolerance for name in changed.values)
     pinned = replace(make_intervention("blocks.0.resid_post", "patch", positions=1, source=clean), pins=((1, 0),))
     patched = capture(lm, CLEAN, [pinned])["blocks.0.resid_post"]
     assert_array_equal(patched[1], clean["blocks.0.resid_post"][0])

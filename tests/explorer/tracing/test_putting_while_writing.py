@@ -6,9 +6,9 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer import capture
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.errors import UserError
-from explorer.tracing.intervene import apply_interventions, generate_with_interventions
+from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.patch_values import resolve_patches
 from model.generation.autoregressive import generate
 
@@ -43,7 +43,7 @@ def test_what_is_written_takes_the_others_values_at_the_prompt_alone(lms, style,
         assert later.shape == free[tap][..., 8:, :].shape
         assert np.isfinite(later).all()
     for name in whole.values:
-        assert check(whole, name).is_within_tolerance, name
+        assert check_captured_value(whole, name).is_within_tolerance, name
 
 
 def test_a_text_that_outgrew_the_model_says_so(lms):

@@ -11,11 +11,11 @@ import torch
 
 from explorer.analysis.embedding import nearest_tokens
 from explorer.analysis.unembedding import project_to_vocabulary
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.selection import Selection
 from explorer.tracing import arrays, matrices
 from explorer.tracing.capture import capture
-from explorer.tracing.matrices import StoredMatrix, iter_chunks, product
+from explorer.tracing.matrices import StoredMatrix, iter_chunks, linear_by_chunks
 from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
@@ -61,8 +61,8 @@ def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, 
         ]
         assert all(8 * block.size <= most or len(block) == 1 for _, block in blocks)
     for x in (np.random.default_rng(0).normal(size=(2, 3, matrix.shape[1])), np.ones(matrix.shape[1], np.float32)):
-        np.testing.assert_allclose(product(x, matrix), x @ matrix[()].T, rtol=1e-5)
-        assert product(x, matrix).dtype == x.dtype
+        np.testing.assert_allclose(linear_by_chunks(x, matrix), x @ matrix[()].T, rtol=1e-5)
+        assert linear_by_chunks(x, matrix).dtype == x.dtype
 
 
 @pytest.fixture
@@ -89,8 +89,11 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
     assert len(trace.weights["lm_head.weight"][[3, 4]]) == 2
     assert project_to_vocabulary(trace, trace["final_norm"][[0]]).shape == (1, 50_000)
     nearest_tokens(trace, 3, 5)
-    assert check(trace, "embed").is_within_tolerance and check(trace, "blocks.1.ffn.out").is_within_tolerance
-    assert check(trace, "logits").is_within_tolerance
+    assert (
+        check_captured_value(trace, "embed").is_within_tolerance
+        and check_captured_value(trace, "blocks.1.ffn.out").is_within_tolerance
+    )
+    assert check_captured_value(trace, "logits").is_within_tolerance
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     assert max(sizes_read) <= table / 50

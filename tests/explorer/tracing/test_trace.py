@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.explain.captured.taps import block_output
+from explorer.explain.captured.tap_formulas import block_output_tap
 from explorer.tracing.trace import Trace
 
 
@@ -96,7 +96,7 @@ def test_num_bytes_is_that_of_all_values(small):
 
 
 def test_memory_that_values_share_counts_once(trace):
-    before, after = trace[block_output(trace.config, 0)], trace["blocks.1.resid_pre"]
+    before, after = trace[block_output_tap(trace.config, 0)], trace["blocks.1.resid_pre"]
     assert np.shares_memory(before, after)
     rest = {name: value for name, value in trace.values.items() if name != "blocks.1.resid_pre"}
     assert (

@@ -10,7 +10,7 @@ import torch
 
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
-from explorer.tracing.training_history import load_training_history, log_step
+from explorer.tracing.training_history import load_training_history, log2_step
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.transformer_lm import TransformerLM
 
@@ -97,4 +97,4 @@ def test_the_nearest_step_is_that_on_a_logarithmic_scale(series):
     assert {step: training.nearest(step) for step in nearest} == {
         step: name(nearest_step) for step, nearest_step in nearest.items()
     }
-    assert log_step(0) == -1 and log_step(1024) == 10
+    assert log2_step(0) == -1 and log2_step(1024) == 10

@@ -11,9 +11,9 @@ from explorer.tracing.request_budget import (
     check_budget,
     chunk_tokens,
 )
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
 from model.config import ModelConfig
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from explorer.analysis.activations import Statistics
+from explorer.analysis.activation_statistics import Statistics
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -11,14 +11,14 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import patching
-from explorer.views.attention.detail import attention_stages
+from explorer.views.attention.score_plots import attention_stages
 from explorer.views.compare import distances
 from explorer.views.experiments.ablation_map import head_ablation_map as silenced
-from explorer.views.kv_cache.savings import cache_size, step_work
+from explorer.views.kv_cache.savings import cache_size, positions_computed_lines
+from explorer.views.prediction.contribution_plots import head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
-from explorer.views.prediction.logit_parts import head_contribution_map
-from explorer.views.residual.stream import norm_map
-from model.parameter_counts import kv_cache_bytes_per_token
+from explorer.views.residual.stream_plots import stream_norm_map
+from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.sample_models import tokenizer
 
 QUERY, TOKEN = 9, 17
@@ -74,7 +74,7 @@ def test_of_the_stages_the_chosen_keys_score_and_weight(rope_trace):
 
 
 def test_of_lengths_the_token_that_is_longest_in_the_end(rope_trace):
-    figure = norm_map(rope_trace)
+    figure = stream_norm_map(rope_trace)
     assert alt_text(figure).endswith(
         f"longest at {quote_token(rope_trace.tokens[int(np.argmax(figure.data[0].z[-1]))])}."
     )
@@ -94,7 +94,7 @@ def test_of_the_lens_what_is_likeliest_in_the_end_and_of_a_path_its_ends(rope_tr
 def test_of_the_cache_what_it_takes_after_the_step(rope_trace):
     bytes_per_token = kv_cache_bytes_per_token(rope_trace.config)
     assert f"{(QUERY + 1) * bytes_per_token:,} bytes after this step" in alt_text(cache_size(rope_trace, QUERY))
-    figure = step_work(rope_trace, QUERY)
+    figure = positions_computed_lines(rope_trace, QUERY)
     cached, uncached = (list(line.y)[QUERY] for line in figure.data)
     assert f"By step {QUERY + 1}, {cached:,} positions" in alt_text(figure) and f"without it {uncached:,}" in alt_text(
         figure

@@ -23,7 +23,7 @@ def frame_bounds(figure) -> list[tuple[float, ...]]:
 
 
 def test_all_heads_are_the_captured_patterns(trace):
-    assert_array_equal(attention.all_heads(trace).values, trace.stack("blocks.*.attn.pattern"))
+    assert_array_equal(attention.all_head_patterns(trace).values, trace.stack("blocks.*.attn.pattern"))
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
@@ -65,7 +65,7 @@ def test_the_chosen_cell_is_framed(trace):
 
 @pytest.mark.parametrize("query", [0, 5, 11])
 def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
-    bars = only(attention.row(trace, 1, 2, query), "bar")
+    bars = only(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
     assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
     assert list(bars.x) == positions(trace.tokens)[: query + 1]
@@ -74,21 +74,21 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
 @pytest.mark.parametrize("factor", [3, -2])
 def test_weights_of_a_changed_run_are_all_in_the_picture(tiny_lm, factor):
     weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
-    figure = attention.row(weights, 1, 2, 3)
+    figure = attention.query_weight_bars(weights, 1, 2, 3)
     low, high = figure.layout.yaxis.range
     assert low <= min(only(figure, "bar").y) < max(only(figure, "bar").y) <= high
     assert low <= 0 < 1 <= high
 
 
 def test_the_chosen_key_is_marked_at_its_own_weight(trace):
-    plain, marked = attention.row(trace, 0, 1, 9, key=4).data
+    plain, marked = attention.query_weight_bars(trace, 0, 1, 9, key=4).data
     assert list(marked.x) == [plain.x[4]]
     assert_allclose(marked.y, [plain.y[4]])
 
 
 def test_the_text_alternative_names_the_key_that_gets_most(trace):
     weights = trace["blocks.0.attn.pattern"][0, 9, :10]
-    alt = attention.row(trace, 0, 0, 9).layout.meta["alt"]
+    alt = attention.query_weight_bars(trace, 0, 0, 9).layout.meta["alt"]
     assert f"{format_number(weights.max())}, to" in alt
     assert alt.endswith(f"at {weights.argmax()}.")
 
@@ -125,7 +125,7 @@ def test_a_panel_shows_what_is_chosen(trace):
     heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels[:3])
     assert heads.values.shape == (2, trace.config.num_heads, 12, 12)
     assert pattern == attention.pattern(trace, 1, 2, 9, 4)
-    assert row == attention.row(trace, 1, 2, 9, 4)
+    assert row == attention.query_weight_bars(trace, 1, 2, 9, 4)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)

@@ -4,17 +4,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.chance_baseline import chance_baseline
+from explorer.analysis.chance_head_scores import chance_head_scores
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.explain.notation import format_number
-from explorer.views.attention.detail import MAX_STAGE_KEYS, attention_stages, dimensions, head_map
+from explorer.views.attention.score_plots import (
+    MAX_STAGE_KEYS,
+    attention_stages,
+    head_score_map,
+    score_by_dimension_bars,
+)
 from explorer.views.style import positions
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
 def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, name):
     trace = trace_of(style, 32)
-    figure = head_map(trace, name, False, layer=1, head=2)
+    figure = head_score_map(trace, name, False, layer=1, head=2)
     assert_allclose(np.asarray(figure.data[0].z, dtype=float), head_scores(trace, name))
     assert figure.data[0].colorbar.title.text == "head score"
     (frame,) = figure.layout.shapes
@@ -23,8 +28,8 @@ def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, na
 
 def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
     trace = trace_of("rope", 32)
-    figure = head_map(trace, "previous_token", False, 0, 0)
-    scores, baseline = head_scores(trace, "previous_token"), chance_baseline(trace, "previous_token")
+    figure = head_score_map(trace, "previous_token", False, 0, 0)
+    scores, baseline = head_scores(trace, "previous_token"), chance_head_scores(trace, "previous_token")
     texts, hovers = np.array(figure.data[0].text), np.array(figure.data[0].hovertext)
     for layer, head in np.ndindex(scores.shape):
         score, within = scores[layer, head], baseline.quantiles[layer, head]
@@ -36,7 +41,7 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
 @pytest.mark.parametrize("name", HEAD_SCORES)
 def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
     trace = trace_of("rope", 32)
-    assert "the first token’s never" in head_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    assert "the first token’s never" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
     other = trace["blocks.0.attn.pattern"].copy()
     other[:, 0, 0] = 0.25
     spoiled = replace(trace, values=trace.values | {"blocks.0.attn.pattern": other})
@@ -44,13 +49,13 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
 
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
-    figure = head_map(trace_of("rope", 32), "spread", False, 0, 0)
+    figure = head_score_map(trace_of("rope", 32), "spread", False, 0, 0)
     assert "have 1.00 here" in figure.layout.xaxis.title.text
     assert not any("(" in text for text in np.ravel(figure.data[0].text))
 
 
 def test_where_no_token_repeats_the_map_says_so(trace_of):
-    figure = head_map(trace_of("rope", 2), "induction", False, 0, 0)
+    figure = head_score_map(trace_of("rope", 2), "induction", False, 0, 0)
     assert "no token of this prompt occurs twice" in figure.layout.annotations[0].text
     assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
@@ -92,6 +97,6 @@ def test_what_the_mask_hides_is_minus_infinity(trace):
 
 
 def test_the_bars_of_the_dimensions_add_up_to_the_score(trace):
-    bars = dimensions(trace, 1, 1, 8, 3).data[0]
+    bars = score_by_dimension_bars(trace, 1, 1, 8, 3).data[0]
     assert_array_equal(bars.x, np.arange(trace.config.d_head))
     assert np.sum(bars.y) == pytest.approx(trace["blocks.1.attn.scores"][1, 8, 3], abs=1e-5)

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_effects import next_token_change, pattern_change, resolution, score_change
+from explorer.analysis.intervention_effects import (
+    comparison_rounding_threshold,
+    largest_score_change,
+    next_token_change,
+    pattern_change,
+)
 from explorer.analysis.next_token import surprisal
 from explorer.explain.notation import format_number
 from explorer.state.interventions import parse_interventions
@@ -23,7 +28,7 @@ def edited_trace(edited_trace_of, style):
 
 
 def test_the_picture_has_the_change_of_every_weight_on_a_scale_around_zero(edited_trace):
-    heatmap = intervention_effects.patterns(with_unchanged(edited_trace), 1, 2).data[0]
+    heatmap = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
     drawn_values = np.tri(12, dtype=bool)
     assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
     assert np.isnan(heatmap.z[~drawn_values]).all()
@@ -31,14 +36,14 @@ def test_the_picture_has_the_change_of_every_weight_on_a_scale_around_zero(edite
 
 
 def test_the_chosen_cell_is_framed(edited_trace):
-    (frame,) = intervention_effects.patterns(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
+    (frame,) = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
-    assert not intervention_effects.patterns(with_unchanged(edited_trace), 1, 2).layout.shapes
+    assert not intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).layout.shapes
 
 
 def test_each_token_has_a_bar_for_each_run(edited_trace):
     expected = next_token_change(with_unchanged(edited_trace), 7)
-    figure = intervention_effects.next_tokens(with_unchanged(edited_trace), 7)
+    figure = intervention_effects.next_token_change_bars(with_unchanged(edited_trace), 7)
     token_ids = expected.top(intervention_effects.BARS)
     assert [bars.name for bars in figure.data] == ["unchanged", "changed"]
     assert_allclose(figure.data[0].x, expected.before[token_ids])
@@ -54,7 +59,7 @@ def test_the_effect_is_told_in_words_with_its_numbers(edited_trace):
     )
     for edit in edited_trace.edits:
         assert edit.describe(edited_trace.config) in summary
-    largest = format_number(score_change(with_unchanged(edited_trace), 1, 2))
+    largest = format_number(largest_score_change(with_unchanged(edited_trace), 1, 2))
     assert f"scores of layer 1 head 2 change by at most {largest}," in summary
     for run, words in ((edited_trace, " bits a token"), (edited_trace.baseline, " unchanged")):
         assert format_number(np.nanmean(surprisal(run))) + words in summary
@@ -74,21 +79,29 @@ def edited_run(lms, trace, text):
 def test_what_is_rounding_is_told_as_rounding(lms, trace_of, amount):
     """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
     trace = edited_run(lms, trace_of("rope", 32), f"rope.angles*shift*{amount}")
-    assert 0 < next_token_change(with_unchanged(trace), 31).total_variation < resolution(with_unchanged(trace))
+    assert (
+        0
+        < next_token_change(with_unchanged(trace), 31).total_variation
+        < comparison_rounding_threshold(with_unchanged(trace))
+    )
     summary = intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=31))
     assert summary.count("less than float32 can tell") == 3 and "at most" not in summary
-    title = intervention_effects.next_tokens(with_unchanged(trace), 31).layout.xaxis.title.text
-    least = format_number(100 * resolution(with_unchanged(trace)))
+    title = intervention_effects.next_token_change_bars(with_unchanged(trace), 31).layout.xaxis.title.text
+    least = format_number(100 * comparison_rounding_threshold(with_unchanged(trace)))
     assert title == f"probability; less than float32 can tell ({least}%) of it moved"
 
 
 def test_what_is_more_than_rounding_is_told_in_numbers(lms, rope_trace):
     trace = edited_run(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
-    assert resolution(with_unchanged(trace)) < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max() < 0.01
+    assert (
+        comparison_rounding_threshold(with_unchanged(trace))
+        < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max()
+        < 0.01
+    )
     assert "can tell" not in intervention_effects.intervention_summary(
         with_unchanged(trace), Selection(layer=0, head=2, query=7)
     )
-    assert not intervention_effects.patterns(with_unchanged(trace), 0, 2).layout.annotations
+    assert not intervention_effects.pattern_change_map(with_unchanged(trace), 0, 2).layout.annotations
 
 
 def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
@@ -96,10 +109,10 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
         edited_run(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
     )
     assert (
-        resolution(with_unchanged(ablated))
+        comparison_rounding_threshold(with_unchanged(ablated))
         < 1e-4
-        < 10 * resolution(with_unchanged(ablated))
-        < resolution(with_unchanged(shifted))
+        < 10 * comparison_rounding_threshold(with_unchanged(ablated))
+        < comparison_rounding_threshold(with_unchanged(shifted))
     )
 
 
@@ -116,14 +129,14 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
 )
 def test_a_picture_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
     trace = edited_run(lms, rope_trace, text)
-    fig = intervention_effects.patterns(with_unchanged(trace), 1, 2)
+    fig = intervention_effects.pattern_change_map(with_unchanged(trace), 1, 2)
     (annotation,) = fig.layout.annotations
     assert why in annotation.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
 
 
 def test_one_token_alone_has_nowhere_else_to_look(lms, trace_of):
     runs = with_unchanged(edited_run(lms, trace_of("rope", 1), "rope.angles*zero"))
-    (annotation,) = intervention_effects.patterns(runs, 1, 2).layout.annotations
+    (annotation,) = intervention_effects.pattern_change_map(runs, 1, 2).layout.annotations
     assert "nothing but itself" in annotation.text.replace("<br>", " ")
 
 

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attribution import attribution
-from explorer.analysis.next_token import next_token
-from explorer.analysis.run_difference import head_distances, stream_distance, surprisal_difference
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.compare import VIEW
+from explorer.views.compare.difference_text import formula
 from explorer.views.compare.distances import head_distance_map, residual_distance_map, surprisal_difference_bars
-from explorer.views.compare.predictions import component_differences, next_tokens
-from explorer.views.compare.text import formula
+from explorer.views.compare.predictions import contribution_difference_bars, next_token_comparison
 from explorer.views.style import label
 from explorer.views.target_token import target_and_contrast
 from explorer.views.two_runs.difference import NoDifferenceError
@@ -40,7 +40,9 @@ def make_comparison(style: str, other: str = "") -> Comparison:
 @pytest.mark.parametrize("style", CORE)
 def test_numbers_are_drawn_as_they_are(style):
     comparison = make_comparison(style)
-    assert_allclose(residual_distance_map(comparison, 4).traces_and_layout[0][0]["z"], stream_distance(comparison))
+    assert_allclose(
+        residual_distance_map(comparison, 4).traces_and_layout[0][0]["z"], relative_stream_distance(comparison)
+    )
     assert_allclose(head_distance_map(comparison, 1, 2).traces_and_layout[0][0]["z"], head_distances(comparison))
     assert_allclose(
         surprisal_difference_bars(comparison, 4).traces_and_layout[0][0]["y"], surprisal_difference(comparison)
@@ -50,7 +52,7 @@ def test_numbers_are_drawn_as_they_are(style):
 @pytest.mark.parametrize("style", CORE)
 def test_a_parts_bar_tells_what_it_adds_in_each_run(style):
     comparison = make_comparison(style)
-    (bars,) = component_differences(comparison, SELECTION).data
+    (bars,) = contribution_difference_bars(comparison, SELECTION).data
     for difference, text in zip(bars.y, bars.text, strict=True):
         value_a, value_b = (
             float(value.replace("−", "-")) for value in re.search(r"(\S+) in A, (\S+) in B$", text).groups()
@@ -62,13 +64,13 @@ def test_a_parts_bar_tells_what_it_adds_in_each_run(style):
 @pytest.mark.parametrize("style", CORE)
 def test_each_runs_bars_have_its_name(style):
     comparison = make_comparison(style)
-    figure = next_tokens(comparison, 4)
+    figure = next_token_comparison(comparison, 4)
     bars = {plot_trace["name"]: plot_trace for plot_trace in figure.traces_and_layout[0]}
     names = [name.strip("\u2068\u2069") for name in figure.traces_and_layout[1]["yaxis"]["ticktext"]]
     vocabulary = [label(text).strip("\u2068\u2069") for text in comparison.trace.vocabulary]
     ids = [vocabulary.index(name) for name in names if len(name) < 12]
-    probabilities_a = next_token(comparison.trace, 4).plain
-    probabilities_b = next_token(comparison.other, comparison.alignment.nearest_aligned(4)).plain
+    probabilities_a = next_token_distribution(comparison.trace, 4).plain
+    probabilities_b = next_token_distribution(comparison.other, comparison.alignment.nearest_aligned(4)).plain
     indices = [i for i, name in enumerate(names) if len(name) < 12]
     assert_allclose(np.array(bars["A"]["x"])[indices], probabilities_a[ids], rtol=1e-5)
     assert_allclose(np.array(bars["B"]["x"])[indices], probabilities_b[ids], rtol=1e-5)
@@ -78,10 +80,10 @@ def test_each_runs_bars_have_its_name(style):
 @pytest.mark.parametrize("style", CORE)
 def test_parts_are_those_of_a_less_those_of_b_and_add_up(style):
     comparison = make_comparison(style)
-    (bars,) = component_differences(comparison, SELECTION).traces_and_layout[0]
+    (bars,) = contribution_difference_bars(comparison, SELECTION).traces_and_layout[0]
     other_selection = selection_in_other(comparison, SELECTION)
     logits = [
-        attribution(run, run_selection.query, *target_and_contrast(run, run_selection))
+        direct_logit_attribution(run, run_selection.query, *target_and_contrast(run, run_selection))
         for run, run_selection in ((comparison.trace, SELECTION), (comparison.other, other_selection))
     ]
     assert sum(bars["y"]) == pytest.approx(logits[0].logit - logits[1].logit, abs=1e-4)
@@ -94,7 +96,7 @@ def test_what_cannot_be_compared_is_told():
     with pytest.raises(NoDifferenceError, match="layers or heads"):
         head_distance_map(make_comparison("rope", "grouped"), 0, 0)
     with pytest.raises(NoDifferenceError, match="different parts"):
-        component_differences(make_comparison("rope", "gpt"), SELECTION)
+        contribution_difference_bars(make_comparison("rope", "gpt"), SELECTION)
 
 
 def test_the_words_say_where_runs_part():

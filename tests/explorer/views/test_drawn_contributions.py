@@ -7,7 +7,7 @@ from torch import Tensor
 
 from explorer.explain.point import Point as Clicked
 from explorer.state.interventions import Intervention, make_intervention
-from explorer.tracing.intervene import apply_interventions
+from explorer.tracing.apply_interventions import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, positions
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
 from tests.rendered_figures import contains_number

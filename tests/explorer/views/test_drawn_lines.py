@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token_distribution
 from explorer.views import VIEWS
 from explorer.views.style import label, positions
-from model.parameter_counts import kv_cache_bytes_per_token
+from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 from tests.rendered_figures import contains_number
 
@@ -122,7 +122,7 @@ def test_every_point_is_what_was_computed(look, panel, style):
 @pytest.mark.parametrize("style", PRE_NORM)
 def test_a_run_and_its_change_stand_side_by_side(look, style):
     case = look(style, changed=True)
-    before, after = (next_token(run, 9).plain for run in (case.trace.baseline, case.trace))
+    before, after = (next_token_distribution(run, 9).plain for run in (case.trace.baseline, case.trace))
     token_ids = np.argsort(-np.maximum(before, after), kind="stable")[:8]
     for view in (view.name for view in VIEWS if case.has(view.name, "next_token_change")):
         picture = case.picture(view, "next_token_change")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.ablation import ablation, log_probability
-from explorer.analysis.intervention_effects import attention_shift, stream_change
-from explorer.analysis.next_token import ranking, surprisal, token_rank, trace_ranking
+from explorer.analysis.ablation import ablation_effects, log2_probability
+from explorer.analysis.intervention_effects import attention_shift, relative_stream_change
+from explorer.analysis.next_token import ranking_without_interventions, surprisal, token_rank, trace_ranking
 from explorer.analysis.residual import stages
 from explorer.explain.notation import format_number
 from explorer.state.interventions import make_intervention, parse_interventions
@@ -17,7 +17,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
 from explorer.views.experiments.ablation_map import head_ablation_map, sublayer_ablation_bars
-from explorer.views.experiments.effects import attention_shift_map, residual_change_map, text_change
+from explorer.views.experiments.effects import attention_shift_map, residual_change_map, surprisal_change_bars
 from explorer.web.answers.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged
@@ -29,7 +29,7 @@ def edited_trace(edited_trace_of, style):
 
 
 def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
-    ablations, fig = ablation(trace, 9, 33), head_ablation_map(trace, 9, 33, layer=1, head=2)
+    ablations, fig = ablation_effects(trace, 9, 33), head_ablation_map(trace, 9, 33, layer=1, head=2)
     heatmap = fig.data[0]
     assert_allclose(heatmap.z, ablations.heads)
     assert heatmap.zmax == -heatmap.zmin == np.abs(ablations.heads).max()
@@ -50,7 +50,11 @@ def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
         capture(lms["rope"], trace.token_ids, parse_interventions("rope.angles*shift*100")), baseline=trace
     )
     runs = with_unchanged(changed)
-    stream_change_map, elsewhere, bits = residual_change_map(runs), attention_shift_map(runs), text_change(runs)
+    stream_change_map, elsewhere, bits = (
+        residual_change_map(runs),
+        attention_shift_map(runs),
+        surprisal_change_bars(runs),
+    )
     for fig in (stream_change_map, elsewhere, bits):
         (annotation,) = fig.layout.annotations
         assert "can tell" in annotation.text.replace("<br>", " ") and "can tell" in fig.layout.meta["alt"]
@@ -74,31 +78,31 @@ def test_what_no_head_is_needed_for_is_drawn_pale(lms):
 
 def test_a_sublayer_has_a_bar_and_its_layer(trace):
     (bars,) = sublayer_ablation_bars(trace, 9, 33).data
-    assert_allclose(bars.y, ablation(trace, 9, 33).sublayers.ravel())
+    assert_allclose(bars.y, ablation_effects(trace, 9, 33).sublayers.ravel())
     assert list(bars.customdata) == [0, 0, 1, 1]
 
 
 def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
     """The ablated run has the log-probability that the figure shows, and other interventions stay."""
     for fig in (head_ablation_map(trace, 9, 33), sublayer_ablation_bars(trace, 9, 33)):
-        ((plot_trace,), layout), ablations = fig.traces_and_layout, ablation(trace, 9, 33)
+        ((plot_trace,), layout), ablations = fig.traces_and_layout, ablation_effects(trace, 9, 33)
         changes, values = layout["meta"]["changes"], np.asarray(plot_trace["z" if "z" in plot_trace else "y"])
         assert (changes["of"], changes["adds"]) == ("edits", True)
         assert np.shape(changes["texts"]) == values.shape
         for cell in (np.unravel_index(1, values.shape), np.unravel_index(values.size - 1, values.shape)):
             without = capture(lms[style], trace.token_ids, parse_interventions(str(np.array(changes["texts"])[cell])))
-            assert log_probability(without, 9, 33) - ablations.before == pytest.approx(values[cell], abs=1e-4)
+            assert log2_probability(without, 9, 33) - ablations.before == pytest.approx(values[cell], abs=1e-4)
 
 
 def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
     runs = with_unchanged(edited_trace)
-    assert_allclose(residual_change_map(runs, 3).data[0].z, stream_change(runs))
+    assert_allclose(residual_change_map(runs, 3).data[0].z, relative_stream_change(runs))
     assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in stages(edited_trace)]
     assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
 def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
-    (bars,) = text_change(with_unchanged(edited_trace), 3).data
+    (bars,) = surprisal_change_bars(with_unchanged(edited_trace), 3).data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
     for i in range(1, 12):
@@ -136,7 +140,7 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
 def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):
     parts = overview.draw_model_map(edited_trace, Selection(query=9)).parts
     ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
-    ids = [int(ranking(edited_trace, 9)[rank - 1]) for rank in ranks]
+    ids = [int(ranking_without_interventions(edited_trace, 9)[rank - 1]) for rank in ranks]
     assert set(trace_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
@@ -144,7 +148,7 @@ def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, 
     selection = Selection(layer=1, head=2, query=9, target=3)
     token_id = experiments.target_token(trace, selection)
     ablated = capture(lms[style], trace.token_ids, parse_interventions("blocks.1.attn.z.2*scale*0"))
-    before, after = (log_probability(run, 9, token_id) for run in (trace, ablated))
+    before, after = (log2_probability(run, 9, token_id) for run in (trace, ablated))
     for run in (trace, replace(ablated, baseline=trace)):
         numbers = re.search(
             r": (\S+) → (\S+), log₂ (\S+) = (\S+) bits", experiments.VIEW.formula(run, selection)

@@ -11,8 +11,13 @@ from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, sparsity_by_layer
-from explorer.views.feed_forward.neuron_plots import MAX_NEURON_BARS, across_tokens, activation_curve, strongest_neurons
-from explorer.views.feed_forward.promoted_plot import promoted_tokens
+from explorer.views.feed_forward.neuron_plots import (
+    MAX_NEURON_BARS,
+    activation_curve,
+    neuron_across_tokens,
+    strongest_neurons,
+)
+from explorer.views.feed_forward.token_promotion_plot import promoted_tokens
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
 from tests import layouts
 
@@ -103,17 +108,17 @@ def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
 
 
 def test_the_neuron_across_the_tokens(trace):
-    bars = across_tokens(trace, 1, 9, 4).data[0]
+    bars = neuron_across_tokens(trace, 1, 9, 4).data[0]
     assert list(bars.x) == positions(trace.tokens)
     assert_array_equal(bars.y, trace["blocks.1.ffn.hidden"][:, 9])
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
 def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
-    figure = across_tokens(trace, 0, 3, 4)
+    figure = neuron_across_tokens(trace, 0, 3, 4)
     assert bool(figure.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
     zeroed = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
-    (note,) = across_tokens(replace(trace, values=zeroed), 0, 3, 4).layout.annotations
+    (note,) = neuron_across_tokens(replace(trace, values=zeroed), 0, 3, 4).layout.annotations
     assert "dead in this run" in note.text
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.explain.captured import check
+from explorer.explain.captured import check_captured_value
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -118,4 +118,4 @@ def test_values_computed_when_they_are_looked_at_are_vouched_for(style, dtype):
     assert on_demand.is_lazy
     for name in at_once.values:
         assert np.array_equal(on_demand[name], at_once[name]), name
-        assert check(on_demand, name).is_within_tolerance
+        assert check_captured_value(on_demand, name).is_within_tolerance

@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 
 from explorer.analysis.kv_cache import cached_norms_all_heads, step_flops
-from explorer.explain.derived.kv_cache import cached_norm
+from explorer.explain.derived.kv_cache import cached_vector_norm
 from explorer.state.selection import Selection
-from explorer.views.kv_cache import VIEW, cells, heads
-from explorer.views.kv_cache.savings import cache_size, step_work
+from explorer.views.kv_cache import VIEW, key_norm_map, kv_head_norm_map
+from explorer.views.kv_cache.savings import cache_size, positions_computed_lines
 from model.kv_cache import KVCache
-from model.parameter_counts import flops_table
+from model.parameter_and_flop_counts import flops_table
 
 
 def test_positions_after_the_step_are_empty_and_the_step_is_framed(trace):
-    fig = cells(trace, 4)
+    fig = key_norm_map(trace, 4)
     z = np.array(fig.data[0].z, float)
     np.testing.assert_allclose(z[:, :5], cached_norms_all_heads(trace, "k")[:, :5])
     assert np.isnan(z[:, 5:]).all() and z.shape == (trace.config.num_layers, len(trace))
@@ -21,7 +21,7 @@ def test_positions_after_the_step_are_empty_and_the_step_is_framed(trace):
 
 
 def test_a_row_a_kv_head(trace):
-    assert np.shape(heads(trace, 1, "v", 11).data[0].z) == (trace.config.kv_heads, 12)
+    assert np.shape(kv_head_norm_map(trace, 1, "v", 11).data[0].z) == (trace.config.kv_heads, 12)
 
 
 def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
@@ -51,13 +51,13 @@ def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
 
 
 def test_what_is_not_stored_yet_has_no_length(trace):
-    assert cached_norm(trace, "k", 0, 0, 5, query=4) is None
-    assert cached_norm(trace, "k", 0, 0, 4, query=4).difference < 1e-5
+    assert cached_vector_norm(trace, "k", 0, 0, 5, query=4) is None
+    assert cached_vector_norm(trace, "k", 0, 0, 4, query=4).difference < 1e-5
     with pytest.raises(IndexError):
-        cached_norm(trace, "k", 0, 99, 4, query=4)
+        cached_vector_norm(trace, "k", 0, 99, 4, query=4)
 
 
 def test_the_lines_of_work_are_marked_at_the_step(trace):
-    fig = step_work(trace, 4)
+    fig = positions_computed_lines(trace, 4)
     assert [line.y[4] for line in fig.data] == [5, 15]
     assert fig.layout.shapes[0].x0 == 5

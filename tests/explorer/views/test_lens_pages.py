@@ -34,6 +34,6 @@ def test_many_tokens_are_shown_in_pages(rope_trace):
 @pytest.mark.parametrize(("times", "shown"), [(8, range(92, 100)), (15, range(92, 100)), (1, range(96, 100))])
 def test_pages_of_a_large_model_are_shorter(rope_trace, monkeypatch, times, shown):
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:100])
-    monkeypatch.setattr(lens_pages, "MAX_CLICK_MACS", times * lens_pages.estimate_macs(long))
+    monkeypatch.setattr(lens_pages, "MAX_CLICK_MACS", times * lens_pages.lens_macs_per_position(long))
     assert visible_page(long, 99) == shown
     assert visible_page(long, 70) == range(70 // len(shown) * len(shown), (70 // len(shown) + 1) * len(shown))

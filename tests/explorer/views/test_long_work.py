@@ -7,7 +7,7 @@ from explorer.state.selection import Selection
 from explorer.tracing import jobs
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import Job, ResultNotReadyError, num_bytes
+from explorer.tracing.jobs import Job, ResultNotReadyError, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
 from tests.sample_models import capture_style, tokenizer
@@ -17,7 +17,7 @@ CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(64 << 20, num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(64 << 20, result_num_bytes))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -13,7 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS, intervention_effects
-from explorer.views.experiments.effects import text_change
+from explorer.views.experiments.effects import surprisal_change_bars
 from explorer.web.answers.view_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
 from tests.sample_models import capture_edited_style, capture_style
@@ -79,7 +79,7 @@ def test_what_is_not_a_number_is_not_told_to_be_the_same():
     trace = capture_edited_style("rope")
     logits = trace["logits"].copy()
     logits[4] = np.nan
-    fig = text_change(with_unchanged(replace(trace, values=trace.values | {"logits": logits})), 3)
+    fig = surprisal_change_bars(with_unchanged(replace(trace, values=trace.values | {"logits": logits})), 3)
     assert "nan" in fig.layout.meta["alt"] and not fig.layout.annotations
     pattern = np.full_like(trace["blocks.1.attn.pattern"][0], np.nan)
     assert intervention_effects.unchanged_attention_reason(with_unchanged(trace), 1, 0, pattern) == ""

@@ -2,13 +2,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.position_embeddings import context_vectors, cosines, cosines_by_distance, position_norms
+from explorer.analysis.position_embeddings import (
+    context_position_embeddings,
+    cosines_by_distance,
+    position_cosines,
+    token_and_position_norms,
+)
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection, resolve_tab
 from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
 from explorer.views.positions.cosines import cosine_by_distance, cosine_map
-from explorer.views.positions.vectors import curves, norm_bars
+from explorer.views.positions.position_vector_panels import norm_bars, position_vector_curves
 from tests.rendered_figures import RenderedFigure, contains_number
 
 QUERY, KEY = 9, 4
@@ -46,8 +51,8 @@ def test_a_model_without_positions_says_so_in_a_sentence(trace_of):
 
 
 def test_lines_are_the_models_own_and_dots_this_runs(adding):
-    picture = curves(adding, QUERY, dim=5)
-    table, run = context_vectors(adding), adding["position_embed"]
+    picture = position_vector_curves(adding, QUERY, dim=5)
+    table, run = context_position_embeddings(adding), adding["position_embed"]
     d = adding.config.d_model
     for dimension, line, dots in zip(
         (5, 0, d // 8, d // 4, d // 2), picture.data[::2], picture.data[1::2], strict=True
@@ -60,12 +65,12 @@ def test_lines_are_the_models_own_and_dots_this_runs(adding):
 
 
 def test_dots_of_a_shifted_run_stand_where_it_counts(edited_trace_of):
-    dots = curves(edited_trace_of("gpt"), QUERY).data[1]  # shifted by 3
+    dots = position_vector_curves(edited_trace_of("gpt"), QUERY).data[1]  # shifted by 3
     assert list(dots.x) == list(range(3, 15)) and list(dots.customdata) == list(range(12))
 
 
 def test_every_pair_of_positions_has_its_cosine(adding):
-    cosine_matrix = cosines(adding)
+    cosine_matrix = position_cosines(adding)
     points = RenderedFigure(cosine_map(adding, QUERY, KEY), {"x": "key", "y": "query"}).points()
     assert len(points) == cosine_matrix.size
     for p in points:
@@ -85,7 +90,7 @@ def test_every_distance_has_its_mean_and_what_it_varies_by(adding):
 
 
 def test_the_sum_and_its_parts_have_bars(adding):
-    norms = position_norms(adding)
+    norms = token_and_position_norms(adding)
     points = RenderedFigure(norm_bars(adding, QUERY), {"x": "query"}).points()
     assert len(points) == norms.size
     for p in points:
@@ -96,9 +101,7 @@ def test_the_sum_and_its_parts_have_bars(adding):
 
 def test_the_formula_has_the_chosen_positions(adding):
     formula = VIEW.formula(adding, Selection(query=QUERY, key=KEY))
-    assert (
-        f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {format_number(cosines(adding)[QUERY, KEY])}"
-        in formula
-    )
+    cosine = format_number(position_cosines(adding)[QUERY, KEY])
+    assert f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {cosine}" in formula
     assert f"‖token + position‖ = {format_number(np.linalg.norm(adding['embed'][QUERY]))}," in formula
     assert ("distance alone" in formula) is (adding.config.position == "sinusoidal")

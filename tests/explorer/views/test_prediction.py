@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.attention_rollout import attention_rollout
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabilities
-from explorer.analysis.next_token import next_token, ranking
-from explorer.analysis.rollout import rollout
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.unembedding import unembed_vectors
 from explorer.explain.derived import logit_lens as derived_logit_lens
 from explorer.explain.notation import format_number
@@ -15,9 +15,9 @@ from explorer.state.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
+from explorer.views.prediction.contribution_plots import component_bars, head_contribution_map
 from explorer.views.prediction.lens_pages import visible_page
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
-from explorer.views.prediction.logit_parts import component_bars, head_contribution_map
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
 from tests import layouts
 
@@ -27,7 +27,7 @@ QUERY, TOKEN, RIVAL = 9, 17, 230
 @pytest.mark.parametrize("kind", LENSES)
 def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
-    own = [next_token(trace, position) for position in range(len(trace))]
+    own = [next_token_distribution(trace, position) for position in range(len(trace))]
     size = trace.config.vocab_size
     expected, largest = {
         "probability": ([p.plain.max() for p in own], 1),
@@ -126,7 +126,7 @@ def test_a_click_on_a_bar_chooses_its_layer_if_it_has_one(rope_trace):
 def test_heads_have_their_parts_around_zero(trace):
     figure = head_contribution_map(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
     heatmap, (frame,) = figure.data[0], figure.layout.shapes
-    assert_array_equal(heatmap.z, attribution(trace, QUERY, TOKEN, RIVAL).heads)
+    assert_array_equal(heatmap.z, direct_logit_attribution(trace, QUERY, TOKEN, RIVAL).heads)
     assert heatmap.zmax == -heatmap.zmin == np.abs(heatmap.z).max()
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
@@ -139,7 +139,7 @@ def test_a_token_against_itself_is_drawn(trace):
 def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
     bars, marks = prediction.actual_token_plot(trace, QUERY).data
     for i, actual in enumerate(trace.token_ids[1:]):
-        own = next_token(trace, i)
+        own = next_token_distribution(trace, i)
         assert bars.y[i] == pytest.approx(own.plain[actual], abs=1e-5)
         assert marks.y[i] == own.rank(actual)
         assert f"1. {label(trace.vocabulary[own.top(1)[0]])}" in bars.text[i]
@@ -160,27 +160,30 @@ def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
     expected = np.eye(len(trace))
     for pattern in patterns:
         expected = (np.eye(len(trace)) / 2 + pattern / 2) @ expected
-    assert_allclose(rollout(trace, QUERY), expected[QUERY], atol=1e-6)
+    assert_allclose(attention_rollout(trace, QUERY), expected[QUERY], atol=1e-6)
 
 
 def test_rollout_is_drawn_up_to_the_query(trace):
     (bars,) = prediction.rollout_bars(trace, QUERY, key=4).data
-    assert_array_equal(bars.y, rollout(trace, QUERY)[: QUERY + 1])
+    assert_array_equal(bars.y, attention_rollout(trace, QUERY)[: QUERY + 1])
     assert list(bars.x) == positions(trace.tokens)[: QUERY + 1]
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
 def test_explained_are_the_tokens_of_the_chosen_ranks(trace):
-    order = ranking(trace, QUERY)
+    order = ranking_without_interventions(trace, QUERY)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=3)) == (order[2], None)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
 
 
 def test_the_formula_adds_up(trace):
     formula = prediction.VIEW.formula(trace, Selection(query=QUERY, target=2))
-    token_id = ranking(trace, QUERY)[1]
-    contributions = attribution(trace, QUERY, token_id)
-    assert f"= e^logit / Σ e^logits = {format_number(next_token(trace, QUERY).plain[token_id])}, rank 2" in formula
+    token_id = ranking_without_interventions(trace, QUERY)[1]
+    contributions = direct_logit_attribution(trace, QUERY, token_id)
+    assert (
+        f"= e^logit / Σ e^logits = {format_number(next_token_distribution(trace, QUERY).plain[token_id])}, rank 2"
+        in formula
+    )
     assert f"feed-forward {format_number(contributions.feed_forward.sum())}" in formula
     assert (
         f"= {format_number(contributions.total)}\ncaptured "
@@ -207,7 +210,7 @@ def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_not
 
 def test_the_formula_of_a_rival_has_the_difference(rope_trace):
     formula = prediction.VIEW.formula(rope_trace, Selection(query=QUERY, target=1, rival=2))
-    order, logits = ranking(rope_trace, QUERY), rope_trace["logits"][QUERY]
+    order, logits = ranking_without_interventions(rope_trace, QUERY), rope_trace["logits"][QUERY]
     assert f"captured {format_number(logits[order[0]] - logits[order[1]])}, " in formula
     assert " less that of " in formula
 

@@ -4,17 +4,25 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.residual import norm_readings, outliers, residual_norms, similarity, stages, stream, updates
-from explorer.explain.derived.residual import norm_mean
+from explorer.analysis.residual import (
+    find_outlier_dimensions,
+    norm_statistics_in_layer,
+    residual_norms,
+    stage_similarities,
+    stages,
+    stream,
+    sublayer_updates,
+)
+from explorer.explain.derived.residual import layernorm_mean
 from explorer.explain.notation import format_number
 from explorer.state.errors import PointNotFoundError
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
-from explorer.views.residual.normalisation import gains, norm_divisors, norm_input_output
-from explorer.views.residual.stages import outlier_dimensions, stage_cosines
-from explorer.views.residual.stream import norm_map, norm_plot, update_cosines
+from explorer.views.residual.normalisation_plots import norm_divisors, norm_gain_lines, norm_input_output
+from explorer.views.residual.stage_plots import outlier_dimensions, stage_cosines
+from explorer.views.residual.stream_plots import stream_norm_map, stream_norm_plot, update_cosines
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
 from tests import layouts
 
@@ -30,7 +38,7 @@ def layernorm(trace) -> bool:
 
 
 def test_the_map_of_lengths_has_every_stage_and_token(trace):
-    figure = norm_map(trace, query=4)
+    figure = stream_norm_map(trace, query=4)
     cells = figure.data[0]
     assert list(cells.x) == positions(trace.tokens)
     assert list(cells.y) == [stage.name for stage in stages(trace)]
@@ -41,25 +49,25 @@ def test_the_map_of_lengths_has_every_stage_and_token(trace):
 def test_a_click_on_a_stage_chooses_its_layer(trace, post):
     per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + post)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
-    assert_array_equal(np.array(norm_map(trace).data[0].customdata)[:, 3], chosen)
+    assert_array_equal(np.array(stream_norm_map(trace).data[0].customdata)[:, 3], chosen)
     assert_array_equal(np.array(stage_cosines(trace, 3).data[0].customdata)[:, 0], chosen)
     assert_array_equal(np.array(outlier_dimensions(trace).data[0].customdata)[:, 0], chosen)
     assert list(update_cosines(trace).data[0].customdata) == [0, 0, 1, 1]
 
 
 def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
-    plain = norm_map(rope_trace).data[0]
+    plain = stream_norm_map(rope_trace).data[0]
     assert plain.zmax == np.max(plain.z) and "alike" not in plain.colorbar.title.text
     sink = rope_trace["blocks.1.resid_mid"].copy()
     sink[0] *= 1000
-    heatmap = norm_map(replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": sink})).data[0]
+    heatmap = stream_norm_map(replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": sink})).data[0]
     assert heatmap.zmax < 3 * plain.zmax and np.max(heatmap.z) > 100 * plain.zmax
     assert "longer ones alike" in heatmap.colorbar.title.text
 
 
 def test_the_lengths_of_the_residual_stream(trace):
     norm_values = residual_norms(trace)
-    median, stream, updates = norm_plot(trace, query=7).data
+    median, stream, updates = stream_norm_plot(trace, query=7).data
     assert_allclose(median.y, np.median(norm_values.stream, axis=1))
     assert_allclose(stream.y, norm_values.stream[:, 7])
     assert_allclose(updates.y, norm_values.updates[:, 7])
@@ -75,17 +83,17 @@ def test_the_lengths_of_the_residual_stream(trace):
 
 
 def test_attention_and_feed_forward_take_turns_in_colour(trace):
-    for bars in (norm_plot(trace).data[2], update_cosines(trace).data[0]):
+    for bars in (stream_norm_plot(trace).data[2], update_cosines(trace).data[0]):
         assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
 
 
 def test_where_the_stream_is_normalised_its_length_is_that_before(trace, post):
-    assert ("before its norm" in norm_plot(trace).layout.yaxis.title.text) is post
+    assert ("before its norm" in stream_norm_plot(trace).layout.yaxis.title.text) is post
 
 
 def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
     figure = update_cosines(trace, 7)
-    assert_allclose(figure.data[0].y, updates(trace, 7).cosines)
+    assert_allclose(figure.data[0].y, sublayer_updates(trace, 7).cosines)
     assert tuple(figure.layout.yaxis.range) == (-1, 1)
 
 
@@ -97,13 +105,13 @@ def test_a_cosines_bar_tells_how_long_what_is_added_is_and_the_stream_before(rop
 
 def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
     cells = stage_cosines(trace, 7).data[0]
-    assert_allclose(cells.z, similarity(trace, 7))
+    assert_allclose(cells.z, stage_similarities(trace, 7))
     assert (cells.zmin, cells.zmax) == (-1, 1)
     assert list(cells.x) == list(cells.y) == [stage.name for stage in stages(trace)]
 
 
 def test_outlier_dimensions_are_drawn_by_stage(trace):
-    outlier_values = outliers(trace)
+    outlier_values = find_outlier_dimensions(trace)
     cells = outlier_dimensions(trace).data[0]
     assert list(cells.x) == [str(dimension) for dimension in outlier_values.dimensions]
     assert_allclose(cells.z, outlier_values.ratios)
@@ -113,7 +121,7 @@ def test_outlier_dimensions_are_drawn_by_stage(trace):
 def test_what_norms_divide_by(trace, layernorm):
     lines = norm_divisors(trace, 1, 5).data
     expected = []
-    for reading in norm_readings(trace, 1):
+    for reading in norm_statistics_in_layer(trace, 1):
         expected += [reading.scales, reading.means] if layernorm else [reading.scales]
     assert len(lines) == len(expected)
     for line, values in zip(lines, expected, strict=True):
@@ -138,12 +146,12 @@ def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lm
     assert_allclose(second.y, [*rms[1][:7], *deviation])
     assert_allclose(mean.y, [*[np.nan] * 7, *mid[7:].mean(-1)])
     with pytest.raises(PointNotFoundError, match="takes nothing off"):
-        norm_mean(changed, "blocks.1.ffn_norm", 6)
-    assert norm_mean(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
+        layernorm_mean(changed, "blocks.1.ffn_norm", 6)
+    assert layernorm_mean(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
 
 
 def test_gains_are_sorted_and_say_whose_they_are(trace):
-    for line, name in zip(gains(trace, 1).data, layouts.NORMS[trace.config.norm_placement], strict=True):
+    for line, name in zip(norm_gain_lines(trace, 1).data, layouts.NORMS[trace.config.norm_placement], strict=True):
         weight = trace.weights[f"blocks.1.{name}.weight"]
         assert line.name == name
         assert_array_equal(line.y, np.sort(weight)[::-1])
@@ -164,7 +172,7 @@ def test_a_token_before_and_after_its_norms_on_one_scale(trace):
 
 def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
     formula = VIEW.formula(trace, Selection(layer=1, query=5))
-    readings = norm_readings(trace, 1)
+    readings = norm_statistics_in_layer(trace, 1)
     for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
         assert line.startswith(f"{reading.name.split('.')[-1]} of x = {reading.before.split('.')[-1]}: ")
         assert f"= {format_number(reading.scales[5])}   recomputed, off by {format_number(reading.error)}" in line

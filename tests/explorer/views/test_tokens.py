@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, residual_at_depth
-from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views import tokens
-from explorer.views.position_vectors_plot import position_table
+from explorer.views.position_vectors_plot import position_vector_map
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import embedding, merges
-from explorer.views.tokens import facts as token_facts
+from explorer.views.tokens import token_fact_table as token_facts
 from model.bpe_merges import MergeRules
 
 QUERY = 9
@@ -30,8 +30,8 @@ def alt(figure) -> str:
 
 
 def test_the_table_has_the_facts_of_every_token(trace):
-    heatmap = token_facts.table(trace, QUERY).data[0]
-    bits, expected, places = surprisal(trace), entropy(trace), rank(trace)
+    heatmap = token_facts.token_table(trace, QUERY).data[0]
+    bits, expected, places = surprisal(trace), entropy(trace), actual_token_ranks(trace)
     for i, row in enumerate(heatmap.text):
         position, token, token_id, in_hex, *numbers = map(plain, row)
         assert (int(position), int(token_id)) == (i, trace.token_ids[i])
@@ -45,7 +45,7 @@ def test_the_table_has_the_facts_of_every_token(trace):
 
 
 def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
-    figure = token_facts.table(trace, QUERY)
+    figure = token_facts.token_table(trace, QUERY)
     assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
     assert not np.isnan(figure.data[0].z).any()  # an empty cell could not be clicked
     assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
@@ -57,7 +57,7 @@ def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
 )
 def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
     assert token_facts.table_rows(length, query) == shown
-    heatmap = token_facts.table(trace_of("rope", length), query).data[0]
+    heatmap = token_facts.token_table(trace_of("rope", length), query).data[0]
     assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
 
 
@@ -162,7 +162,7 @@ def test_labels_do_not_lie_on_one_another():
 @pytest.mark.parametrize("style", ["gpt", "learned"])
 def test_positions_are_what_is_added(trace_of, style):
     trace = trace_of(style)
-    heatmap = position_table(trace, QUERY, dim=3).data[0]
+    heatmap = position_vector_map(trace, QUERY, dim=3).data[0]
     assert_array_equal(heatmap.z, trace["position_embed"])
     assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
 
@@ -185,14 +185,17 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
         in formula
     )
     assert f"→ id {trace.token_ids[QUERY]} → row" in formula
-    assert f"= {format_number(surprisal(trace)[QUERY])} bits, rank {rank(trace)[QUERY]:.0f} of 300" in formula
+    assert (
+        f"= {format_number(surprisal(trace)[QUERY])} bits, rank {actual_token_ranks(trace)[QUERY]:.0f} of 300"
+        in formula
+    )
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))
 
 
 def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, depth=2, first_token="hidden")
-    assert panels["table"](trace, selection) == token_facts.table(trace, QUERY)
+    assert panels["table"](trace, selection) == token_facts.token_table(trace, QUERY)
     assert panels["merges"](trace, selection) == merges.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.chance_baseline import chance_baseline
+from explorer.analysis.chance_head_scores import chance_head_scores
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
 from explorer.views.training import VIEW
+from explorer.views.training.step_axis import tick_steps
 from explorer.views.training.step_metrics import draw_order
-from explorer.views.training.steps import tick_steps
 from explorer.views.two_runs.basis_warning import basis_warning
 from explorer.web.answers.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
@@ -107,7 +107,7 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
     picture, runs = draw_panel("scores", style), [run for _lm, run in steps.values()]
     heads = draw_order((2, 3), (1, 2))
     assert heads[-1] == (1, 2) and len(picture.parts) == len(set(heads)) == 6
-    within = [chance_baseline(run, "previous_token") for run in runs]
+    within = [chance_head_scores(run, "previous_token") for run in runs]
     hollow = 0
     for (layer, head), line in zip(heads, picture.parts, strict=True):
         expected = [score_by_hand(run, layer, head) for run in runs]

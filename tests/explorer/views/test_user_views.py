@@ -19,9 +19,9 @@ from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_p
 from explorer.views.select_fields import select_fields
 from explorer.views.two_runs.draw import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
+from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import view_contents
-from explorer.web.events.run_events import unreadable_fields
 from explorer.web.http import request_types
 from explorer.web.http.argument_types import ArgumentTypes
 from explorer.web.protocol import js_constants

@@ -1,15 +1,18 @@
-"""Fixtures of the page: the page itself and the state that its script in the browser would hold."""
+"""Fixtures of the page: the page itself, served or not, and the state that its script in the browser would hold."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.page_actions import Update
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.notices import collect_notices
 from explorer.web.page import Page
 from tests.deployment import RedisServer
 
@@ -49,40 +52,57 @@ def page_state(opening) -> PageState:
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch):
     """Send an answer for every new token, however fast they come."""
-    monkeypatch.setattr("explorer.web.events.generation_events.MIN_ANSWER_INTERVAL_S", 0)
+    monkeypatch.setattr("explorer.web.actions.generation.MIN_ANSWER_INTERVAL_S", 0)
 
 
 @pytest.fixture
-def shown_warnings(monkeypatch) -> list[str]:
-    """Texts of the warnings that the page shows."""
-    warnings = []
-    monkeypatch.setattr("explorer.web.events.run_events.gr.Warning", warnings.append)
-    return warnings
+def notices() -> Iterator[list[str]]:
+    """Sentences that the page shows to the visitor."""
+    with collect_notices() as notices:
+        yield notices
 
 
 @pytest.fixture
-def load(page) -> Callable[..., dict]:
-    """Function that returns the page's answer to a link: `load(seed="3")` has the query parameter `seed`."""
-    return lambda **query_params: page.events.on_load({}, SimpleNamespace(query_params=query_params))
+def act(page) -> Callable[..., Update]:
+    """Function that does what the page's script asks for: `act(state, "prompt", text="the owl")`."""
+    return lambda state, kind, **action: page.actions.apply({"kind": kind} | action, state)
 
 
 @pytest.fixture
-def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
-    """Function that merges the changes of all answers into a state, as the browser does."""
+def move(act) -> Callable[..., dict]:
+    """Function that returns the state after an action, which must have been done."""
 
-    def merge_answers(state: dict, answers: Iterable[dict]) -> dict:
-        for answer in answers:
-            update = answer.get(page.layout.update) or answer[page.layout.generation_update]
-            state = state | update["change"]
+    def state_after(state: dict, kind: str, **action) -> dict:
+        update = act(state, kind, **action)
+        assert update.is_done
+        return state | update.change
+
+    return state_after
+
+
+@pytest.fixture
+def load(act) -> Callable[..., Update]:
+    """Function that opens a link: `load(seed="3")` has the query parameter `seed`."""
+    return lambda **query: act({}, "load", query=query)
+
+
+@pytest.fixture
+def merge(notices) -> Callable[[dict, Iterable[dict]], dict]:
+    """Function that returns the state after all that a generator writes, and notes its notices, as the browser does."""
+
+    def merge_updates(state: dict, updates: Iterable[dict]) -> dict:
+        for update in updates:
+            notices.extend(update.get("notices", []))
+            state = state | update.get("change", {})
         return state
 
-    return merge_answers
+    return merge_updates
 
 
 @pytest.fixture
-def state(load, merged) -> dict:
+def state(load) -> dict:
     """State of the page after a link to a prompt was opened."""
-    return merged({}, [load(text="the fox asked the owl", seed="3", temperature="1.0", top_k="0")])
+    return dict(load(text="the fox asked the owl", seed="3", temperature="1.0", top_k="0").change)
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -97,3 +117,42 @@ def redis_server(tmp_path) -> Iterator[RedisServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="module")
+def served_page(library) -> Iterator[Page]:
+    """The page, served."""
+    page = Page(library, "rope")
+    page.blocks = page.launch(prevent_thread_lock=True, quiet=True)
+    yield page
+    page.blocks.close(verbose=False)
+
+
+@pytest.fixture
+def client(served_page) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served_page.blocks.local_url, timeout=20) as client:
+        yield client
+
+
+@pytest.fixture
+def post(client) -> Callable[..., httpx.Response]:
+    """Function that asks a question, or calls a function with the list of its arguments."""
+
+    def post_json(name: str, given, **headers: str) -> httpx.Response:
+        content = given if isinstance(given, bytes) else json.dumps(given)
+        return client.post(f"explorer/{name}", content=content, headers={"Content-Type": "application/json", **headers})
+
+    return post_json
+
+
+@pytest.fixture
+def ask(post) -> Callable[..., list[dict]]:
+    """Function that returns the lines of an answer."""
+
+    def answer_lines(about: str, state: dict, action: dict | None = None, **headers: str) -> list[dict]:
+        response = post("answer", {"about": about, "state": state} | ({"action": action} if action else {}), **headers)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"] == "application/x-ndjson"
+        return [json.loads(line) for line in response.text.splitlines()]
+
+    return answer_lines

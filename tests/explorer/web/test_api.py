@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explorer.state.generation_settings import RANGES
-from explorer.state.limits import UserLimits
+from explorer.state.user_limits import UserLimits
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate

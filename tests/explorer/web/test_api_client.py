@@ -11,7 +11,7 @@ from explorer.tracing.library import Library
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig
-from model.generation.window import window_start
+from model.generation.context_window import window_start
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
 

@@ -10,7 +10,7 @@ from explorer.web import assets
 from explorer.web.http import inline_scripts
 from explorer.web.protocol import ADVICE, js_constants
 
-MODULES = assets.module_paths(assets.WEB)
+MODULES = assets.js_module_paths(assets.WEB)
 SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in inline_scripts.INLINE.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
 GENERATED = {"static/protocol.js", "static/themes.js", *MESSAGES}
@@ -40,16 +40,7 @@ def test_every_module_is_checked_and_holds_a_concept():
 
 
 def test_no_module_leaves_a_global():
-    """The two exceptions replace functions of the browser that Gradio calls."""
-    assigned = {
-        name: assignments
-        for name in SCRIPTS
-        if (assignments := re.findall(r"\b(?:window|globalThis)\.\w+ = ", read_source(name)))
-    }
-    assert assigned == {
-        "inline/resting_clocks.js": ["window.requestAnimationFrame = "],
-        "static/connection.js": ["window.fetch = "],
-    }
+    assert [name for name in SCRIPTS if re.search(r"\b(?:window|globalThis)\.\w+ = ", read_source(name))] == []
 
 
 def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
@@ -67,7 +58,7 @@ def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
 
 def test_modules_are_served_as_they_stand_to_each_other():
     folder = assets.static_folder()
-    assert set(assets.module_paths(folder)) == {*MODULES, *GENERATED}
+    assert set(assets.js_module_paths(folder)) == {*MODULES, *GENERATED}
     for name in MODULES:
         assert (folder / name).read_text(encoding="utf-8") == read_source(name)
         for imported in find_imports(folder / name):
@@ -75,7 +66,7 @@ def test_modules_are_served_as_they_stand_to_each_other():
 
 
 def test_the_browser_fetches_every_module_at_once_but_for_messages():
-    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_scripts())
+    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_script_tags())
     assert {Path(link) for link in links} == {
         assets.static_folder() / name for name in {*MODULES, *GENERATED} - MESSAGES
     }
@@ -83,19 +74,19 @@ def test_the_browser_fetches_every_module_at_once_but_for_messages():
 
 def test_gradio_s_own_scripts_go_first():
     """The browser fetches six files at a time, and widgets are built only after Gradio's scripts."""
-    tags = re.findall(r"<(?:link|script) [^>]*>", assets.page_scripts())
+    tags = re.findall(r"<(?:link|script) [^>]*>", assets.page_script_tags())
     assert tags and all('fetchpriority="low"' in tag for tag in tags)
 
 
 def test_the_theme_comes_before_all_else():
-    scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_scripts())
+    scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_script_tags())
     assert scripts == [assets.static_url("static/theme.js"), assets.static_url("static/page.js")]
 
 
 def test_addresses_are_relative():
     """The app must work below any path."""
-    assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', assets.plotly_script())
-    assert '(new URL("gradio_api/file=' in assets.page_script("page.begin()")
+    assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', assets.plotly_script_tag())
+    assert '(new URL("gradio_api/file=' in assets.event_script("page.begin()")
 
 
 def test_what_python_knows_is_exported():
@@ -107,7 +98,7 @@ def test_what_python_knows_is_exported():
 
 def test_all_languages_are_exported(monkeypatch, tmp_path):
     monkeypatch.setattr(assets.translations, "messages_for_js", lambda language: {"a": f"“{language}”\u2028</script>"})
-    assets.write_modules(tmp_path)
+    assets.write_static_files(tmp_path)
     for language in LANGUAGES:
         module = (tmp_path / "static" / f"messages.{language}.js").read_text(encoding="utf-8")
         messages = json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n"))
@@ -122,6 +113,6 @@ def test_figures_have_the_themes_colours():
 
 
 def test_plotly_leaves_gradio_s_own_copy_alone():
-    source = served_path(assets.plotly_script()).read_text(encoding="utf-8")
+    source = served_path(assets.plotly_script_tag()).read_text(encoding="utf-8")
     assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
     assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)

@@ -8,11 +8,11 @@ from explorer.state.run import Run
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.errors import USER_ERRORS, user_message
-from explorer.web.events.run_factory import RunFactory
+from explorer.web.error_messages import USER_ERRORS, user_message
 from model.overflow import OverflowedRunError
 from model.pretrained.export_hugging_face import save_hugging_face
 

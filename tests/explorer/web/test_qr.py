@@ -11,7 +11,7 @@ from qrcode import QRCode
 from qrcode.constants import ERROR_CORRECT_M
 from qrcode.util import MODE_8BIT_BYTE, QRData, lost_point
 
-from explorer.web.assets import WEB, write_modules
+from explorer.web.assets import WEB, write_static_files
 
 NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")
 LENGTHS = (1, 14, 15, 40, 62, 63, 84, 100, 122, 152, 180, 181, 213)  # bytes: the ends of versions, and between them
@@ -23,7 +23,7 @@ def encode_all(tmp_path_factory):
     """Function that returns the rows of the script's codes, None for a text that is too long: `drawn(texts, mask)`."""
     folder = tmp_path_factory.mktemp("scripts")
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
-    write_modules(folder / WEB.name)
+    write_static_files(folder / WEB.name)
 
     def encode_texts(texts: list[str], mask: int | None = None) -> list[list[list[bool]] | None]:
         expression = f"{json.dumps(texts)}.map((text) => qrOf(text{'' if mask is None else f', {mask}'}))"

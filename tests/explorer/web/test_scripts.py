@@ -8,7 +8,7 @@ from pathlib import Path
 import playwright
 import pytest
 
-from explorer.web.assets import WEB, import_script, write_modules
+from explorer.web.assets import WEB, import_expression, write_static_files
 from explorer.web.http.inline_scripts import INLINE
 
 HERE = Path(__file__).parent
@@ -21,7 +21,7 @@ def tree(tmp_path_factory) -> Path:
     """Folder with all modules and their tests, laid out as in the source."""
     tree = tmp_path_factory.mktemp("scripts")
     (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
-    write_modules(tree / WEB.relative_to(ROOT))
+    write_static_files(tree / WEB.relative_to(ROOT))
     shutil.copytree(INLINE, tree / INLINE.relative_to(ROOT))
     shutil.copytree(HERE / "static", tree / HERE.relative_to(ROOT) / "static")
     return tree
@@ -43,7 +43,7 @@ def test_a_module_that_does_not_come_is_told_of():
         "document = { baseURI: 'file:///nowhere/' }; dispatchEvent = ({ type, detail }) => console.log(type, detail)"
     )
     program = (
-        f"{browser_globals}; {import_script('static/page.js')}.then(() "
+        f"{browser_globals}; {import_expression('static/page.js')}.then(() "
         f"=> console.log('came'), () => console.log('failed'))"
     )
     run = subprocess.run([NODE, "--eval", program], capture_output=True, encoding="utf-8", timeout=120)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from model.generation.autoregressive import generate, uniform_draw
-from model.generation.sampling import draw, sampling_distribution
-from model.generation.window import window_start
+from model.generation.context_window import window_start
+from model.generation.sampling import draw_token, sampling_distribution
 from tests.exhaustive import in_turn
 
 PROMPT = [5, 17, 250, 3]
@@ -95,7 +95,7 @@ def test_each_step_says_what_drew_it(make_lm, settings):
         logits = lm(torch.tensor([window]))[0, -1].numpy()
         probabilities = sampling_distribution(logits, 0.9, previous=window, **settings)
         assert step.u == uniform_draw(7, position=len(ids))
-        assert step.token_id == draw(probabilities, step.u)
+        assert step.token_id == draw_token(probabilities, step.u)
         assert step.probability == pytest.approx(probabilities[step.token_id], abs=1e-4)
         ids.append(step.token_id)
 

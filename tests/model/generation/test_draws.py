@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.generation.sampling import draw, sampling_distribution, sampling_stages, uniform_draw
+from model.generation.sampling import draw_token, sampling_distribution, sampling_stages, uniform_draw
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
@@ -15,7 +15,7 @@ def test_draws_come_as_often_as_their_probabilities():
     """χ² test, 19 degrees of freedom: 43.8 is exceeded once in a thousand times."""
     logits = np.random.default_rng(3).normal(size=20)
     probabilities = sampling_distribution(logits, 0.9)
-    counts = np.bincount([draw(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
+    counts = np.bincount([draw_token(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
     assert chi_square(counts, probabilities) < 43.8
     assert chi_square(counts, sampling_distribution(logits, 1.0)) > 43.8  # fine enough to tell 0.9 from 1.0
 
@@ -28,7 +28,7 @@ def test_draws_come_as_often_as_their_probabilities_with_all_settings():
     probabilities = sampling_distribution(logits, 0.9, 15, **settings)
     possible = probabilities > 0
     assert possible.sum() == 6
-    counts = np.bincount([draw(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
+    counts = np.bincount([draw_token(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
     assert counts[~possible].sum() == 0
     assert chi_square(counts[possible], probabilities[possible]) < 20.5
 
@@ -38,7 +38,7 @@ def test_each_token_owns_its_stretch_of_the_unit_interval():
     probabilities = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
     below = np.nextafter
     expected = {0.0: 3, below(0.5, 0): 3, 0.5: 1, below(0.75, 0): 1, 0.75: 4, below(1.0, 0): 4}
-    assert {u: draw(probabilities, u) for u in expected} == expected
+    assert {u: draw_token(probabilities, u) for u in expected} == expected
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 9}, {"temperature": 0.2}, {"temperature": 0}], ids=str)
@@ -48,7 +48,7 @@ def test_draw_finds_the_stretch_that_cumulative_shows(settings):
         stages = sampling_stages(random.integers(-20, 20, size=80) / 10, **settings)
         ends = stages.cumulative[stages.order]
         for u in random.random(5):
-            assert draw(stages.probabilities, u) == stages.order[np.searchsorted(ends, u, side="right")]
+            assert draw_token(stages.probabilities, u) == stages.order[np.searchsorted(ends, u, side="right")]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_draw_among_the_tokens_kept_is_one_among_all(settings):
         stages = sampling_stages(random.integers(-20, 20, size=80) / 10, **settings)
         for u in (0.0, *random.random(5), np.nextafter(1.0, 0)):
             token_id, probability = stages.draw(u)
-            assert token_id == draw(stages.probabilities, u)
+            assert token_id == draw_token(stages.probabilities, u)
             assert probability == stages.probabilities[token_id]
 
 
@@ -68,13 +68,13 @@ def test_a_draw_among_the_tokens_kept_is_one_among_all(settings):
 def test_of_equally_likely_tokens_u_is_the_share_of_the_ids(size):
     probabilities = sampling_distribution(np.zeros(size))
     for u in (0.0, 0.3137, 0.6171, 0.9981):
-        assert draw(probabilities, u) == int(u * size)
+        assert draw_token(probabilities, u) == int(u * size)
 
 
 @pytest.mark.parametrize("probabilities", [[1 / 3] * 3, [0.1] * 10, [0.7, 0.1, 0.1, 0.1], [1.0]], ids=str)
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
 def test_the_ends_of_the_interval_belong_to_somebody_however_sums_are_rounded(probabilities, u):
-    assert draw(np.array(probabilities), u) == (0 if u == 0 else len(probabilities) - 1)
+    assert draw_token(np.array(probabilities), u) == (0 if u == 0 else len(probabilities) - 1)
 
 
 def test_the_largest_u_never_draws_an_impossible_token():
@@ -82,7 +82,7 @@ def test_the_largest_u_never_draws_an_impossible_token():
     random = np.random.default_rng(5)
     for _ in range(200):
         probabilities = sampling_distribution(random.normal(size=50), top_k=int(random.integers(1, 50)))
-        assert probabilities[draw(probabilities, np.nextafter(1.0, 0))] > 0
+        assert probabilities[draw_token(probabilities, np.nextafter(1.0, 0))] > 0
 
 
 def test_luck_is_uniform():

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from model.layers.attention import (
-    additive_mask,
+    additive_causal_mask,
     attention_pattern,
     attention_scores,
     causal_mask,
@@ -55,17 +55,17 @@ def test_the_pattern_is_our_softmax_of_the_masked_scores(qkv):
 @pytest.mark.parametrize("window", [None, 2])
 def test_a_mask_may_be_added(qkv, window, dtype):
     scores = attention_scores(*qkv[:2]).to(dtype)
-    added = attention_pattern(scores, additive_mask(4, 6, scores.device, dtype, window))
+    added = attention_pattern(scores, additive_causal_mask(4, 6, scores.device, dtype, window))
     assert added.dtype == dtype
     assert torch.equal(added, attention_pattern(scores, causal_mask(4, 6, window=window)))
 
 
 def test_a_mask_first_added_without_gradients_serves_a_pass_with_them():
-    additive_mask.cache_clear()
+    additive_causal_mask.cache_clear()
     with torch.inference_mode():
-        mask = additive_mask(4, 6, torch.device("cpu"), torch.float32)
+        mask = additive_causal_mask(4, 6, torch.device("cpu"), torch.float32)
     assert not mask.is_inference()
-    assert additive_mask(4, 6, torch.device("cpu"), torch.float32) is mask
+    assert additive_causal_mask(4, 6, torch.device("cpu"), torch.float32) is mask
 
 
 @pytest.mark.parametrize("num_queries", [1, 3, 6])

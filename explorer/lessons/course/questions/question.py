@@ -1,4 +1,4 @@
-"""The protocol of questions, and grades of replies."""
+"""Protocol of questions, grades of replies, and numbers in replies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Grade:
 
 
 class Question(Protocol):
-    """A kind of question. The true answer is computed each time."""
+    """Protocol of a lesson's question; the true answer is computed from the run each time."""
 
     def prompt_payload(self, context: EvaluationContext) -> dict[str, Any]:
         """Return the widget's data for the question, with its "kind", and without the true answer."""
@@ -39,7 +39,7 @@ class Question(Protocol):
         """Return the key under which a class's equal replies are counted; None for an invalid reply. Uses no run."""
 
 
-def format_answer(value: float) -> str:
+def format_quantity(value: float) -> str:
     """Format a number of a run: counts in full, other numbers with three digits."""
     is_count = float(value).is_integer() and (abs(value) >= 2 or value == 0)
     return f"{int(value):,}".replace("-", "−") if is_count else format_number(value)

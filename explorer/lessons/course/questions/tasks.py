@@ -10,7 +10,7 @@ from explorer.lessons.course.conditions import Condition, parse_condition
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.measures import predict_next_token
 from explorer.lessons.course.quantities import Quantity
-from explorer.lessons.course.yaml_blocks import Fields, lesson_error_line, validate_fields
+from explorer.lessons.course.yaml_blocks import MappingWithLines, errors_as_lesson_errors, validate_fields
 from explorer.translations import _
 
 
@@ -86,27 +86,27 @@ class AblateHeadsTask:
 Task = FindHeadTask | FindPromptTask | AblateHeadsTask
 
 
-def _parse_find_head(spec: Fields) -> FindHeadTask:
+def _parse_find_head(spec: MappingWithLines) -> FindHeadTask:
     validate_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
-    with lesson_error_line(spec.lines["score"]):
+    with errors_as_lesson_errors(spec.lines["score"]):
         if spec["score"] not in HEAD_SCORES:
             raise ValueError(f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
     return FindHeadTask(spec["score"], float(spec["at_least"]))
 
 
-def _parse_find_prompt(spec: Fields) -> FindPromptTask:
+def _parse_find_prompt(spec: MappingWithLines) -> FindPromptTask:
     return FindPromptTask(parse_condition(spec, spec.line))
 
 
-def _parse_ablate_heads(spec: Fields) -> AblateHeadsTask:
+def _parse_ablate_heads(spec: MappingWithLines) -> AblateHeadsTask:
     validate_fields(spec, {"most": int}, ("most",))
-    with lesson_error_line(spec.line):
+    with errors_as_lesson_errors(spec.line):
         if spec["most"] < 1:
             raise ValueError(f"“most” is how many heads may be silenced, got {spec['most']}")
     return AblateHeadsTask(spec["most"])
 
 
-TASKS: dict[str, Callable[[Fields], Any]] = {
+TASKS: dict[str, Callable[[MappingWithLines], Any]] = {
     "find_head": _parse_find_head,
     "find_prompt": _parse_find_prompt,
     "silence_heads": _parse_ablate_heads,

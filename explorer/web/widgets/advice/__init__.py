@@ -5,7 +5,7 @@ from typing import Any
 from explorer.web.widgets.widget import Widget
 
 
-class Advice(Widget):
+class PromptAdviceLine(Widget):
     """A line with a sentence and a better prompt; hidden if there is none.
 
     Emits "apply" with the better prompt as its value.

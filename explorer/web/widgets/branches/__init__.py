@@ -10,7 +10,7 @@ from explorer.translations import N_, _, translate
 from explorer.web.widgets.widget import Widget, fill_template
 
 
-def template() -> str:
+def html_template() -> str:
     return fill_template(
         """<h3>{heading}</h3>
 <p class="legend">{legend}</p>
@@ -45,14 +45,14 @@ def template() -> str:
 ORIGINS = {"greedy": N_("greedy"), "beam": N_("beam"), "sampling": N_("sampling")}
 
 
-class Branches(Widget):
+class ContinuationTree(Widget):
     """The tree of continuations: a row per segment of tokens without a fork, and a table of the branches' ends.
 
     A click on a row goes there; its × deletes the segment and all that follow it.
     """
 
     def __init__(self, **kwargs):
-        super().__init__(html=template(), **kwargs)
+        super().__init__(html=html_template(), **kwargs)
 
     @staticmethod
     def pack(

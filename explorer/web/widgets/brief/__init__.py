@@ -10,7 +10,7 @@ from explorer.web.widgets.widget import Widget, fill_template
 MAX_CHARACTERS = 60  # characters of the text
 
 
-def template() -> str:
+def html_template() -> str:
     return fill_template(
         """<button type="button" class="brief" title="{to_prompt}"></button>""",
         to_prompt=_("to the prompt"),
@@ -21,7 +21,7 @@ class PromptTail(Widget):
     """The end of the text and the token that Step would generate; a click goes to the prompt."""
 
     def __init__(self, **kwargs):
-        super().__init__(html=template(), **kwargs)
+        super().__init__(html=html_template(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], sampled_token: str, probability: float) -> dict[str, Any]:

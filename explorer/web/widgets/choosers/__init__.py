@@ -26,12 +26,16 @@ class SelectFields(Widget):
         """
         packed = [
             {"field": field.field, "title": field.title}
-            | ({"most": len(field.options) - 1} if is_typed(field) else {"options": list(map(list, field.options))})
+            | (
+                {"most": len(field.options) - 1}
+                if is_number_input(field)
+                else {"options": list(map(list, field.options))}
+            )
             | ({"free": True} if field.is_free else {})
             for field in fields
         ]
         return {"choices": packed, "all": all_of_them}
 
 
-def is_typed(field: SelectField) -> bool:
+def is_number_input(field: SelectField) -> bool:
     return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_, text) in enumerate(field.options))

@@ -3,21 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.analysis.next_token import NextToken
+from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.sampling_table import ProbabilityInterval, SamplingTable, find_tokens
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _
-from explorer.web.widgets.distribution.other_run import OtherNextToken, other_run_column, other_run_summary
-from explorer.web.widgets.distribution.table_columns import columns
-from explorer.web.widgets.distribution.text import random_draw_text
+from explorer.web.widgets.distribution.distribution_text import random_draw_text
+from explorer.web.widgets.distribution.other_run_prediction import (
+    OtherRunPrediction,
+    other_run_column,
+    other_run_summary,
+)
+from explorer.web.widgets.distribution.table_columns import stage_columns
 from explorer.web.widgets.widget import Widget, fill_template
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
 
 
-def template() -> str:
+def html_template() -> str:
     return fill_template(
         '<div class="distribution">'
         '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
@@ -37,7 +41,7 @@ def template() -> str:
     )
 
 
-class Distribution(Widget):
+class NextTokenTable(Widget):
     """A table of tokens by rank with a column per stage, and a bar of all probability with the random number's mark.
 
     Pointing at a number, or moving to it with the arrow keys, shows its calculation. The search box writes the
@@ -45,15 +49,15 @@ class Distribution(Widget):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(html=template(), **kwargs)
+        super().__init__(html=html_template(), **kwargs)
 
     @staticmethod
     def pack(
-        prediction: NextToken,
+        prediction: NextTokenDistribution,
         vocabulary: Sequence[str],
         settings: GenerationSettings,
         find: str,
-        other: OtherNextToken | None = None,
+        other: OtherRunPrediction | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -68,7 +72,7 @@ class Distribution(Widget):
         sampled_id, actual = prediction.sampled_token_id, prediction.actual
         always = {sampled_id} if actual is None else {sampled_id, actual}
         matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
-        stages = columns(table, settings)
+        stages = stage_columns(table, settings)
         if other:  # the sum so far has no room beside it, and the bar below says as much
             stages = [*stages[:2], other_run_column(other.plain), *stages[2:-1]]
         rows = [

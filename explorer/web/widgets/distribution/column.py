@@ -7,7 +7,7 @@ from explorer.analysis.sampling_table import SamplingRow
 
 
 @dataclass(frozen=True)
-class Column:
+class StageColumn:
     """Column of the table for one sampling stage.
 
     Attributes:
@@ -25,11 +25,11 @@ class Column:
     arithmetic: Callable[[SamplingRow], str]
 
 
-def format_score(value: float) -> str:
+def format_logit(value: float) -> str:
     """Format a logit with two decimals and a true minus sign."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def format_subtracted(value: float) -> str:
+def format_subtracted_logit(value: float) -> str:
     """Format a logit after a minus sign, in parentheses if it is negative."""
-    return f"({format_score(value)})" if value < 0 else format_score(value)
+    return f"({format_logit(value)})" if value < 0 else format_logit(value)

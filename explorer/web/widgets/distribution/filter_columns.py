@@ -5,7 +5,7 @@ from collections.abc import Callable
 from explorer.analysis.sampling_table import SamplingRow
 from explorer.explain.notation import format_number
 from explorer.translations import N_, _, translate
-from explorer.web.widgets.distribution.column import Column, format_score, format_subtracted
+from explorer.web.widgets.distribution.column import StageColumn, format_logit, format_subtracted_logit
 
 CUT, KEPT = N_("cut"), "✓"
 
@@ -13,13 +13,13 @@ CUT, KEPT = N_("cut"), "✓"
 LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
 
 
-def argmax() -> Column:
+def argmax_column() -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("rank {rank:,}: not the largest, cut", rank=row.rank)
         return _("rank {rank:,}: the largest, taken", rank=row.rank)
 
-    return Column(
+    return StageColumn(
         "argmax",
         _("largest"),
         _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
@@ -28,7 +28,7 @@ def argmax() -> Column:
     )
 
 
-def top_k(k: int) -> Column:
+def top_k_column(k: int) -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by == "top_k":
             return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
@@ -38,7 +38,7 @@ def top_k(k: int) -> Column:
     return cutoff_column("top_k", _("top-k\n{k:,}", k=k), description, (), arithmetic)
 
 
-def top_p(p: float) -> Column:
+def top_p_column(p: float) -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
@@ -52,14 +52,14 @@ def top_p(p: float) -> Column:
     return cutoff_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
 
 
-def min_p(p: float, largest: float) -> Column:
+def min_p_column(p: float, largest: float) -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
         template = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
         if row.cut_by == "min_p":
             template = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
-        power = f"e^({format_score(row.scaled)} − {format_subtracted(largest)})"
+        power = f"e^({format_logit(row.scaled)} − {format_subtracted_logit(largest)})"
         return template.format(power=power, weight=format_number(row.weight), p=p)
 
     description = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
@@ -68,7 +68,7 @@ def min_p(p: float, largest: float) -> Column:
 
 def cutoff_column(
     name: str, title: str, description: str, before: tuple[str, ...], arithmetic: Callable[[SamplingRow], str]
-) -> Column:
+) -> StageColumn:
     """Return the column of a filter; tokens that the filters in `before` have cut stay empty."""
 
     def cell(row: SamplingRow) -> str:
@@ -81,4 +81,4 @@ def cutoff_column(
             else arithmetic(row)
         )
 
-    return Column(name, title, description, cell, explain)
+    return StageColumn(name, title, description, cell, explain)

@@ -4,65 +4,71 @@ from explorer.analysis.sampling_table import SamplingRow, SamplingTable
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
-from explorer.web.widgets.distribution.column import Column, format_score, format_subtracted
-from explorer.web.widgets.distribution.filter_columns import LIMITS, argmax, min_p, top_k, top_p
+from explorer.web.widgets.distribution.column import StageColumn, format_logit, format_subtracted_logit
+from explorer.web.widgets.distribution.filter_columns import (
+    LIMITS,
+    argmax_column,
+    min_p_column,
+    top_k_column,
+    top_p_column,
+)
 
 
-def columns(table: SamplingTable, settings: GenerationSettings) -> list[Column]:
+def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[StageColumn]:
     """Return the columns of the stages that these settings have, in order of application."""
-    stages = [logit(), model()]
+    stages = [logit_column(), model_probability_column()]
     if settings.repetition_penalty != 1:
         stages.append(penalty_column(settings.repetition_penalty))
     if settings.temperature == 0:
-        stages.append(argmax())
+        stages.append(argmax_column())
     else:
         stages.append(temperature_column(settings.temperature))
         if settings.top_k:
-            stages.append(top_k(settings.top_k))
+            stages.append(top_k_column(settings.top_k))
         if settings.top_p < 1:
-            stages.append(top_p(settings.top_p))
+            stages.append(top_p_column(settings.top_p))
         if settings.min_p:
-            stages.append(min_p(settings.min_p, table.largest))
-    return [*stages, probability(table, greedy=settings.temperature == 0), cumulative()]
+            stages.append(min_p_column(settings.min_p, table.largest))
+    return [*stages, sampling_probability_column(table, greedy=settings.temperature == 0), cumulative_column()]
 
 
-def logit() -> Column:
-    return Column(
+def logit_column() -> StageColumn:
+    return StageColumn(
         "logit",
         _("logit"),
         _("The model's score for the token: the larger, the likelier."),
-        cell=lambda row: format_score(row.logit),
-        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_score(row.logit)),
+        cell=lambda row: format_logit(row.logit),
+        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_logit(row.logit)),
     )
 
 
-def model() -> Column:
-    return Column(
+def model_probability_column() -> StageColumn:
+    return StageColumn(
         "model",
         _("model"),
         _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."),
         cell=lambda row: format_number(row.plain),
         arithmetic=lambda row: _(
             "e^{logit} / Σ e^logits = {probability}",
-            logit=format_subtracted(row.logit),
+            logit=format_subtracted_logit(row.logit),
             probability=format_number(row.plain),
         ),
     )
 
 
-def penalty_column(penalty: float) -> Column:
+def penalty_column(penalty: float) -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.penalised == row.logit:
-            return _("{logit} stays: the token is not in the text so far", logit=format_score(row.logit))
+            return _("{logit} stays: the token is not in the text so far", logit=format_logit(row.logit))
         return _(
             "{logit} {sign} {penalty:g} = {penalised}: the token is in the text already",
-            logit=format_score(row.logit),
+            logit=format_logit(row.logit),
             sign="/" if row.logit > 0 else "×",
             penalty=penalty,
-            penalised=format_score(row.penalised),
+            penalised=format_logit(row.penalised),
         )
 
-    return Column(
+    return StageColumn(
         "penalised",
         _("penalty\n{penalty:g}", penalty=penalty),
         _(
@@ -70,37 +76,37 @@ def penalty_column(penalty: float) -> Column:
             "where they are negative.",
             penalty=penalty,
         ),
-        cell=lambda row: format_score(row.penalised),
+        cell=lambda row: format_logit(row.penalised),
         arithmetic=arithmetic,
     )
 
 
-def temperature_column(temperature: float) -> Column:
-    return Column(
+def temperature_column(temperature: float) -> StageColumn:
+    return StageColumn(
         "scaled",
         f"÷ {temperature:g}",
         _(
             "Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.",
             temperature=temperature,
         ),
-        cell=lambda row: format_score(row.scaled),
-        arithmetic=lambda row: f"{format_score(row.penalised)} / {temperature:g} = {format_score(row.scaled)}",
+        cell=lambda row: format_logit(row.scaled),
+        arithmetic=lambda row: f"{format_logit(row.penalised)} / {temperature:g} = {format_logit(row.scaled)}",
     )
 
 
-def probability(table: SamplingTable, greedy: bool) -> Column:
+def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             limit = LIMITS[row.cut_by]
             return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=translate(limit))
         if greedy:
             return _("the largest, so its probability is 1")
-        power = f"e^({format_score(row.scaled)} − {format_subtracted(table.largest)}) / Σ"
+        power = f"e^({format_logit(row.scaled)} − {format_subtracted_logit(table.largest)}) / Σ"
         return (
             f"{power} = {format_number(row.weight)} / {format_number(table.total)} = {format_number(row.probability)}"
         )
 
-    return Column(
+    return StageColumn(
         "probability",
         _("after temperature\nand filters"),
         _(
@@ -112,7 +118,7 @@ def probability(table: SamplingTable, greedy: bool) -> Column:
     )
 
 
-def cumulative() -> Column:
+def cumulative_column() -> StageColumn:
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("cut, so no random number falls on it")
@@ -123,7 +129,7 @@ def cumulative() -> Column:
             sum=format_number(row.cumulative),
         )
 
-    return Column(
+    return StageColumn(
         "cumulative",
         _("sum\nso far"),
         _(

@@ -1,16 +1,16 @@
-"""A question about the selected prediction, answered on request."""
+"""Explanation of the selected prediction, shown on request."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from explorer.lessons.prediction_text import Clause
+from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.web.widgets.widget import Widget, fill_template
 
 HTML = """<button type="button" class="asked" aria-expanded="false" data-field="{field}">{asked}</button>
 <p class="clauses" hidden></p>"""
 
 
-class Explanation(Widget):
+class ExplanationButton(Widget):
     """A button that shows an explanation's clauses, each with a link to its figure.
 
     Args:
@@ -22,7 +22,7 @@ class Explanation(Widget):
         super().__init__(html=fill_template(HTML, field=field, asked=question), **kwargs)
 
     @staticmethod
-    def pack(clauses: Iterable[Clause]) -> list[dict[str, Any]]:
+    def pack(clauses: Iterable[ExplanationSentence]) -> list[dict[str, Any]]:
         """Return the widget's value."""
         return [
             {"words": clause.text, "look": clause.selection_change, "picture": clause.figure_id} for clause in clauses

@@ -6,8 +6,8 @@ from plotly.io.json import to_json_plotly
 
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
-from explorer.web.assets import plotly_script
-from explorer.web.widgets.figure.heatmap_images import compact
+from explorer.web.assets import plotly_script_tag
+from explorer.web.widgets.figure.heatmap_encoding import encode_large_heatmap
 from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
 
 # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
@@ -41,7 +41,7 @@ class Figure(Widget):
             f"{'data-to-steps ' * to_steps}"
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
-        super().__init__(html=html, scripts=plotly_script(), **kwargs)
+        super().__init__(html=html, scripts=plotly_script_tag(), **kwargs)
 
     @staticmethod
     def pack(figure: go.Figure) -> list[str]:
@@ -49,5 +49,5 @@ class Figure(Widget):
 
         They are separate, so that the browser sees if the data are the same and only the markers have changed.
         """
-        content = compact(figure).to_plotly_json()
+        content = encode_large_heatmap(figure).to_plotly_json()
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

@@ -107,20 +107,21 @@ export default function figure(element) {
     if (changes?.adds && event.shiftKey) return toggle(place);
     const change = selectedBy(point, selects);
     const opens = "view" in change && change.view !== state.view;
+    const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
+    if (!opens || event.shiftKey) {
+      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
+      inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
+    }
     if (changes && !changes.adds) toggle(place, inA(change, of));
     else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
-    if (opens && !event.shiftKey) return;
-    if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
-    const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
-    inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
 
   function clickCell(place) {
     const { trace } = image, change = {};
     const at = { x: place.x + firstOf(trace.x), y: place.y + firstOf(trace.y) };
     for (const [source, field] of Object.entries(selects)) change[field] = at[source];
-    if (Object.keys(change).length) pick(inA(change, of));
     inspect({ ...at, curve: 0, item: null });
+    if (Object.keys(change).length) pick(inA(change, of));
   }
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
@@ -139,8 +140,8 @@ export default function figure(element) {
     if (event.key === "+" && changes?.adds && cells()) return toggle([y, x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
-    if (changes && !changes.adds && cells()) toggle([y, x]);
     inspect({ x, y });
+    if (changes && !changes.adds && cells()) toggle([y, x]);
   });
 
   new ResizeObserver(() => {

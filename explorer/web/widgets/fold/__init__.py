@@ -3,7 +3,7 @@
 from explorer.web.widgets.widget import Widget, fill_template
 
 
-class Collapse(Widget):
+class CollapseButton(Widget):
     """A button, on small screens only, that expands and collapses the parts of the page listed in page.css.
 
     Args:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.analysis.next_token import NextToken
-from explorer.analysis.top_k import top_indices
+from explorer.analysis.next_token import NextTokenDistribution
+from explorer.analysis.top_indices import top_indices
 from explorer.explain.notation import quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _
 from explorer.views.token_bars import format_percent
-from explorer.web.widgets.distribution.text import format_settings
+from explorer.web.widgets.distribution.distribution_text import format_settings
 from explorer.web.widgets.widget import Widget, fill_template
 
 NUM_TOKENS = 6  # of the model's guesses
@@ -32,14 +32,12 @@ HTML = """<div class="guess" hidden>
 </div>"""
 
 
-class Guess(Widget):
+class NextTokenGuess(Widget):
     """Asks for a guess, then shows the probabilities of the likeliest tokens and of the guess.
 
     On a first visit the probabilities are hidden until requested; later they are visible until the user guesses
     again. The user's guess is the state's `guess`. A button emits "step" to generate a token.
     """
-
-    EMITS = ("step",)
 
     def __init__(self, **kwargs):
         html = fill_template(
@@ -53,12 +51,12 @@ class Guess(Widget):
 
     @staticmethod
     def pack(
-        prediction: NextToken,
+        prediction: NextTokenDistribution,
         vocabulary: Sequence[str],
         settings: GenerationSettings,
         after: str,
         guess: str = "",
-        before: NextToken | None = None,
+        before: NextTokenDistribution | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -83,14 +81,16 @@ class Guess(Widget):
         return {
             "tokens": tokens,
             "how": _("Drawn with {settings}.", settings=format_settings(settings)),
-            "told": judge_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": describe_draw(before, vocabulary, settings) if before else "",
+            "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
+            "wrote": describe_sampled_token(before, vocabulary, settings) if before else "",
             "after": quote_token(after),
             "is_last": prediction.actual is None,
         }
 
 
-def describe_draw(before: NextToken, vocabulary: Sequence[str], settings: GenerationSettings) -> str:
+def describe_sampled_token(
+    before: NextTokenDistribution, vocabulary: Sequence[str], settings: GenerationSettings
+) -> str:
     """Return a sentence on how a generated token was sampled; "" if these settings would sample another one."""
     token_id = before.sampled_token_id
     if token_id != before.actual:
@@ -102,7 +102,7 @@ def describe_draw(before: NextToken, vocabulary: Sequence[str], settings: Genera
     return _("A random number fell on {token}; its chance was {percent}.", token=token, percent=chance)
 
 
-def judge_guess(prediction: NextToken, vocabulary: Sequence[str], guess: str) -> str:
+def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
     """Return a sentence on the probability of a guess.
 
     Counts the likeliest token that equals the word, or else the longest one that the word begins with.

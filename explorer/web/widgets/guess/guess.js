@@ -4,13 +4,14 @@ import { onContent } from "../../static/contents.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { isNamed } from "../../static/mode.js";
+import { makeMove } from "../../static/moves.js";
 import { onState, setState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
 
 const VISITED = "explorer:visited"; // its place in the browser's storage
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function guess(element, { emit }) {
+/** @param {HTMLElement} element */
+export default function guess(element) {
   const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
   let isHidden = !remembered() && !isNamed, place = null, content = null;
@@ -56,7 +57,7 @@ export default function guess(element, { emit }) {
   next.addEventListener("click", () => {
     const last = state.prompt.length + state.generated.length - 1;
     if (!content.is_last) return pick({ query: last, key: last - 1 });
-    emit.step();
+    makeMove({ kind: "step" });
   });
   find(seen, ".again").addEventListener("click", () => {
     isHidden = true;

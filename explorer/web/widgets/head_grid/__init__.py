@@ -36,7 +36,7 @@ class HeadGrid(Widget):
         to a multiple of 4 bytes, as in a bitmap file (static/bitmap.js).
         """
         layers, heads, tokens, _ = multiples.values.shape
-        block = -(-tokens // max_pixels(layers * heads))
+        block = -(-tokens // max_side_pixels(layers * heads))
         sheets = [layer_pixels(values, block, multiples.signed) for values in multiples.values]
         return {
             "layers": layers,
@@ -59,7 +59,7 @@ def layer_pixels(values: np.ndarray, block: int, signed: bool) -> np.ndarray:
     return np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0), (0, 0), (0, -pixels.shape[-1] % 4)])
 
 
-def max_pixels(count: int) -> int:
+def max_side_pixels(count: int) -> int:
     """Return the largest side length of `count` heatmaps that fit into `MAX_BYTES` as quoted base64."""
     sides = range(MAX_PIXELS, 1, -1)
     return next((n for n in sides if count * (-(-n * (n + -n % 4) // 3) * 4 + 4) <= MAX_BYTES), 1)

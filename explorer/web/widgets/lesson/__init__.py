@@ -20,7 +20,7 @@ HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 </aside>"""
 
 
-class Lesson(Widget):
+class LessonPanel(Widget):
     """A step of a lesson: text, a question, and after a reply the feedback.
 
     On a wide screen it is a column at the left, on a narrow one a sheet that folds.

@@ -4,7 +4,7 @@ import { _ } from "../../static/language.js";
 import { tokenNodes } from "../../static/token_text.js";
 import { bar, marked, marks, optionButton } from "./ask_choice.js";
 
-const LONGEST = 40; // characters of a reply (questions/token.py)
+const LONGEST = 40; // characters of a reply (questions/token_question.py)
 
 /** @type {import("./question.js").Ask} */
 export function askToken({ options }, judged, reply) {

@@ -7,7 +7,7 @@ HTML = """<button type="button" class="open" aria-expanded="false" title="{lesso
 <div class="list" role="dialog" aria-label="{lessons}" hidden></div>"""
 
 
-class Lessons(Widget):
+class LessonListButton(Widget):
     """A button that opens the list of lessons, each with the step where the user left it."""
 
     def __init__(self, **kwargs):

@@ -9,7 +9,7 @@ HTML = """<div class="mode" role="group" aria-label="{page}">
 </div>"""
 
 
-class Mode(Widget):
+class PageModeSwitch(Widget):
     """Two buttons: the simple page with three steps, and the full page."""
 
     def __init__(self, **kwargs):

@@ -81,9 +81,9 @@ export default function modelMap(element) {
   function choose(node, stays) {
     const i = parts.indexOf(node), { selects, box } = value.parts[i], [x, y] = centre(box);
     const opens = "view" in selects && selects.view !== state.view;
-    if (!(opens && stays)) pick(selects);
     if (opens && !stays) tell(null);
     else inspect({ x, y, item: i }).then(() => working.scrollIntoView({ block: "nearest" }));
+    if (!(opens && stays)) pick(selects);
   }
 
   // On the sheet, as Chromium takes an SVG element that listens to the focus for one that can have it.

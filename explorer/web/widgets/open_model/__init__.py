@@ -7,11 +7,11 @@ from explorer.explain.notation import format_number
 from explorer.tracing.jobs import Job
 from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template
-from model.pretrained.self_check import Agreement
+from model.pretrained.reference_logits import LogitAgreement
 
 
-class OpenModel(Widget):
-    """A row that appears when the user opens a model (`ModelPicker`), or views one from elsewhere.
+class HubModelForm(Widget):
+    """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check.
 
     Its value is the name of the opened model. Emits "input" once it can be selected.
     """
@@ -34,7 +34,7 @@ class OpenModel(Widget):
 
     @staticmethod
     def pack(
-        names: Sequence[str], agreement: Agreement | None, check_job: Job | None, is_external: bool
+        names: Sequence[str], agreement: LogitAgreement | None, check_job: Job | None, is_external: bool
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -53,7 +53,7 @@ class OpenModel(Widget):
         }
 
 
-def agreement_text(agreement: Agreement) -> str:
+def agreement_text(agreement: LogitAgreement) -> str:
     """Format the result of a comparison with another implementation."""
     size = format_number(agreement.max_difference)
     if agreement.holds:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from explorer.state.training_steps import checkpoints_of_training, model_name
+from explorer.state.checkpoint_names import checkpoints_of_training, model_name
 from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template, json_attribute
 
 
 class ModelPicker(Widget):
-    """A list of models.
+    """A drop-down list that selects a model.
 
     One with several checkpoints of its training is one entry (`TrainingStepSlider` selects the step).
 
@@ -16,7 +16,7 @@ class ModelPicker(Widget):
 
     Args:
         checkpoints: names of all checkpoints.
-        allows_opening: whether the list has an entry for opening another model (`OpenModel`).
+        allows_opening: whether the list has an entry for opening another model (`HubModelForm`).
     """
 
     EMITS = ("input",)

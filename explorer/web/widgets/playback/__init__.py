@@ -7,7 +7,7 @@ from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template
 
 
-def template() -> str:
+def html_template() -> str:
     return fill_template(
         """<div class="playback" role="group" aria-label="{playback}">
   <button type="button" class="back" title="{one_back}" aria-label="{back}">◀</button>
@@ -28,11 +28,11 @@ def template() -> str:
     )
 
 
-class Playback(Widget):
+class GenerationPlayer(Widget):
     """Selects the tokens before each generated one, one by one, so that all views replay the generation."""
 
     def __init__(self, **kwargs):
-        super().__init__(html=template(), **kwargs)
+        super().__init__(html=html_template(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], num_prompt: int, num_generated: int) -> dict[str, Any]:

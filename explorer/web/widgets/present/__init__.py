@@ -16,7 +16,7 @@ HTML = """<button type="button" class="open" aria-expanded="false" title="{prese
 </div>"""
 
 
-class Present(Widget):
+class PresentationMenu(Widget):
     """A button that opens the list of saved views, which can be sorted, named, removed and shared there."""
 
     def __init__(self, **kwargs):

@@ -7,7 +7,7 @@ from explorer.translations import _
 from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 
-class Presets(Widget):
+class SamplingPresets(Widget):
     """A button for each preset; the one whose settings the state has is pressed.
 
     Emits "choose" when a click changes the settings.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from explorer.analysis.steering import direction_texts
+from explorer.analysis.steering import decode_prompt_lists
 from explorer.state.interventions import DirectionSpec
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -11,7 +11,7 @@ from explorer.web.widgets.widget import Widget, fill_template
 LINE_BREAK = "↵"  # within a prompt, as in the strip of tokens
 
 
-class PromptLists(Widget):
+class DirectionPromptLists(Widget):
     """Two text boxes with a prompt a line, initialised with the lists of the current direction."""
 
     def __init__(self, **kwargs):
@@ -40,7 +40,7 @@ class PromptLists(Widget):
         """
         if not trace.token_bytes:
             return None
-        lists = direction_texts(trace, recipe) or ([], [])
+        lists = decode_prompt_lists(trace, recipe) or ([], [])
         return {
             "lists": ["\n".join(text.replace("\n", LINE_BREAK) for text in prompts) for prompts in lists],
             "make": _("Take their means after layer {layer}", layer=layer),

@@ -7,7 +7,7 @@ from explorer.translations import _, translate
 from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 
-class PromptPairs(Widget):
+class PromptPairButtons(Widget):
     """A button for each pair of prompts; it loads the corrupted one as A and the clean one as B."""
 
     def __init__(self, pairs: Sequence[PromptPair], **kwargs):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.explain.labels import token_formatter
+from explorer.state.checkpoint_names import checkpoints_of_training, model_name
 from explorer.state.page_state import PageState
-from explorer.state.training_steps import checkpoints_of_training, model_name
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _, translate
 from explorer.web.widgets.picker import ModelPicker

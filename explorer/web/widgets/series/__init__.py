@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from explorer.state.training_steps import checkpoints_of_training, step_label, training_step
+from explorer.state.checkpoint_names import checkpoints_of_training, step_label, training_step
 from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template
 

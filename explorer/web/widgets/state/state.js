@@ -1,5 +1,4 @@
 // @ts-check
-import { ask } from "../../static/asking.js";
 import { connectBus } from "../../static/bus.js";
 import { find } from "../../static/dom.js";
 import { onState, state } from "../../static/state.js";
@@ -9,8 +8,7 @@ import { isWriting } from "../../static/writing.js";
 export default function stateWidget(element, { props, emit }) {
   /** @param {import("../../static/state.js").State} now */
   const write = (now) => { props.value = now; };
-  connectBus({ write, open: emit.open, follow: emit.follow, halt: emit.halt, move: (now) => { write(now); emit.move(); } });
-  ask(); // what came before
+  connectBus({ write, open: emit.open, sync: emit.sync, halt: emit.halt, wake: emit.wake });
   // What has nothing to do cannot be pressed: at first nothing is written.
   function follow() {
     const [undo, stop, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));

@@ -1,4 +1,4 @@
-"""Plain text."""
+"""A block of plain text."""
 
 from explorer.web.widgets.widget import Widget
 

@@ -9,8 +9,8 @@ from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.lesson import Lesson
 from explorer.lessons.course.parser import parse_lesson
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 
 FRONT = """---
 title: A lesson

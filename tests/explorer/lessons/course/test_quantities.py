@@ -7,12 +7,12 @@ import pytest
 
 from explorer.lessons.course.conditions import parse_condition
 from explorer.lessons.course.measures import MEASURES
-from explorer.lessons.course.quantities import QUANTITIES, quantity
-from explorer.lessons.course.yaml_blocks import parse_fields
+from explorer.lessons.course.quantities import QUANTITIES, parse_quantity
+from explorer.lessons.course.yaml_blocks import parse_yaml_mapping
 
 
 def of(text: str):
-    return quantity(parse_fields(text, 1), 1)
+    return parse_quantity(parse_yaml_mapping(text, 1), 1)
 
 
 def softmax(logits):
@@ -133,11 +133,11 @@ def test_another_text_is_looked_at_from_its_end(plain):
     ],
 )
 def test_conditions(plain, text, holds):
-    assert parse_condition(parse_fields(text, 1), 1).holds(plain) is holds
+    assert parse_condition(parse_yaml_mapping(text, 1), 1).holds(plain) is holds
 
 
 def test_every_quantity_is_told_in_the_formats_page():
-    from explorer.lessons.course.library import BUNDLED
+    from explorer.lessons.course.lesson_library import BUNDLED
 
     page = (BUNDLED / "README.md").read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

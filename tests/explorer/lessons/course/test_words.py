@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.lessons.course.markdown import fill_values, parse_inline, parse_markdown, value_names
+from explorer.lessons.course.markdown import fill_placeholders, parse_inline, parse_markdown, placeholder_names
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_blocks():
 
 def test_numbers_are_put_in_as_text():
     tree = parse_markdown("- is **{a}**\n\n{b}")
-    assert list(value_names(tree)) == ["a", "b"]
-    filled = fill_values(tree, {"a": "1", "b": "<2>"}.__getitem__)
-    assert list(value_names(filled)) == []
+    assert list(placeholder_names(tree)) == ["a", "b"]
+    filled = fill_placeholders(tree, {"a": "1", "b": "<2>"}.__getitem__)
+    assert list(placeholder_names(filled)) == []
     assert filled[1] == {"kind": "paragraph", "parts": [{"kind": "number", "text": "<2>"}]}

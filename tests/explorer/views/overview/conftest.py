@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.analysis.model_overview import overview
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.landscape_layout import LandscapeLayout
 from explorer.views.overview.map_data import Diagram, MapPart
@@ -13,7 +13,7 @@ from .shown import SELECTION
 
 @pytest.fixture
 def token_id(trace) -> int:
-    return int(ranking(trace, SELECTION.query)[SELECTION.target - 1])
+    return int(ranking_without_interventions(trace, SELECTION.query)[SELECTION.target - 1])
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attribution import attribution
-from explorer.analysis.next_token import next_token, ranking
-from explorer.analysis.residual import updates
-from explorer.explain.notation import format_full, format_number
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
+from explorer.analysis.residual import sublayer_updates
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.views.overview import VIEW, draw_model_map, draw_running_sum
 from explorer.views.overview import landscape_layout as at
 from explorer.views.overview.portrait_layout import PortraitLayout
@@ -20,7 +20,7 @@ from .shown import SELECTION
 
 
 def test_heads_and_feed_forwards_are_coloured_by_what_they_add(trace, diagram, parts, token_id):
-    contributions = attribution(trace, SELECTION.query, token_id)
+    contributions = direct_logit_attribution(trace, SELECTION.query, token_id)
     values = {kind: [part.value for part in parts if part.kind == kind] for kind in ("head", "feed_forward")}
     assert_allclose(values["head"], contributions.heads.ravel())
     assert_allclose(values["feed_forward"], contributions.feed_forward)
@@ -47,7 +47,7 @@ def test_the_map_has_the_numbers_of_each_sublayer(trace, found, diagram):
     for word in diagram.sheets[0].labels:
         if word.x > at.LEFT:
             rows.setdefault(word.y, []).append(word.text)
-    lengths = updates(trace, SELECTION.query).norms.reshape(-1, 2)
+    lengths = sublayer_updates(trace, SELECTION.query).norms.reshape(-1, 2)
     assert rows[at.TITLES] == [f"layer {layer}" for layer in range(trace.config.num_layers)]
     assert rows[at.ATTENTION_WRITES] == [format_number(length) for length in lengths[:, 0]]
     assert rows[at.FEED_FORWARD_WRITES] == [format_number(length) for length in lengths[:, 1]]
@@ -88,7 +88,8 @@ def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
     for (layer, head), text in zip(places, hover_texts["head"], strict=True):
         length, adds = found.head_write_norms[layer, head], found.attribution.heads[layer, head]
         assert text.startswith(
-            f"layer {layer} head {head}\nwrites a vector of length {format_full(length)}\nadds {format_full(adds)} to"
+            f"layer {layer} head {head}\nwrites a vector of length {format_six_digits(length)}\n"
+            f"adds {format_six_digits(adds)} to"
         )
     for layer, texts in enumerate(zip(hover_texts["o_proj"], hover_texts["feed_forward"], strict=True)):
         for text, name, length, adds in zip(
@@ -96,16 +97,21 @@ def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
         ):
             assert text.startswith(f"layer {layer} {name}")
             normed = " after its norm" * (name == "o_proj" and layouts.output_norm(trace.config, "attn") is not None)
-            assert f"of length {format_full(length)}{normed}\nadds {format_full(adds)} to the logit of " in text
-        bias = f"(of this its bias {format_full(found.attribution.biases[layer])})"
+            assert (
+                f"of length {format_six_digits(length)}{normed}\nadds {format_six_digits(adds)} to the logit of "
+                in text
+            )
+        bias = f"(of this its bias {format_six_digits(found.attribution.biases[layer])})"
         assert (bias in texts[0]) is trace.config.bias
     divisors = [part.hover_text.partition("divides by ")[2].partition("\n")[0] for part in parts if part.kind == "norm"]
-    assert divisors == list(map(format_full, found.divisors.values()))
+    assert divisors == list(map(format_six_digits, found.divisors.values()))
     lengths = [part.hover_text.rpartition("length ")[2] for part in parts if part.kind == "addition"]
     added = trace.config.position in ("sinusoidal", "learned")
     post = trace.config.norm_placement == "post"
     ends = [pair for i, pair in enumerate(pairwise(found.stream)) if not post or i % 2 == 0]
-    assert lengths == [format_full(found.stream[0])] * added + [f"{format_full(a)} → {format_full(b)}" for a, b in ends]
+    assert lengths == [format_six_digits(found.stream[0])] * added + [
+        f"{format_six_digits(a)} → {format_six_digits(b)}" for a, b in ends
+    ]
 
 
 def test_of_a_rival_the_lead_is_explained(rope_trace):
@@ -113,7 +119,7 @@ def test_of_a_rival_the_lead_is_explained(rope_trace):
     for sheet, count in zip(draw_model_map(rope_trace, selection).sheets, (3, 1), strict=True):
         texts = [word.text for word in sheet.labels]
         assert texts.count("adds to the lead") == count and "adds to the logit" not in texts
-    order, logits = ranking(rope_trace, 9), rope_trace["logits"][9]
+    order, logits = ranking_without_interventions(rope_trace, 9), rope_trace["logits"][9]
     lead = logits[order[1]] - logits[order[4]]
     assert draw_running_sum(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
     assert f"captured {format_number(lead)}, " in VIEW.formula(rope_trace, selection)
@@ -128,5 +134,5 @@ def test_the_formula_adds_up(trace, found, token_id, post):
         in formula
     )
     assert f"‖x‖₂ = {format_number(found.stream[0])} → {format_number(found.stream[-1])}" in formula
-    assert f"= {format_number(next_token(trace, SELECTION.query).plain[token_id])}, rank 2" in formula
+    assert f"= {format_number(next_token_distribution(trace, SELECTION.query).plain[token_id])}, rank 2" in formula
     assert ("through a norm" in formula) is post

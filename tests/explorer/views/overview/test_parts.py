@@ -8,15 +8,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.model_overview import overview
-from explorer.analysis.next_token import next_token, ranking
-from explorer.explain.notation import format_full
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
+from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
 from explorer.views.overview import landscape_layout as at
 from explorer.views.overview.landscape_layout import LandscapeLayout
 from explorer.views.overview.map_data import MapPart
 from explorer.views.overview.map_layout import Box
-from explorer.views.overview.parts import MapParts
+from explorer.views.overview.map_parts import MapParts
 from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 
@@ -151,10 +151,14 @@ def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     listed = [part for part in MapParts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
     ranks = [1, 2, 3, 4, 5, 8, 20]
     assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]
-    order, plain, logits = ranking(trace, 9), next_token(trace, 9).plain, trace["logits"][9]
+    order, plain, logits = (
+        ranking_without_interventions(trace, 9),
+        next_token_distribution(trace, 9).plain,
+        trace["logits"][9],
+    )
     assert_allclose([part.value for part in listed], [plain[order[rank - 1]] for rank in ranks])
     for rank, part in zip(ranks, listed, strict=True):
-        chance, logit = format_full(plain[order[rank - 1]]), format_full(logits[order[rank - 1]])
+        chance, logit = format_six_digits(plain[order[rank - 1]]), format_six_digits(logits[order[rank - 1]])
         assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.hover_text
     for sheet in (0, 1):
         rows = [part.boxes[sheet][1] for part in listed]

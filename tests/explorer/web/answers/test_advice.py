@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.page_contents import PageContents
-from explorer.web.events.run_factory import RunFactory
 
 
 @pytest.fixture(scope="module")

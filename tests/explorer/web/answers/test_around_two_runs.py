@@ -8,10 +8,10 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
-from model.generation.sampling import draw, sampling_stages, uniform_draw
+from model.generation.sampling import draw_token, sampling_stages, uniform_draw
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 SETTINGS = {"temperature": 0.9, "top_k": 30, "seed": 3}
@@ -77,7 +77,7 @@ def test_both_distributions_are_told_with_the_same_random_number(endpoints, stat
     )
     u = uniform_draw(settings.seed, 5)  # of A's next place, whatever B's is
     assert table["u"] == u and partner != 4
-    drawn_token = traces[1].vocabulary[draw(stages.probabilities, u)]
+    drawn_token = traces[1].vocabulary[draw_token(stages.probabilities, u)]
     assert f"the same random number falls on {quote_token(drawn_token)}" in table["words"]
     assert f"KL(A‖B) = {format_number(kl_divergence(p, q))} bits" in table["words"]
     assert f"KL(B‖A) = {format_number(kl_divergence(q, p))} bits" in table["words"]

@@ -10,9 +10,9 @@ from explorer.state.branches import Branch
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
-from explorer.tracing.runs import RunService
-from explorer.web.answers.continuations import ContinuationSurprisals
-from model.generation.autoregressive import UncachedLogits
+from explorer.tracing.run_service import RunService
+from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
+from model.generation.autoregressive import NextLogitsWithoutCache
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def continuations(library) -> ContinuationSurprisals:
 
 def bits_from_scratch(lm, run: Run) -> list[float]:
     """Return each generated token's surprisal in bits, from one uncached forward pass per token."""
-    logits, ids = UncachedLogits(lm), list(run.token_ids)
+    logits, ids = NextLogitsWithoutCache(lm), list(run.token_ids)
     surprisals = []
     for position in range(len(run.prompt), len(ids)):
         log_p = torch.tensor(logits(ids[:position])).double().log_softmax(-1)

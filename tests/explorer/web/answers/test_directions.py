@@ -8,10 +8,10 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views.directions import CONTINUATION_TOKENS
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
 
 STEERED = "blocks.1.resid_post*add*unembed.17*5"
 
@@ -28,10 +28,10 @@ def state(endpoints) -> dict:
 
 
 def contents(endpoints, about, state):
-    collected, stage, more = {}, 0, True
-    while more:
+    collected = {}
+    for stage in range(endpoints.num_stages(about, state)):
         answer = endpoints.answer(about, state, stage)
-        collected, stage, more = collected | answer["contents"], stage + 1, answer["more"]
+        collected |= answer["contents"]
     return collected
 
 

@@ -10,14 +10,14 @@ from explorer.explain.notation import escape_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.capture import capture
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
 from model.generation.autoregressive import generate
+from model.generation.context_window import window_start
 from model.generation.sampling import uniform_draw
-from model.generation.window import window_start
 from tests.rendered_figures import contains_number
 
 CONTEXT, PROMPT, NUM_GENERATED = 32, 28, 14

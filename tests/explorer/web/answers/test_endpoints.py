@@ -7,10 +7,10 @@ import pytest
 from explorer.state.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import SIMPLE, VIEW_BY_NAME, VIEWS
-from explorer.web.answers.endpoints import FILES_CHANGED, Endpoints, request_priority
-from explorer.web.events.run_factory import RunFactory
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.answers.endpoints import FILES_CHANGED, Endpoints
 from model import CheckpointError
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -29,24 +29,18 @@ def state(endpoints) -> dict:
 
 @pytest.fixture
 def all_contents(endpoints):
-    """Function that returns the contents of all parts of an answer, merged as the browser merges them."""
+    """Function that returns the contents of all parts of an answer, merge as the browser merges them."""
 
     def collect_contents(about: str, state: dict) -> dict:
-        contents, stage, more = {}, 0, True
-        while more:
+        contents = {}
+        for stage in range(endpoints.num_stages(about, state)):
             answer = endpoints.answer(about, state, stage)
             assert json.loads(json.dumps(answer, allow_nan=False)) == answer
             assert not contents.keys() & answer["contents"].keys()
-            contents, stage, more = contents | answer["contents"], stage + 1, answer["more"]
+            contents |= answer["contents"]
         return contents
 
     return collect_contents
-
-
-def test_what_is_seen_first_waits_least_and_marks_most():
-    at_once, below, besides = (request_priority("view", {}, part) for part in (0, 1, 2))
-    assert at_once == request_priority("view", {}) == 0 < below < besides
-    assert [request_priority("view", {}, part) for part in (3, -1, None, [0])] == [0] * 4
 
 
 @every_view
@@ -59,6 +53,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
+        | {"facts", "vocabulary"}
         if about == "show"
         else set()
     )
@@ -83,7 +78,7 @@ def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, vi
     at_once = 1 + widths[:2].count("half") // 2
     assert "later" not in [contents[name] for name in drawn_names[:at_once]]
     assert {contents[name] for name in drawn_names[at_once:]} <= {"later"}
-    assert first["more"]
+    assert endpoints.num_stages("show", state | {"view": view.name}) > 1
 
 
 @pytest.mark.parametrize(
@@ -100,6 +95,14 @@ def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, all_contents, 
     positions = next(view for view in VIEWS if view.name == "positions")
     assert contents["positions-words"] == positions.unavailable_message(library.model("none")[0].config)
     assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
+
+
+def test_with_everything_come_the_facts_of_the_model(endpoints, all_contents, state):
+    for checkpoint, words in {"none": "no positions", "gpt": "LayerNorm"}.items():
+        answered = state | {"checkpoint": checkpoint}
+        assert words in all_contents("show", answered)["facts"]
+        assert endpoints.answer("show", answered)["vocab_size"] == 300
+        assert "vocab_size" not in endpoints.answer("view", answered)
 
 
 def test_a_slider_changes_the_prediction_and_nothing_else(all_contents, state):
@@ -147,8 +150,6 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
 
 def test_what_the_browser_calls(endpoints):
     assert [function.__name__ for function in endpoints.functions] == [
-        "answer",
-        "people_before",
         "inspect",
         "define",
         "direction_of_lists",
@@ -192,7 +193,8 @@ def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoi
     now, before = {"version": first["version"]}, {"version": "rope@00000000"}
     for about in ("pick", "tune", "token"):
         assert endpoints.answer(about, state | now)["contents"]
-        assert endpoints.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
+        assert endpoints.answered_scope(about, state | now) == about
+        assert endpoints.answered_scope(about, state | before) == "show"
     again = endpoints.answer("show", state | before)
     assert again["contents"]["problem"] == FILES_CHANGED and again["version"] == first["version"]
     assert again["contents"].keys() == first["contents"].keys()

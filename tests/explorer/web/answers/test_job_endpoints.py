@@ -11,25 +11,25 @@ from explorer.explain.point import Point
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing import job_queue, jobs
-from explorer.tracing.jobs import Job, get_or_run, num_bytes
+from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go
 from explorer.views.style import figure
 from explorer.views.verification import Verification
 from explorer.views.view import Panel
 from explorer.web.answers import open_view
-from explorer.web.answers.inspection import inspect
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.view_contents import view_contents
 
 
 @pytest.fixture
 def gate(monkeypatch) -> threading.Event:
     """Event that the job of the first figure of the Experiments tab waits for."""
-    results, gate = jobs.LRU(1 << 20, num_bytes), threading.Event()
+    results, gate = jobs.LRU(1 << 20, result_num_bytes), threading.Event()
     monkeypatch.setattr(jobs, "RESULTS", results)
     monkeypatch.setattr(job_queue, "RESULTS", results)
 
@@ -102,7 +102,7 @@ def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, slow_content
 
 def test_a_click_where_nothing_is_yet_has_no_number(gate, library, page_state):
     with RequestBudget(10**6, 10.0).activate():
-        assert inspect(make_open_view(RunService(library), page_state), "slow", Point(x=0, y=0)) == ""
+        assert point_derivation_text(make_open_view(RunService(library), page_state), "slow", Point(x=0, y=0)) == ""
 
 
 def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.tracing import jobs
 from explorer.tracing.request_budget import RequestBudget
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import view_contents
@@ -16,7 +16,7 @@ from explorer.web.answers.view_contents import view_contents
 @pytest.fixture
 def large(monkeypatch):
     """Treat all models as large, and start with an empty result cache."""
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, jobs.num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, jobs.result_num_bytes))
     monkeypatch.setattr(import_module("explorer.tracing.capture"), "estimate_macs", lambda lm, num_tokens: 1e12)
 
 

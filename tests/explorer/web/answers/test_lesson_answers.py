@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.library import LessonLibrary
+from explorer.lessons.course.lesson_library import LessonLibrary
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
+from explorer.web.actions.lesson_steps import LessonSteps
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.events.lesson_events import LessonHandlers
-from explorer.web.events.run_factory import RunFactory
 from explorer.web.protocol import LESSON, NEXT_TOKEN, element_id
 
 FRONT = "---\ntitle: T\nfor: x\nminutes: 1\nmodel: {model}\nagainst: b\n---\n"
@@ -81,7 +81,7 @@ def at_step(answers):
     """Function that returns the lesson's content at a step, with a reply: `at_step(2, "2:5")`."""
 
     def lesson_content(step: int, reply: str = "", lesson: str = "mine", about: str = "show", **change):
-        page_state, settings = LessonHandlers(answers).go_to_step(
+        page_state, settings = LessonSteps(answers).go_to_step(
             {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": lesson, "step": step}
         )
         state = page_state.as_dict() | {"reply": reply} | change
@@ -187,7 +187,7 @@ def test_the_list_has_them_all(answers, opening):
 
 
 def test_an_answer_has_the_lesson_before_the_pictures(answers, opening):
-    page_state, _settings = LessonHandlers(answers).go_to_step(
+    page_state, _settings = LessonSteps(answers).go_to_step(
         {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": "mine", "step": 1}
     )
     contents = Endpoints(opening.runs, answers).answer("show", page_state.as_dict())["contents"]

@@ -7,10 +7,10 @@ import pytest
 
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
 from tests.devices import on_each_device
 from tests.exhaustive import first_in_core
 from tests.rendered_parts import collect_numbers
@@ -41,14 +41,13 @@ def test_what_is_kept_takes_as_much(style_checkpoints, device):
 
 
 def _all_answers(library: Library, checkpoint: str) -> dict[str, dict]:
-    """Return the contents of every view for "show", all parts merged."""
+    """Return the contents of every view for "show", all parts merge."""
     endpoints, answers = Endpoints(RunService(library)), {}
     run = RunFactory(endpoints.runs).create_run(checkpoint, PROMPT)
     for view in VIEWS:
         state = run.as_dict() | Selection(view=view.name, query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
-        contents, stage, more = {}, 0, True
-        while more:
-            answer = json.loads(json.dumps(endpoints.answer("show", state, stage)))
-            contents, stage, more = contents | answer["contents"], stage + 1, answer["more"]
+        contents = {}
+        for stage in range(endpoints.num_stages("show", state)):
+            contents |= json.loads(json.dumps(endpoints.answer("show", state, stage)))["contents"]
         answers[view.name] = contents
     return answers

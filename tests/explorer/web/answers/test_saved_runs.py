@@ -12,8 +12,8 @@ from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.two_runs.draw import Placeholder
-from explorer.web.answers.inspection import inspect
 from explorer.web.answers.open_view import OpenView
+from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.view_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_edited_style, capture_style, models, tokenizer
@@ -65,7 +65,7 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
         assert mark is None or mark.state != "off"
         if panel.inspect and open_view.has(panel):
             with suppress(PointNotFoundError):
-                inspect(open_view, panel.name, Point(1, 1, layer=1, head=1, curve=0, item=1))
+                point_derivation_text(open_view, panel.name, Point(1, 1, layer=1, head=1, curve=0, item=1))
 
 
 def test_what_was_kept_is_drawn_and_what_was_not_is_named(alone):

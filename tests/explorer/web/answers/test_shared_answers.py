@@ -10,12 +10,12 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import RequestBudget, mark_incomplete
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.translations import use_locale
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers import answer_cache
 from explorer.web.answers.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
 from explorer.web.stores import MemoryStore, OptionalStore, StoreError
 from tests.explorer.web.answers.test_kept_answers import STATE_CHANGES
 

@@ -15,11 +15,11 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import field_choices
 from explorer.state.view_registry import is_story_view
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
+from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE, VIEWS
+from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.events.run_factory import RunFactory
-from explorer.web.layout.page_layout import element_id
+from explorer.web.protocol import element_id
 from tests.browser.checkpoints import write_checkpoints
 from tests.exhaustive import first_in_core
 
@@ -95,10 +95,9 @@ class Page:
         self.state, self.contents = state, self.answer("show", state)
 
     def answer(self, about: str, state: dict) -> dict:
-        contents, stage, more = {}, 0, True
-        while more:
-            answer = self.endpoints.answer(about, state, stage)
-            contents, stage, more = contents | answer["contents"], stage + 1, answer["more"]
+        contents = {}
+        for stage in range(self.endpoints.num_stages(about, state)):
+            contents |= self.endpoints.answer(about, state, stage)["contents"]
         return json.loads(json.dumps(contents))
 
     def choose(self, about: str, field: str, value) -> bool:

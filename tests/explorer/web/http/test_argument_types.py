@@ -9,10 +9,10 @@ from pydantic import Field
 from explorer.state.errors import UserError
 from explorer.translations import use_locale
 from explorer.web.http.argument_types import argument_types
-from explorer.web.http.request_types import PointFields, Stage, State
+from explorer.web.http.request_types import Action, PointFields, Stage, State
 
 
-def answer(about: Literal["show", "tune"], state: State, part: Stage = 0): ...
+def answer(about: Literal["show", "tune"], state: State, part: Stage = 0, action: Action = None): ...
 
 
 def write(
@@ -45,8 +45,8 @@ def test_what_fits_is_taken(values):
         (["show", {"prompt": 7}], "state.prompt must be text or a list, got 7."),
         (["show", {"prompt": [1, "2"]}], 'state.prompt[1] must be a whole number, got "2".'),
         (["show", {"b.dropped": "2"}], "state.b.dropped must be a whole number or one of '', got \"2\"."),
-        (["show", {"own": {"generated": [1.5]}}], "state.own.generated[0] must be a whole number, got 1.5."),
-        (["show", {"move": {"kind": "take", "tokem": 1}}], "state.move.tokem is unknown here: leave it out."),
+        (["show", {}, 0, {"own": {"generated": [1.5]}}], "action.own.generated[0] must be a whole number, got 1.5."),
+        (["show", {}, 0, {"kind": "take", "tokem": 1}], "action.tokem is unknown here: leave it out."),
         (["show", {"seed": 10**400}], f"state.seed must be less than 9007199254740992, got {'1' + '0' * 59}…."),
         (["show", {"view": 5}], "state.view must be text, got 5."),
         (
@@ -54,8 +54,8 @@ def test_what_fits_is_taken(values):
             "state is refused: x is no field of the page’s state, and neither text nor a number.",
         ),
         (["show", {"x": [[1]]}], "state is refused: x is no field of the page’s state, and neither text nor a number."),
-        (["show", {}, 0, 0], "The arguments must be a list (about, state, part), got a list of 4."),
-        ({"about": "show"}, "The arguments must be a list (about, state, part), got an object."),
+        (["show", {}, 0, {}, 0], "The arguments must be a list (about, state, part, action), got a list of 5."),
+        ({"about": "show"}, "The arguments must be a list (about, state, part, action), got an object."),
     ],
     ids=str,
 )

@@ -23,13 +23,13 @@ def library():
 
 @pytest.fixture
 def blocks():
-    """Blocks with three sessions, two events in Gradio's queue, and four answers that wait for a slot."""
+    """Blocks with three sessions, and two events in Gradio's queue."""
     app = SimpleNamespace(state_holder=SimpleNamespace(session_data=dict.fromkeys("abc")))
-    return SimpleNamespace(app=app, limiter=SimpleNamespace(waiting=4), _queue=[1, 2])
+    return SimpleNamespace(app=app, _queue=[1, 2])
 
 
 def test_all_is_counted(library, blocks):
-    report = health(library, blocks)
+    report = health(library, blocks, num_waiting=4)
     assert (report["models"], report["traces_bytes"], report["sessions"], report["queue"]) == (["a", "b"], 123, 3, 6)
     assert report["shared"] == "" and abs(report["rss_bytes"] - resident_bytes()) < 50e6
     assert all(name in report["version"] for name in ("gradio ", "torch ", "python "))
@@ -37,9 +37,9 @@ def test_all_is_counted(library, blocks):
 
 def test_where_answers_are_shared_is_told_and_whether_they_are_there(library, blocks):
     store = OptionalStore(FullStore())
-    assert health(library, blocks, store)["shared"] == "somewhere"
+    assert health(library, blocks, shared=store)["shared"] == "somewhere"
     store.put("a", b"", 60)
-    assert health(library, blocks, store)["shared"] == "somewhere, which does not answer"
+    assert health(library, blocks, shared=store)["shared"] == "somewhere, which does not answer"
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="other systems tell the most there ever was")

@@ -8,7 +8,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from explorer.state.limits import PUBLIC_LIMITS
+from explorer.state.user_limits import PUBLIC_LIMITS
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 
@@ -39,18 +39,15 @@ def test_so_many_prompts_a_minute(client):
         client.predict("once more", api_name="/generate")
 
 
-def test_so_many_on_the_page_too_and_told_as_a_warning(address):
-    config = httpx.get(f"{address}config").json()
-    (on_prompt,) = (dependency["id"] for dependency in config["dependencies"] if dependency["api_name"] == "on_prompt")
-    warnings = []
+def test_so_many_on_the_page_too_and_told_in_a_notice(address):
+    notices = []
     for number in range(LIMITS.prompts + 1):
-        request = {"fn_index": on_prompt, "data": [f"the owl {number}", "rope", {}], "session_hash": "on the page"}
-        httpx.post(f"{address}gradio_api/queue/join", json=request).raise_for_status()
-        with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": "on the page"}) as events:
-            lines = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
-        warnings.append([line["log"] for line in lines if line["msg"] == "log"])
-    assert warnings[:-1] == [[]] * LIMITS.prompts
-    assert warnings[-1] and "3 prompts per minute" in warnings[-1][0]
+        action = {"kind": "prompt", "text": f"the owl {number}", "checkpoint": "rope"}
+        question = {"about": "token", "state": {}, "action": action}
+        answer = httpx.post(f"{address}explorer/answer", json=question, headers={"X-Visitor": "on the page"})
+        notices.append(json.loads(answer.text.splitlines()[0])["notices"])
+    assert notices[:-1] == [[]] * LIMITS.prompts
+    assert "3 prompts per minute" in notices[-1][0]
 
 
 def test_so_many_tokens(client):

@@ -22,8 +22,9 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
-from explorer.tracing.runs import RunService
-from explorer.web.events.run_factory import RunFactory
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.answer import Question
 from explorer.web.http.argument_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
 from explorer.web.rooms import limits
@@ -52,7 +53,9 @@ EXAMPLES = {  # of arguments by their names; of any other by its type
     "top_p": 0.9,
     "repetition_penalty": 1.5,
 }
-MOVE = {"kind": "take", "token": 3, "path": [3, 4], "with": "unchanged", "a": 1, "b": 1, "words": {"text": "the fox"}}
+ACTION = {"token": 3, "path": [3, 4], "with": "unchanged", "a": 1, "b": 1, "words": {"text": "the fox"}, "pair": 1}
+ACTION |= {"checkpoint": "rope", "text": "the fox", "lesson": "tokens-and-merges", "step": 4, "reply": "4:x"}
+ACTION |= {"query": {"text": "the fox", "layer": "1"}, "own": {"generated": [3], "branches": ""}}
 
 
 @dataclass
@@ -101,8 +104,6 @@ def app(built_page, style_checkpoints) -> Iterator[App]:
         "lang": "en",
         "turn": 1,
         "version": "",
-        "move": MOVE,
-        "own": {"generated": [3], "branches": ""},
     }
     with pytest.MonkeyPatch.context() as patch, httpx.Client(base_url=blocks.local_url, timeout=60) as client:
         patch.setattr(limits, "MAX_MISSES_PER_MINUTE", 1e9)
@@ -130,6 +131,12 @@ def iter_paths(value: Any, path: tuple = ()) -> Iterator[tuple]:
         yield from iter_paths(inside, (*path, name))
 
 
+def get_item(value: Any, path: tuple) -> Any:
+    for name in path:
+        value = value[name]
+    return value
+
+
 def replace_item(value: Any, path: tuple, new: Any) -> Any:
     """Return a copy of a nested value with the item at `path` replaced."""
     if not path:
@@ -148,12 +155,13 @@ def mutated_bodies(body: Any, values: list[str], shift: int = 0, count: int = 1)
     """
     turn = itertools.islice(itertools.cycle(VALUES), shift, None)
     for number, path in enumerate(iter_paths(body)):
-        if not values and count == 1 and len(path) > 2 and (number + shift) % 5:
+        in_state = bool(path) and "temperature" in get_item(body, path[:-1])
+        if not values and count == 1 and in_state and (number + shift) % 5:
             continue
         text = json.dumps(replace_item(body, path, PLACEHOLDER))
         for value in values or itertools.islice(turn, count):
             yield text.replace(json.dumps(PLACEHOLDER), value)
-        if path and isinstance(path[-1], str) and (values or count > 1 or len(path) < 3):
+        if path and isinstance(path[-1], str) and (values or count > 1 or not in_state):
             yield text.replace(
                 f"{json.dumps(path[-1])}: {json.dumps(PLACEHOLDER)}", f'"{path[-1]}": 1, "{path[-1]}": 1'
             )
@@ -200,17 +208,18 @@ def routes(app: App) -> list[APIRoute]:
     return api_routes
 
 
-def server_functions(app: App) -> Iterator[tuple[int, Any]]:
-    for number, block in app.blocks.blocks.items():
-        for function in vars(block).values():
-            if getattr(function, "_is_server_fn", False):
-                yield number, function
+def function_arguments(app: App, name: str) -> list[Any]:
+    return arguments(argument_types(app.page.channel.functions[name]), app.state)
 
 
-def make_call(app: App, number: int, function) -> dict[str, Any]:
-    types = getattr(function, "types", None)
-    data = arguments(types, app.state) if types else []
-    return {"component_id": number, "fn_name": function.__name__, "session_hash": "page", "data": data}
+def question(app: App, kind: str) -> dict[str, Any]:
+    """Return a question of the page with an action that has all fields that actions have."""
+    schema = Question.model_json_schema()
+    assert {"about", "state", "action", "inspect"} == schema["properties"].keys()
+    assert schema["$defs"]["Action"]["properties"].keys() == {"kind", *ACTION}
+    point = {"x": 1, "y": 1, "layer": 0, "head": 0, "curve": 0, "item": 0}
+    clicked = {"picture": "attention-pattern", "point": point}
+    return {"about": "token", "state": app.state, "action": {"kind": kind, **ACTION}, "inspect": clicked}
 
 
 ALL = pytest.param(VALUES, marks=pytest.mark.by_hand, id="all")
@@ -218,14 +227,29 @@ SOME = pytest.param([], id="some")
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_server_functions(app, values):
-    path, functions = "gradio_api/component_server/", list(server_functions(app))
-    assert len(functions) >= 14
-    for shift, (number, function) in enumerate(functions):
-        body = make_call(app, number, function)
-        assert app.try_body("server function", path, json.dumps(body)).status_code in (200, 422)
+def test_functions(app, values):
+    functions = list(app.page.channel.functions)
+    assert len(functions) >= 12
+    for shift, name in enumerate(functions):
+        body = function_arguments(app, name)
+        assert app.try_body("function", f"explorer/{name}", json.dumps(body)).status_code in (200, 422)
         for text in mutated_bodies(body, values, 8 * shift, 3 if shift == 0 else 1):
-            app.try_body("server function", path, text)
+            app.try_body("function", f"explorer/{name}", text)
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_questions(app, values):
+    kinds = list(app.page.actions._actions)
+    assert len(kinds) >= 20
+    for shift, kind in enumerate(kinds):
+        body = question(app, kind)
+        assert app.try_body("question", "explorer/answer", json.dumps(body)).status_code == 200
+        if kind == "take":  # all of it, and of the others the action
+            for text in mutated_bodies(body, values, shift, 3):
+                app.try_body("question", "explorer/answer", text)
+        for action in mutated_bodies(body["action"], [], 8 * shift, 3 if values else 1):
+            text = json.dumps(body | {"action": PLACEHOLDER}).replace(json.dumps(PLACEHOLDER), action)
+            app.try_body("question", "explorer/answer", text)
 
 
 def finish(app: App, session: str, count: int):
@@ -248,7 +272,7 @@ def finish(app: App, session: str, count: int):
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_events(app, values):
     path, events = "gradio_api/queue/join", [fn for fn in app.blocks.fns.values() if fn.fn and not fn.cancels]
-    assert len(events) >= 12
+    assert {fn.name for fn in events} >= {"generate", "regenerate", "compare"}
     if not values:
         events = list({fn.name: fn for fn in events}.values())  # several buttons may have one handler
     for shift, fn in enumerate(events):
@@ -309,7 +333,7 @@ def test_rooms(app, values):
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_whole_bodies(app, values):
     """Whole bodies for every route that accepts one."""
-    paths = [f"rooms/{name}" for name in app.page.rooms.handlers]
+    paths = [*(f"rooms/{name}" for name in app.page.rooms.handlers), "explorer/answer", "explorer/define"]
     for route in routes(app):
         if "POST" in route.methods:
             paths.append(route.path.replace("{api_name}", "explore").replace("{api_name}", "x").lstrip("/"))
@@ -322,7 +346,7 @@ def test_whole_bodies(app, values):
             app.try_body("whole body", path, b"{}", headers={"Content-Type": kind})
         for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):
             app.record_answer(method, path, b"", app.client.request(method, path))
-        if values or "component_server" in path or "rooms" in path:
+        if values or "explorer/" in path or "rooms" in path:
             app.try_body("whole body", path, b'{"data": ["' + b"a" * (10 << 20) + b'"]}')
 
 
@@ -394,12 +418,13 @@ HEADERS += ["bytes=0-99999999999999999999", "a" * 5000, "../..", "%00", "null"]
 
 @pytest.mark.parametrize("values", [SOME, ALL])
 def test_headers(app, values):
-    """Strange header values for a page, a file, a server function and an event."""
+    """Strange header values for a page, a file, a question, a function and an event."""
     page = app.client.get("/").text
     script = re.search(r'gradio_api/file=[^"]+/page\.js', page)[0]
-    call = json.dumps(make_call(app, *next(server_functions(app)))).encode()
+    call, asking = (json.dumps(body).encode() for body in (function_arguments(app, "define"), question(app, "step")))
     asks = ("GET", "/", b""), ("HEAD", "/?page=x&deep_link=y", b""), ("GET", script, b""), ("GET", "config", b"")
-    asks += (("POST", "gradio_api/component_server/", call), ("POST", "gradio_api/queue/join", b"{}"))
+    asks += (("POST", "explorer/define", call), ("POST", "explorer/answer", asking))
+    asks += (("POST", "gradio_api/queue/join", b"{}"),)
     step = 1 if values else 5
     for number, (name, value) in enumerate(itertools.islice(itertools.product(NAMES, HEADERS), 0, None, step)):
         method, path, body = asks[number % len(asks)]
@@ -412,10 +437,10 @@ def test_headers(app, values):
 
 def test_counts(app, capfd):
     """Print how many requests were tried, and their statuses."""
-    counts = len(list(server_functions(app))), len(app.blocks.fns), len(app.page.rooms.handlers)
-    fields = sum(len(list(iter_paths(make_call(app, *function)))) for function in server_functions(app))
+    counts = len(app.page.channel.functions), len(app.blocks.fns), len(app.page.rooms.handlers)
+    fields = sum(len(list(iter_paths(function_arguments(app, name)))) for name in app.page.channel.functions)
     with capfd.disabled():
-        print(f"\n{counts[0]} server functions with {fields} fields, {counts[1]} events, {counts[2]} acts of rooms")
+        print(f"\n{counts[0]} functions with {fields} fields, {counts[1]} events, {counts[2]} acts of rooms")
         for (kind, status), count in sorted(app.counts.items(), key=str):
             print(f"  {kind} {status}: {count}")
         print(f"  {sum(app.counts.values())} in all")

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.lessons.course.library import LessonLibrary
-from explorer.state.limits import NO_LIMITS, UserLimits
+from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.state.user_limits import NO_LIMITS, UserLimits
 from explorer.web.answers.lesson_contents import ELEMENT_IDS
-from explorer.web.rooms import hub
+from explorer.web.rooms import room_hub
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import MemoryStore, open_store
 
@@ -24,7 +24,7 @@ STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query"
 @pytest.fixture(autouse=True)
 def reads_often(monkeypatch):
     """Read a room again after 10 ms, without waiting for further changes."""
-    monkeypatch.setattr(hub, "MIN_READ_INTERVAL_S", 0.01)
+    monkeypatch.setattr(room_hub, "MIN_READ_INTERVAL_S", 0.01)
 
 
 @pytest.fixture

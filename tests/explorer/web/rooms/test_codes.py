@@ -6,7 +6,7 @@ from explorer.web.rooms.codes import (
     ALPHABET,
     CODE_LENGTH,
     hash_key,
-    is_student,
+    is_valid_student_name,
     matches_digest,
     new_code,
     new_key,
@@ -36,5 +36,5 @@ def test_a_key_fits_its_room_alone():
 
 
 def test_names_of_students():
-    assert is_student("0af" * 10 + "12")
-    assert not any(map(is_student, ("", "g" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", None, 7)))
+    assert is_valid_student_name("0af" * 10 + "12")
+    assert not any(map(is_valid_student_name, ("", "g" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", None, 7)))

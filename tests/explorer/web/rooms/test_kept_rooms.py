@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from explorer.web.rooms import hub
+from explorer.web.rooms import room_hub
 from explorer.web.rooms.room_store import RoomStore
 from explorer.web.stores import MemoryStore
 
@@ -12,7 +12,7 @@ from .conftest import A_STUDENT, Student, Teacher, make_process, run_story
 
 def test_a_room_whose_teacher_gives_no_sign_expires_with_all_that_is_in_it(store, monkeypatch):
     monkeypatch.setattr("explorer.web.rooms.room_store.TTL_S", 0.8)
-    monkeypatch.setattr(hub, "POLL_INTERVAL_S", 0.2)
+    monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.2)
 
     process = make_process(store)
     assert process.lesson_library.lessons  # read from files before the room's time begins
@@ -68,7 +68,7 @@ def test_a_process_says_again_who_is_there_before_that_is_forgotten():
         (presence_key,) = store.keys(f"{teacher.code}/there/")
         presence, room = store.get(presence_key), process.hub.get_local(teacher.code)
         store.drop(presence_key)
-        room.reported_at -= hub.PRESENCE_TTL_S / 3
+        room.reported_at -= room_hub.PRESENCE_TTL_S / 3
         room.to_read.set()
         for _time in range(100):
             await asyncio.sleep(0.02)
@@ -98,8 +98,8 @@ def test_the_teachers_sign_keeps_a_room(store, monkeypatch):
 
 
 def test_a_process_follows_a_room_as_long_as_somebody_waits_there(process, monkeypatch):
-    monkeypatch.setattr(hub, "LINGER_S", 0.2)
-    monkeypatch.setattr(hub, "POLL_INTERVAL_S", 0.05)
+    monkeypatch.setattr(room_hub, "LINGER_S", 0.2)
+    monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.05)
     monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.6)
 
     async def story():
@@ -122,7 +122,7 @@ def test_a_process_follows_a_room_as_long_as_somebody_waits_there(process, monke
 
 def test_whoever_leads_and_was_away_is_not_told_that_the_class_is_over(process, monkeypatch):
     """The process stops following a room in which nobody waits, while it checks the key in the store."""
-    monkeypatch.setattr(hub, "POLL_INTERVAL_S", 0.2)
+    monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.2)
 
     async def story():
         teacher = await Teacher.open_room(process)

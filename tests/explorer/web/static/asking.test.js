@@ -1,112 +1,172 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ask, isAsking, questionAfter } from "../../../../explorer/web/static/asking.js";
-import { connectBus } from "../../../../explorer/web/static/bus.js";
+import { act, allDone, ask, beginAsking, isAsking, isBusy } from "../../../../explorer/web/static/asking.js";
 import { isLost } from "../../../../explorer/web/static/connection.js";
 import { onContent } from "../../../../explorer/web/static/contents.js";
-import { ABOUT } from "../../../../explorer/web/static/protocol.js";
-import { setState } from "../../../../explorer/web/static/state.js";
+import { setState, state } from "../../../../explorer/web/static/state.js";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { placeNotices } from "../../../../explorer/web/static/notices.js";
 import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
+globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
-const asked = standInPython(), problems = [];
+placeNotices();
+const list = document.body.children.at(-1);
+const asked = standInPython(), problems = [], stories = [];
 onContent(new StandIn("problem"), (words) => problems.push(words));
-const place = (question) => ABOUT.indexOf(question);
+onContent(new StandIn("story"), (words) => stories.push(words));
+const since = (before) => asked.slice(before).map(({ about, action }) => action?.kind ?? about);
+const done = (change = {}) => ({ change, prompt: null, done: true, notices: [] });
 
-/** Answers the question that is on its way with no contents. */
-async function answer(content = {}) {
-  asked.at(-1).answer({ contents: {}, more: false, ...content });
+/** Answers the question that is on its way. */
+async function answer(content) {
+  asked.at(-1).answer(content);
   await settled();
 }
 
-test("what is asked next: what is newly wanted, or else the rest of the answer, or else nothing", () => {
-  const pick = { about: place("pick"), part: 0, number: 4 };
-  assert.equal(questionAfter(pick, false, -1, 4), null);
-  assert.deepEqual(questionAfter(pick, true, -1, 4), { ...pick, part: 1 });
-  assert.deepEqual(questionAfter(pick, false, place("tune"), 5), { about: place("tune"), part: 0, number: 5 });
-  assert.deepEqual(questionAfter(null, false, place("show"), 1), { about: place("show"), part: 0, number: 1 });
-});
-
-test("what was left of an answer is asked again with what is newer", () => {
-  const show = { about: place("show"), part: 0, number: 4 };
-  assert.deepEqual(questionAfter(show, true, place("tune"), 5), { ...show, number: 5 });
-  assert.deepEqual(questionAfter({ ...show, about: place("tune") }, true, place("pick"), 5), { about: place("pick"), part: 0, number: 5 });
-});
-
-test("nothing is asked before there is a way to ask, and then what was wanted", async () => {
+test("nothing is asked before there are widgets, and then what was wanted of a run that there is", async () => {
   ask("show");
-  assert.equal(asked.length, 0);
-  connectBus({ write() {} });
-  ask();
+  setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 1 });
   await settled();
-  assert.deepEqual(asked.map(({ about, part }) => [about, part]), [["show", 0]]);
-  assert.equal(isAsking(), true);
+  assert.equal(asked.length, 0);
+  beginAsking();
+  await settled();
+  assert.deepEqual([asked[0].name, asked[0].about, asked[0].state.checkpoint], ["answer", "show", "tiny"]);
+  assert.deepEqual([isAsking(), isBusy()], [true, true]);
   await answer();
-  assert.equal(isAsking(), false);
+  assert.deepEqual([isAsking(), isBusy()], [false, false]);
 });
 
 test("one question at a time, then the most important of those since, of the state as it is then", async () => {
   const before = asked.length;
   setState({ query: 1 });
   ask("tune");
+  await settled();
   ask("pick");
   ask("tune");
   setState({ query: 2 });
-  assert.deepEqual([asked.length - before, asked.at(-1).about, asked.at(-1).state.query], [1, "tune", 1]);
+  assert.deepEqual([since(before), asked.at(-1).state.query], [["tune"], 1]);
   await answer();
-  assert.deepEqual([asked.length - before, asked.at(-1).about, asked.at(-1).state.query], [2, "pick", 2]);
+  assert.deepEqual([since(before), asked.at(-1).state.query], [["tune", "pick"], 2]);
   await answer();
   assert.equal(asked.length - before, 2);
 });
 
-test("an answer is asked for part by part", async () => {
+test("each line is shown as it comes", async () => {
   const before = asked.length;
   ask("show");
-  await answer({ more: true });
-  await answer({ more: true });
-  await answer();
-  assert.deepEqual(asked.slice(before).map(({ about, part }) => [about, part]), [["show", 0], ["show", 1], ["show", 2]]);
+  await settled();
+  asked.at(-1).line({ contents: { story: "in sight" } });
+  await settled();
+  assert.deepEqual([stories.at(-1), isAsking()], ["in sight", true]);
+  asked.at(-1).line({ contents: { story: "below" } });
+  await settled();
+  assert.equal(stories.at(-1), "below");
+  asked.at(-1).end();
+  await settled();
+  assert.deepEqual([asked.length - before, isAsking()], [1, false]);
 });
 
-test("the first part is waited for, the rest is not once something newer is asked", async () => {
+test("the first line is waited for, the rest is not once something newer is asked, and is still owed then", async () => {
+  const before = asked.length;
   ask("pick");
-  ask("pick");
+  await settled();
+  ask("tune");
+  await settled();
   assert.equal(asked.at(-1).signal.aborted, false);
-  await answer({ more: true });
-  await answer({ more: true });
-  assert.equal(asked.at(-1).part, 1);
+  await answer();
+  assert.deepEqual(since(before), ["pick", "pick"]);
+  asked.at(-1).line({ contents: {} });
+  await settled();
   const rest = asked.at(-1);
   ask("tune");
   await settled();
   assert.equal(rest.signal.aborted, true);
-  assert.deepEqual([asked.at(-1).about, asked.at(-1).part], ["pick", 0]); // its rest is still owed
+  assert.deepEqual(since(before), ["pick", "pick", "pick"]);
   await answer();
+  assert.equal(isAsking(), false);
 });
 
-test("the version of the model's files goes along, and what is to be asked where they are others", async () => {
+test("an action brings its change before the contents, and is done", async () => {
+  const acted = act({ kind: "undo" });
+  await settled();
+  assert.deepEqual(asked.at(-1).action, { kind: "undo" });
+  asked.at(-1).line(done({ generated: [5], turn: state.turn + 1 }));
+  await settled();
+  assert.deepEqual(state.generated, [5]);
+  asked.at(-1).line({ contents: { story: "undone" } });
+  asked.at(-1).end();
+  assert.equal(await acted, true);
+  assert.equal(stories.at(-1), "undone");
+});
+
+test("actions are done one after another, each of the state that the one before led to, and all before they are done", async () => {
+  const before = asked.length, turn = state.turn;
+  let areDone = false;
+  act({ kind: "take", token: 7 });
+  act({ kind: "step" });
+  allDone().then(() => { areDone = true; });
+  await settled();
+  assert.deepEqual(since(before), ["take"]);
+  await answer(done({ generated: [7], turn: turn + 1 }));
+  assert.deepEqual([since(before), asked.at(-1).state.generated, areDone], [["take", "step"], [7], false]);
+  await answer(done({ generated: [7, 8], turn: turn + 2 }));
+  assert.deepEqual([areDone, state.generated], [true, [7, 8]]);
+  await answerRest();
+});
+
+test("an action that is no longer wanted when its turn comes is not asked", async () => {
+  const before = asked.length;
+  const acted = act({ kind: "undo" }, () => false);
+  assert.equal(await acted, false);
+  assert.deepEqual(since(before), []);
+});
+
+test("a refused action changes nothing and says why", async () => {
+  const before = state.generated, acted = act({ kind: "undo" });
+  await settled();
+  await answer({ change: {}, prompt: null, done: false, notices: ["There is <b>nothing</b> to undo."] });
+  assert.equal(await acted, false);
+  assert.equal(state.generated, before);
+  assert.equal(list.children.at(-1).dataset.text, "There is <b>nothing</b> to undo.");
+  assert.deepEqual(list.children.at(-1).children[0].children, ["There is <b>nothing</b> to undo."]); // a text, not markup
+  await answerRest();
+});
+
+test("the version of the model's files goes along", async () => {
   ask("pick");
-  await answer({ version: "tiny@2", ask: "show" });
-  assert.deepEqual([asked.at(-1).about, asked.at(-1).state.version], ["show", "tiny@2"]);
+  await settled();
+  await answer({ contents: {}, version: "tiny@2" });
+  ask("pick");
+  await settled();
+  assert.equal(asked.at(-1).state.version, "tiny@2");
   await answer();
 });
 
 test("a sentence in place of an answer is told", async () => {
   ask("pick");
-  asked.at(-1).answer({ detail: "There is no such model." }, false);
+  await settled();
+  asked.at(-1).refuse("There is no such model.");
   await settled();
   assert.deepEqual([problems.at(-1), isAsking()], ["There is no such model.", false]);
 });
 
-test("where nobody answers nothing more is asked", async () => {
+test("where nobody answers nothing more is asked, and what was to be done is not", async () => {
   const before = asked.length;
   ask("pick");
+  await settled();
   asked.at(-1).fail();
   await settled();
   assert.equal(isLost, true);
   assert.equal(document.body.classList.contains("disconnected"), true);
   ask("show");
+  assert.equal(await act({ kind: "undo" }), false);
   await settled();
   assert.deepEqual([asked.length - before, isAsking()], [1, false]);
 });
+
+async function answerRest() {
+  await settled();
+  while (isAsking()) await answer();
+}

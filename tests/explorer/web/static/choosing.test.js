@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
 import { chooseStep, edits, openView, pick, show, toggleEdit, tune } from "../../../../explorer/web/static/choosing.js";
 import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
+import { setMaking } from "../../../../explorer/web/static/writing.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -12,16 +14,18 @@ const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
 let halted = 0, opened = 0;
-connectBus({ write() {}, halt: () => halted++, open: () => opened++ });
+connectBus({ write() {}, halt: () => halted++, open: () => opened++, sync() {}, wake() {} });
+beginAsking();
 const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
 
-test("before anything runs nothing of it can be chosen", () => {
+test("before anything runs nothing of it can be chosen", async () => {
   pick({ stand_ins: "open" });
   assert.equal("stand_ins" in state, false);
   assert.equal(asked.length, 0);
   begin({ edits: "" });
   pick({ stand_ins: "open" });
+  await settled();
   assert.equal(state.stand_ins, "open");
   assert.equal(asked.length, 1);
 });
@@ -59,6 +63,7 @@ test("the second run's changes are its own, and the selection goes along", () =>
 });
 
 test("what is being written under other changes ends", () => {
+  setMaking(true);
   begin({ edits: "" });
   const before = halted, { turn } = state;
   toggleEdit("blocks.1.attn.z.1*zero", ADDED);
@@ -77,7 +82,7 @@ async function askedBy(act) {
 async function answerAll() {
   for (let answered = -1; answered < asked.length;) {
     answered = asked.length;
-    for (const { answer } of asked) answer({ contents: {}, more: false });
+    for (const { answer } of asked) answer();
     await settled();
   }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
 import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/following.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
@@ -14,10 +15,11 @@ const kept = { "explorer:lessons": JSON.stringify({ order: { step: 3, replies: {
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem() {} };
 placeBanner();
 const done = [];
-connectBus({ write() {}, move() {}, follow: () => done.push("follow"), open: () => done.push("open"), halt: () => done.push("halt") });
+connectBus({ write() {}, wake() {}, sync: () => done.push("sync"), open: () => done.push("open"), halt: () => done.push("halt") });
 const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };
 const begin = () => { setState(MINE); done.length = 0; };
 begin();
+beginAsking();
 
 test("what is each person's own is not shown, and not taken", () => {
   const theirs = shared({ ...MINE, reply: "3:right", guess: "owl", lang: "zh-CN", turn: 9, query: 0 });
@@ -45,12 +47,12 @@ test("another place is gone to as a click does, another tab is opened, and Gradi
   goAlong({ ...MINE, query: 0 });
   await settled();
   assert.deepEqual([state.query, state.turn, done, asked.at(-1)?.about], [0, 3, [], "pick"]);
-  asked.at(-1).answer({ contents: {}, more: false });
+  asked.at(-1).answer();
   await settled();
   goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
   await settled();
-  assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["open", "follow"], "view"]);
-  asked.at(-1).answer({ contents: {}, more: false });
+  assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["open", "sync"], "view"]);
+  asked.at(-1).answer();
   await settled();
   const before = asked.length;
   goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
@@ -62,7 +64,7 @@ test("another text is gone to as Back does, and a lesson's step with the reply t
   begin();
   goAlong({ ...MINE, prompt: [7], lesson: "order", step: 3, reply: "3:theirs" });
   await settled();
-  assert.deepEqual([state.prompt, state.reply, state.turn, done], [[7], "3:mine", 5, ["halt", "follow", "open"]]);
+  assert.deepEqual([state.prompt, state.reply, state.turn, done, asked.at(-1).action], [[7], "3:mine", 5, ["open"], { kind: "follow" }]);
   goAlong({ ...MINE, prompt: [8], lesson: "order", step: 3 });
   assert.equal(state.reply, "3:mine");
   goAlong({ ...MINE, prompt: [8], lesson: "order", step: 4 });

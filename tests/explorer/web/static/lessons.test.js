@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
 import { askAgain, goToStep, keepPlaces, leaveLesson, leftAt, lessonTold, onLessonTold, replyTo, replyWith, showAnyway, tellLesson } from "../../../../explorer/web/static/lessons.js";
-import { onMoved } from "../../../../explorer/web/static/moves.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
-import { standInPage, standInPython } from "./stand_ins.js";
+import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
-standInPython();
+const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 const kept = {};
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; } };
 placeBanner();
-const made = [];
-connectBus({ write() {}, move: (asked) => made.push(asked.move), follow() {}, open() {}, halt() {} });
+connectBus({ write() {}, sync() {}, open() {}, halt() {}, wake() {} });
+beginAsking();
 keepPlaces();
 setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 0, lesson: "order", step: 2, reply: "" });
 
@@ -25,16 +25,19 @@ test("a reply belongs to its step", () => {
   assert.equal(replyTo(2, undefined), null);
 });
 
-test("where a lesson was left, and what was replied, is kept and comes back with the step", () => {
+test("where a lesson was left, and what was replied, is kept and comes back with the step", async () => {
   replyWith("0.5");
   assert.equal(state.reply, "2:0.5");
   assert.deepEqual(leftAt().order, { step: 2, replies: { 2: "2:0.5" } });
   setState({ step: 3 });
   assert.equal(leftAt().order.step, 3);
   assert.deepEqual(leftAt().order.replies, { 2: "2:0.5" }); // that is no reply to step 3
+  asked.at(-1).answer();
+  await settled();
   goToStep("order", 2);
-  assert.deepEqual(made.at(-1), { kind: "lesson", lesson: "order", step: 2, reply: "2:0.5" });
-  onMoved(undefined);
+  await settled();
+  assert.deepEqual(asked.at(-1).action, { kind: "lesson", lesson: "order", step: 2, reply: "2:0.5" });
+  asked.at(-1).answer({ change: {}, prompt: null, done: false, notices: [] });
   setState({ step: 2 });
 });
 

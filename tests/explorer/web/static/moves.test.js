@@ -1,72 +1,98 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
 import { own } from "../../../../explorer/web/static/history.js";
-import { begin, beginWith, makeMove, onMoved } from "../../../../explorer/web/static/moves.js";
+import { beginWriting, changeModel, makeMove, onMove, runExample, runPrompt } from "../../../../explorer/web/static/moves.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
+import { isWriting, setMaking } from "../../../../explorer/web/static/writing.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
-standInPython();
+const asked = standInPython(), UNDO = { kind: "undo" };
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
-const made = [], UNDO = { kind: "undo" };
-connectBus({ write() {}, move: (asked) => made.push(asked) });
+let halted = 0;
+connectBus({ write() {}, sync() {}, open() {}, wake() {}, halt: () => halted++ });
+beginAsking();
 setState({ checkpoint: "tiny", prompt: [1], generated: [5, 6], turn: 0 });
+const kinds = (before) => asked.slice(before).map(({ action }) => action?.kind);
 
-/** Python answers the move that is being made with a run of so many tokens fewer. */
-function undone() {
+/** Python answers the move that is being made with a run of one token fewer. */
+async function undone() {
+  await settled();
   const { generated, turn } = state;
-  onMoved({ change: { prompt: [1], generated: generated.slice(0, -1), turn: turn + 1 }, ask: "show" });
+  asked.at(-1).answer({ change: { prompt: [1], generated: generated.slice(0, -1), turn: turn + 1 }, prompt: null, done: true, notices: [] });
+  await settled();
 }
 
-test("moves are made one after another, each of the run that the one before led to", () => {
+/** All that is still asked is answered with nothing. */
+async function idle() {
+  for (let answered = -1; answered < asked.length;) {
+    answered = asked.length;
+    asked.at(-1)?.answer();
+    await settled();
+  }
+}
+
+test("moves are made one after another, each of the run that the one before led to, and told once they are", async () => {
+  const told = [];
+  onMove((move, isMade) => told.push([move.kind, isMade]));
   makeMove(UNDO);
   makeMove({ kind: "take", token: 70 });
-  assert.deepEqual(made.map(({ move, generated }) => [move.kind, generated]), [["undo", [5, 6]]]);
-  undone();
-  assert.deepEqual(made.map(({ move, generated }) => [move.kind, generated]), [["undo", [5, 6]], ["take", [5]]]);
-  onMoved(undefined); // refused: the state stays
-  assert.deepEqual(state.generated, [5]);
+  await settled();
+  assert.deepEqual(asked.map(({ action, state }) => [action.kind, state.generated]), [["undo", [5, 6]]]);
+  await undone();
+  assert.deepEqual(asked.map(({ action, state }) => [action.kind, state.generated]), [["undo", [5, 6]], ["take", [5]]]);
+  asked.at(-1).answer({ change: {}, prompt: null, done: false, notices: [] });
+  await settled();
+  assert.deepEqual([state.generated, told], [[5], [["undo", true], ["take", false]]]);
+  await idle();
 });
 
-test("a step of a training has what was written to another step of it", async () => {
-  own.fables = { generated: [3] };
-  assert.deepEqual((await beginWith("fables/step-000512")).own, { generated: [3] });
-  assert.equal((await beginWith("other")).own, null);
-});
-
-test("what is being written ends with what is seen before a move is made", () => {
-  const { turn } = state;
-  makeMove(UNDO);
-  assert.equal(made.at(-1).turn, turn + 2);
-  undone();
+test("what is being written ends with what is seen before anything is done", async () => {
+  for (const act of [() => makeMove(UNDO), () => runPrompt("a"), () => runExample("a"), () => changeModel("a", "twin")]) {
+    setMaking(true);
+    const { turn } = state, before = halted;
+    act();
+    assert.deepEqual([isWriting(), halted - before, state.turn], [false, 1, turn + 2]);
+    await settled();
+    await idle();
+  }
 });
 
 test("where there is no more to be undone, further undoing asks nothing", async () => {
   setState({ generated: [5] });
-  const before = made.length;
+  await idle();
+  const before = asked.length;
   for (let i = 0; i < 4; i++) makeMove(UNDO);
-  undone();
-  assert.equal(made.length, before + 1);
-  assert.deepEqual((await begin()).generated, []);
+  await undone();
+  assert.deepEqual(kinds(before).filter(Boolean), ["undo"]);
+  await idle();
 });
 
-test("what is to be written waits until all moves are made", async () => {
+test("what is to be written waits until all is done", async () => {
   setState({ generated: [5, 6] });
   makeMove(UNDO);
   let begun = null;
-  begin().then((from) => { begun = from; });
+  beginWriting().then((from) => { begun = from; });
   await settled();
   assert.equal(begun, null);
-  undone();
+  await undone();
   await settled();
-  assert.deepEqual(begun.generated, [5]);
+  assert.deepEqual([begun.generated, isWriting()], [[5], true]);
+  setMaking(false);
+  await idle();
 });
 
 test("another model begins with its own continuations, where it has been here before", async () => {
-  own.twin = { generated: [9] };
-  assert.deepEqual((await beginWith("twin")).own, { generated: [9] });
-  assert.equal((await beginWith("other")).own, null);
+  Object.assign(own, { twin: { generated: [9] }, fables: { generated: [3] } });
+  for (const [checkpoint, kept] of [["twin", { generated: [9] }], ["fables/step-000512", { generated: [3] }], ["other", null]]) {
+    changeModel("a", checkpoint);
+    await settled();
+    const { action } = asked.at(-1);
+    assert.deepEqual([action.kind, action.text, action.checkpoint, action.own], ["model", "a", checkpoint, kept]);
+    await idle();
+  }
 });

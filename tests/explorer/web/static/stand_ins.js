@@ -1,15 +1,20 @@
 // Stand-ins for what browsers have and node has not, as far as the tests look at it.
 
+const later = globalThis.setTimeout; // also where a test has timers stand still
+
 /** An element of a page: its data, its classes, its events. */
 export class StandIn extends EventTarget {
   constructor(id = "") {
     super();
     const classes = new Set();
     Object.assign(this, { id, dataset: {}, isConnected: true, textContent: "" });
+    this.children = [];
     this.classList = { add: (name) => classes.add(name), remove: (name) => classes.delete(name), contains: (name) => classes.has(name) };
   }
 
-  append() {}
+  append(...contents) { this.children.push(...contents); }
+
+  remove() {}
 
   prepend() {}
 
@@ -36,18 +41,26 @@ export function standInPage(...blocks) {
   };
 }
 
-/** What was asked of Python, one after another; each is answered by its `answer`. */
+/** What was asked of Python, one after another. Each is answered by its `line`s and `end`, by `answer` with one line and no
+ * more, by `refuse` with a sentence, or by nobody: `fail`. */
 export function standInPython() {
   const asked = [];
-  globalThis.fetch = (_, { body, signal }) =>
+  globalThis.fetch = (address, { body, signal }) =>
     new Promise((resolve, reject) => {
-      const [about, state, part] = JSON.parse(body).data;
-      signal.addEventListener("abort", () => reject(new DOMException("no longer wanted", "AbortError")));
-      const answer = (content, ok = true) => resolve({ ok, json: async () => content });
-      asked.push({ about, state, part, signal, answer, fail: () => reject(new TypeError("nobody is there")) });
+      let lines;
+      const response = new Response(new ReadableStream({ start: (controller) => { lines = controller; } }));
+      signal.addEventListener("abort", () => {
+        reject(signal.reason);
+        try { lines.error(signal.reason); } catch { /* all had come */ }
+      });
+      const line = (content) => { lines.enqueue(new TextEncoder().encode(`${JSON.stringify(content)}\n`)); resolve(response); };
+      const end = () => { try { lines.close(); } catch { /* nobody reads on */ } };
+      const answer = (content = { contents: {} }) => { try { line(content); } catch { /* nobody reads on */ } end(); };
+      const refuse = (detail, status = 422) => resolve(Response.json({ detail }, { status }));
+      asked.push({ name: String(address).replace("explorer/", ""), ...JSON.parse(body), signal, line, end, answer, refuse, fail: () => reject(new TypeError("nobody is there")) });
     });
   return asked;
 }
 
-/** Resolved once all that waits for nothing more has been done. */
-export const settled = () => new Promise((resolve) => { setImmediate(resolve); });
+/** Resolved once all that waits for nothing more has been done, and what is streamed has come. */
+export const settled = () => new Promise((resolve) => { later(resolve, 20); });

@@ -3,16 +3,18 @@ import json
 import pytest
 
 from explorer.state.branches import Branch, build_tree
-from explorer.web.widgets.advice import Advice
-from explorer.web.widgets.branches import Branches
-from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.advice import PromptAdviceLine
+from explorer.web.widgets.branches import ContinuationTree
+from explorer.web.widgets.playback import GenerationPlayer
 
 SURPRISALS = {(1, 2, 3): [1.0, 2.0, 3.0], (1, 4): [1.0, 0.5]}
 
 
 @pytest.fixture
 def rows() -> list[dict]:
-    return Branches.pack(build_tree(SURPRISALS), (1, 4), (Branch((1, 2, 3), "beam"),), lambda token_id: f"<{token_id}>")
+    return ContinuationTree.pack(
+        build_tree(SURPRISALS), (1, 4), (Branch((1, 2, 3), "beam"),), lambda token_id: f"<{token_id}>"
+    )
 
 
 def test_a_row_a_stretch_with_its_tokens_and_numbers(rows):
@@ -42,7 +44,7 @@ def test_a_row_says_whether_it_is_shown_and_where_it_is_from(rows):
 
 def test_a_branch_found_in_two_ways_says_so():
     branches = (Branch((1,), "greedy"), Branch((1,), "sampling"))
-    (row,) = Branches.pack(build_tree({(1,): [1.0]}), (), branches, str)
+    (row,) = ContinuationTree.pack(build_tree({(1,): [1.0]}), (), branches, str)
     assert row["origins"] == "greedy, sampling" and not row["shown"]
 
 
@@ -56,10 +58,10 @@ def test_a_branch_found_in_two_ways_says_so():
     ],
 )
 def test_playback_begins_after_the_prompt_or_with_what_is_seen(tokens, num_prompt, generated, packed):
-    assert Playback.pack(tuple(tokens), num_prompt, generated) == packed
+    assert GenerationPlayer.pack(tuple(tokens), num_prompt, generated) == packed
     assert packed["unseen"] + len(packed["tokens"]) - 1 == generated
 
 
 def test_a_line_of_advice_is_words_and_what_to_do():
-    assert Advice.pack("<b>", "x") == {"words": "<b>", "offer": "x"}
-    assert Advice.pack() == {"words": "", "offer": ""}
+    assert PromptAdviceLine.pack("<b>", "x") == {"words": "<b>", "offer": "x"}
+    assert PromptAdviceLine.pack() == {"words": "", "offer": ""}

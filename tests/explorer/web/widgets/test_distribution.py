@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token_distribution
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout.sampling_panel import PRESETS
-from explorer.web.widgets.distribution import MAX_MATCHES, NUM_ROWS, Distribution
-from explorer.web.widgets.presets import Presets
+from explorer.web.widgets.distribution import MAX_MATCHES, NUM_ROWS, NextTokenTable
+from explorer.web.widgets.presets import SamplingPresets
 from model.generation.autoregressive import generate
 
 SETTINGS = GenerationSettings(temperature=0.9, top_k=8)
@@ -20,8 +20,8 @@ def widget_value(trace):
     """Function that returns the widget's value at a position of the captured run: `packed(position)`."""
 
     def pack_position(position: int, settings: GenerationSettings = SETTINGS, find: str = "") -> dict:
-        prediction = next_token(trace, position, settings.temperature, settings.top_k, seed=settings.seed)
-        value = Distribution.pack(prediction, trace.vocabulary, settings, find)
+        prediction = next_token_distribution(trace, position, settings.temperature, settings.top_k, seed=settings.seed)
+        value = NextTokenTable.pack(prediction, trace.vocabulary, settings, find)
         assert json.loads(json.dumps(value, allow_nan=False)) == value
         return value
 
@@ -76,7 +76,7 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
 
 
 def test_presets_are_settings_and_travel_to_the_script():
-    widget = Presets(PRESETS)
+    widget = SamplingPresets(PRESETS)
     preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html_template)
     assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
     for settings in PRESETS.values():

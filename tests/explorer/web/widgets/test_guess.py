@@ -6,23 +6,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token_distribution
 from explorer.explain.notation import quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.views.token_bars import format_percent
-from explorer.web.widgets.guess import NUM_TOKENS, Guess, describe_draw, judge_guess
+from explorer.web.widgets.guess import NUM_TOKENS, NextTokenGuess, describe_guess, describe_sampled_token
 
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 
 
 @pytest.fixture
 def prediction(trace):
-    return next_token(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
+    return next_token_distribution(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
 
 
 def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
-    prediction = next_token(trace, 5, settings.temperature, settings.top_k, seed=0)
-    return json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options)))
+    prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
+    return json.loads(
+        json.dumps(NextTokenGuess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options))
+    )
 
 
 def test_the_bars_are_what_the_next_token_is_drawn_from(trace, prediction):
@@ -43,10 +45,10 @@ def test_what_cannot_be_drawn_has_no_bar(trace, changed, bars):
 
 def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):
     token_id = prediction.sampled_token_id
-    text = describe_draw(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
+    text = describe_sampled_token(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
     chance = format_percent(float(prediction.sampled[token_id]))
     assert text == f"A random number fell on {quote_token(trace.vocabulary[token_id])}; its chance was {chance}."
-    assert describe_draw(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
+    assert describe_sampled_token(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
 
 
 def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
@@ -55,22 +57,22 @@ def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
         key=lambda i: prediction.sampled[i],
     )
     typed = trace.vocabulary[likeliest].strip().swapcase()
-    words = judge_guess(prediction, trace.vocabulary, f"{typed} ")
+    words = describe_guess(prediction, trace.vocabulary, f"{typed} ")
     assert quote_token(typed) in words and quote_token(trace.vocabulary[likeliest]) in words  # as it was typed
     assert f"{format_percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
 
 
 def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
-    words = judge_guess(next_token(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
+    words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     assert "too unlikely" in words and "place" in words and "%" not in words
 
 
 def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
-    words = judge_guess(prediction, trace.vocabulary, "TheZorblat")
+    words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     assert "“TheZorblat” could begin with" in words and ("“·the”" in words or "“the”" in words)
     assert "no single" not in words
 
 
 @pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
 def test_any_text_is_a_guess(trace, prediction, guess):
-    assert isinstance(judge_guess(prediction, trace.vocabulary, guess), str)
+    assert isinstance(describe_guess(prediction, trace.vocabulary, guess), str)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import NextToken
+from explorer.analysis.next_token import NextTokenDistribution
 from explorer.explain.notation import format_number
-from explorer.web.widgets.distribution.text import random_draw_text, summary
+from explorer.web.widgets.distribution.distribution_text import random_draw_text, summarise_distribution
 from model.generation.sampling import sampling_distribution
 
 VOCABULARY = tuple(f" w{i}" for i in range(50))
@@ -13,21 +13,21 @@ VOCABULARY = tuple(f" w{i}" for i in range(50))
 def falling():
     """Function that returns a prediction over 50 tokens of falling probability, of which the first 5 are kept."""
 
-    def make_prediction(actual: int | None = None) -> NextToken:
+    def make_prediction(actual: int | None = None) -> NextTokenDistribution:
         logits = -0.1 * np.arange(50)
-        return NextToken(sampling_distribution(logits), sampling_distribution(logits, top_k=5), actual)
+        return NextTokenDistribution(sampling_distribution(logits), sampling_distribution(logits, top_k=5), actual)
 
     return make_prediction
 
 
 def test_the_summary_has_the_numbers(falling):
     prediction = falling(actual=41)
-    text = summary(prediction, VOCABULARY, " w7", 6)
+    text = summarise_distribution(prediction, VOCABULARY, " w7", 6)
     assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
     assert f"entropy {format_number(prediction.entropy)} bits after temperature and filters" in text
     assert f"the model’s own is {format_number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
     assert f"“·w41”, rank 42, the model’s probability {format_number(prediction.plain[41])}" in text
-    assert "goes on" not in summary(falling(), VOCABULARY, " w7", 6)
+    assert "goes on" not in summarise_distribution(falling(), VOCABULARY, " w7", 6)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
 from explorer.tracing.jobs import Job
-from explorer.web.widgets.open_model import OpenModel
-from model.pretrained.self_check import Agreement
+from explorer.web.widgets.open_model import HubModelForm
+from model.pretrained.reference_logits import LogitAgreement
 
 CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
 
@@ -18,12 +18,12 @@ CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
     ],
 )
 def test_a_comparison_is_told_with_a_tick_only_where_it_holds(reference, largest, words, differs):
-    payload = OpenModel.pack([], Agreement(reference, largest, 20.0), None, is_external=True)
+    payload = HubModelForm.pack([], LogitAgreement(reference, largest, 20.0), None, is_external=True)
     assert (payload["words"], payload["differs"], payload["check"]) == (words, differs, "")
 
 
 def test_what_was_not_compared_is_said_of_others_models_alone():
-    waiting = OpenModel.pack(["a/b"], None, CHECK, is_external=True)
+    waiting = HubModelForm.pack(["a/b"], None, CHECK, is_external=True)
     assert waiting["words"] == "not checked against another implementation"
     assert waiting == waiting | {"names": ["a/b"], "differs": False, "check": CHECK.name}
-    assert OpenModel.pack([], None, None, is_external=False)["words"] == ""
+    assert HubModelForm.pack([], None, None, is_external=False)["words"] == ""

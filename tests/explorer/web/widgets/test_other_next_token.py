@@ -4,14 +4,20 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from explorer.web.widgets.distribution.other_run import OtherNextToken, other_run_column, other_run_summary
+from explorer.web.widgets.distribution.other_run_prediction import (
+    OtherRunPrediction,
+    other_run_column,
+    other_run_summary,
+)
 
 PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
 
 
 def test_divergences_are_told_each_way():
     """Computed by hand: ½ log₂ ⅔ + ½ log₂ 2 bits from A to B, ¾ log₂ 1½ − ¼ log₂ 2 bits from B to A."""
-    text = other_run_summary(SimpleNamespace(plain=PROBABILITIES_A), OtherNextToken(PROBABILITIES_B, " owl", " the", 7))
+    text = other_run_summary(
+        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(PROBABILITIES_B, " owl", " the", 7)
+    )
     assert "after “·the” (position 7), the same random number falls on “·owl”" in text
     assert "KL(A‖B) = 0.208 bits, KL(B‖A) = 0.189 bits" in text
 
@@ -19,7 +25,7 @@ def test_divergences_are_told_each_way():
 def test_a_token_that_b_has_not_is_said_to_be_missing():
     probabilities = np.array([0.75, 0.25, np.nan])
     assert "different tokens: no divergence" in other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), OtherNextToken(probabilities, "", "", 0)
+        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(probabilities, "", "", 0)
     )
     column = other_run_column(probabilities)
     assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]

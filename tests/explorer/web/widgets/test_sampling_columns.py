@@ -10,9 +10,9 @@ import pytest
 from explorer.analysis.sampling_table import SamplingTable
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
-from explorer.web.widgets.distribution.column import Column
+from explorer.web.widgets.distribution.column import StageColumn
 from explorer.web.widgets.distribution.filter_columns import CUT, KEPT
-from explorer.web.widgets.distribution.table_columns import columns
+from explorer.web.widgets.distribution.table_columns import stage_columns
 from model.generation.sampling import sampling_stages
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)
@@ -24,11 +24,11 @@ ALL = replace(PLAIN, temperature=0.8, top_k=5, top_p=0.9, min_p=0.3, repetition_
 def show_table():
     """Function that returns the table's rows by rank and its columns by name: `shown(settings)`."""
 
-    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, Column]]:
+    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, StageColumn]]:
         limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
         stages = sampling_stages(LOGITS, settings.temperature, settings.top_k, **limits, previous=previous)
         table = SamplingTable(stages)
-        return table.rows(len(LOGITS)), {column.name: column for column in columns(table, settings)}
+        return table.rows(len(LOGITS)), {column.name: column for column in stage_columns(table, settings)}
 
     return rows_and_columns
 

@@ -1,0 +1,159 @@
+"""Text that explains why a token was predicted; each sentence has a figure that shows it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.analysis.prediction_reasons import DECISIVE_BITS, Component, PredictionReasons, Reason
+from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.state.interventions import MAX_INTERVENTIONS, SEPARATOR
+from explorer.tracing.trace import Trace
+from explorer.translations import _
+
+
+@dataclass(frozen=True)
+class ExplanationSentence:
+    """A sentence of an explanation, and the figure that shows it.
+
+    Attributes:
+        text: the sentence.
+        selection_change: changes of the selection that show the figure.
+        figure_id: the figure's element id.
+    """
+
+    text: str
+    selection_change: dict[str, Any]
+    figure_id: str
+
+
+def explain_prediction(trace: Trace, position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
+    """Yield sentences on the reasons for a token after a position, from `explorer.analysis.prediction_reasons`."""
+    token, contrast = (
+        quote_token(trace.vocabulary[token_id]) for token_id in (explanation.token_id, explanation.contrast_id)
+    )
+    values = {
+        "token": token,
+        "rival": contrast,
+        "probability": format_number(2**explanation.log2_p),
+        "lead": format_number(abs(explanation.logit_difference)),
+    }
+    if explanation.logit_difference >= 0:
+        text = _("Why {token}, with probability {probability}? Its logit is {lead} above that of {rival}.", **values)
+    else:
+        text = _("{token} has probability {probability}: its logit is {lead} below that of {rival}.", **values)
+    yield ExplanationSentence(text, {"view": "prediction", "query": position}, "prediction-parts")
+    for reason in explanation.reasons:
+        yield from _reason_clauses(trace, position, explanation, reason)
+    if explanation.joint_cost is not None:
+        yield _joint_clause(trace, position, explanation, explanation.joint_cost)
+    if explanation.partner:
+        yield _partner_clause(position, explanation, *explanation.partner)
+    yield from _costliest_clauses(position, explanation)
+
+
+def _reason_clauses(
+    trace: Trace, position: int, explanation: PredictionReasons, reason: Reason
+) -> Iterator[ExplanationSentence]:
+    component, adds = reason.component, format_number(reason.effect)
+    if component.head is None:
+        text = _("The feed-forward of layer {layer} adds {adds} to that difference.", layer=component.layer, adds=adds)
+        yield ExplanationSentence(text, _component_location(component, "feed_forward", position), "feed_forward-curve")
+    else:
+        text = _(
+            "Layer {layer} head {head} adds {adds} to that difference; it looks most at {key} ({place}), with weight "
+            "{weight}.",
+            layer=component.layer,
+            head=component.head,
+            adds=adds,
+            key=quote_token(trace.tokens[reason.key]),
+            place=reason.key,
+            weight=format_number(reason.weight),
+        )
+        selection_change = _component_location(component, "attention", position) | {
+            "key": reason.key,
+            "pattern": "weight",
+        }
+        yield ExplanationSentence(text, selection_change, "attention-pattern")
+    after = format_number(2 ** (explanation.log2_p - reason.cost))
+    if reason.cost >= DECISIVE_BITS:
+        text = _("Silenced alone, it takes the probability down to {after}.", after=after)
+    elif reason.cost <= -DECISIVE_BITS:
+        text = _("Silenced alone, it lets the probability rise to {after}.", after=after)
+    else:
+        text = _("Silenced alone, it leaves the probability at {after}.", after=after)
+    yield ExplanationSentence(
+        text, _component_location(component, "experiments", position), _ablation_figure(component)
+    )
+
+
+def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, together: float) -> ExplanationSentence:
+    components = [reason.component for reason in explanation.reasons]
+    text = _(
+        "Silenced together, {parts} take the probability down to {after}: that costs {together} bits, where one by one "
+        "they cost {sum} in sum.",
+        parts=join_names(map(component_name, components)),
+        after=format_number(2 ** (explanation.log2_p - together)),
+        together=format_number(together),
+        sum=format_number(sum(reason.cost for reason in explanation.reasons)),
+    )
+    return ExplanationSentence(
+        text, ablation_state_change(trace, position, components), "experiments-together_probability"
+    )
+
+
+def _partner_clause(position: int, explanation: PredictionReasons, partner: Reason, both: float) -> ExplanationSentence:
+    first = explanation.reasons[0]
+    text = _(
+        "Two stand in for one another, {first} and {second}: silenced alone they cost {one} and {other} bits, "
+        "together {both}.",
+        first=component_name(first.component),
+        second=component_name(partner.component),
+        one=format_number(first.cost),
+        other=format_number(partner.cost),
+        both=format_number(both),
+    )
+    return ExplanationSentence(
+        text, _component_location(partner.component, "experiments", position), _ablation_figure(partner.component)
+    )
+
+
+def _costliest_clauses(position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
+    component, bits = explanation.costliest
+    selection_change, figure_id = _component_location(component, "experiments", position), _ablation_figure(component)
+    if bits < DECISIVE_BITS:
+        text = _(
+            "No part decides it alone: silenced one by one, none costs more than {bits} bits.", bits=format_number(bits)
+        )
+        yield ExplanationSentence(text, selection_change, figure_id)
+    elif component not in [reason.component for reason in explanation.reasons]:
+        text = _(
+            "What is missed most is {part}: without it {bits} bits are lost.",
+            part=component_name(component),
+            bits=format_number(bits),
+        )
+        yield ExplanationSentence(text, selection_change, figure_id)
+
+
+def ablation_state_change(trace: Trace, position: int, components: Sequence[Component]) -> dict[str, Any]:
+    """Return the state change that also ablates these components; it has no edits if a run cannot have so many."""
+    interventions = (*trace.edits, *(component.ablation for component in components))
+    state_change = {"view": "experiments", "query": position}
+    return state_change | (
+        {"edits": SEPARATOR.join(map(str, interventions))} if len(interventions) <= MAX_INTERVENTIONS else {}
+    )
+
+
+def component_name(component: Component) -> str:
+    if component.head is None:
+        return _("the feed-forward of layer {layer}", layer=component.layer)
+    return _("layer {layer} head {head}", layer=component.layer, head=component.head)
+
+
+def _component_location(component: Component, view: str, position: int) -> dict[str, Any]:
+    return {"view": view, "layer": component.layer, "query": position} | (
+        {} if component.head is None else {"head": component.head}
+    )
+
+
+def _ablation_figure(component: Component) -> str:
+    return "experiments-sublayers" if component.head is None else "experiments-heads"

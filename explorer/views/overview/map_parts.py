@@ -1,0 +1,285 @@
+"""The parts of a model on its map: their boxes, hover texts, and what a click on each selects."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from explorer.analysis.model_overview import Overview
+from explorer.analysis.residual import SUBLAYERS
+from explorer.architecture import logit_constants
+from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import (
+    normalised_sublayer,
+    norms_on_residual_stream,
+    output_norm,
+    sublayers_reading,
+)
+from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.notation import format_six_digits
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_data import MapPart
+from explorer.views.overview.map_layout import Box, MapLayout
+from explorer.views.overview.next_tokens import NextTokenBox, next_token_boxes
+from explorer.views.overview.portrait_layout import PortraitLayout
+from explorer.views.style import shorten_token
+
+NORM_BEFORE = {  # by the sublayers that read what a norm gives out
+    ("attn",): N_("layer {layer} {norm}, before the attention"),
+    ("ffn",): N_("layer {layer} {norm}, before the feed-forward"),
+    ("attn", "ffn"): N_("layer {layer} {norm}, before the attention and the feed-forward"),
+}
+NORM_AFTER = {  # by the sublayer whose output a norm normalises
+    "attn": N_("layer {layer} {norm}, after the attention"),
+    "ffn": N_("layer {layer} {norm}, after the feed-forward"),
+}
+NORM_TEXTS = {  # of what o_proj gives, by whether a norm comes after it
+    False: N_("of length {length}"),
+    True: N_("of length {length} after its norm"),
+}
+ADDITIONS = {  # by the sublayers that are added
+    ("attn",): N_("layer {layer}: the stream + what attention writes"),
+    ("ffn",): N_("layer {layer}: the stream + what feed-forward writes"),
+    ("attn", "ffn"): N_("layer {layer}: the stream + what attention writes + what feed-forward writes"),
+}
+
+
+@dataclass(frozen=True)
+class MapParts:
+    """All map parts of a run, in the order of the data flow.
+
+    Attributes:
+        overview: the numbers of the run at the query.
+        score: name of the explained logit.
+    """
+
+    trace: Trace
+    selection: Selection
+    overview: Overview
+    score: str
+
+    def __iter__(self) -> Iterator[MapPart]:
+        yield from self.embedding()
+        for layer in range(self.trace.config.num_layers):
+            yield from self.block(layer)
+        yield from self.end()
+
+    def block(self, layer: int) -> Iterator[MapPart]:
+        """Yield the parts of a block.
+
+        Each sublayer comes after the norm that it reads, if no other sublayer read that before, and before the
+        norm of its output, if there is one. An addition follows its last summand, and is followed by the norm
+        of the stream, if any.
+        """
+        layout, on_stream = block_layout(self.trace.config), norms_on_residual_stream(self.trace.config)
+        sublayer_parts = {"attn": self.attention, "ffn": self.feed_forward}
+        for sublayer in SUBLAYERS:
+            norm_name = layout.reads[sublayer]
+            if (
+                norm_name in layout.norms
+                and norm_name not in on_stream
+                and sublayers_reading(self.trace.config, norm_name)[0] == sublayer
+            ):
+                yield self.norm(layer, norm_name)
+            yield from sublayer_parts[sublayer](layer)
+            if layout.writes[sublayer] in layout.norms:
+                yield self.norm(layer, layout.writes[sublayer])
+            yield from (self.addition(layer, added) for added in layout.sums.values() if added[-1] == sublayer)
+            yield from (self.norm(layer, norm) for norm in on_stream if norm.startswith(sublayer))
+
+    @cached_property
+    def next_tokens(self) -> list[NextTokenBox]:
+        return next_token_boxes(self.trace, self.selection)
+
+    @cached_property
+    def layouts(self) -> tuple[LandscapeLayout, PortraitLayout]:
+        return LandscapeLayout(self.trace.config, len(self.next_tokens)), PortraitLayout(
+            self.trace.config, len(self.next_tokens)
+        )
+
+    def boxes(self, get_box: Callable[[MapLayout], Box]) -> tuple[Box, ...]:
+        return tuple(get_box(plan) for plan in self.layouts)
+
+    def make_part(
+        self,
+        kind: str,
+        get_box: Callable[[MapLayout], Box],
+        view: str,
+        *hover_lines: str,
+        value: float | None = None,
+        label: str = "",
+        **fields: int,
+    ) -> MapPart:
+        """Return a part with a box in each layout, whose click opens a view with these fields of the selection.
+
+        Args:
+            get_box: layout -> box.
+            hover_lines: lines of the hover text.
+            fields: of the selection.
+        """
+        return MapPart(kind, self.boxes(get_box), "\n".join(hover_lines), {"view": view} | fields, value, label)
+
+    def contribution_text(self, value: float) -> str:
+        return _("adds {value} to {logit}", value=format_six_digits(value), logit=self.score)
+
+    def embedding(self) -> Iterator[MapPart]:
+        query, overview = self.selection.query, self.overview
+        token, width = self.trace.tokens[query], self.trace.config.d_model
+        text = _(
+            "embedding of {token}: {width} numbers, length {length}",
+            token=shorten_token(token),
+            width=width,
+            length=format_six_digits(overview.token),
+        )
+        text, label = (
+            (text, self.contribution_text(overview.attribution.token)),
+            "\n".join((shorten_token(token, 10), _("embedding"))),
+        )
+        yield self.make_part(
+            "token", lambda plan: plan.box(plan.token, plan.beside_stream), "tokens", *text, label=label
+        )
+        if "position_embed" in self.trace:
+            position = first_token_position(self.trace) + query
+            text = _(
+                "vector of position {position}: {width} numbers, length {length}",
+                position=position,
+                width=width,
+                length=format_six_digits(overview.positions),
+            )
+            yield self.make_part(
+                "position",
+                lambda plan: plan.box(plan.token, plan.position),
+                "positions",
+                text,
+                self.contribution_text(overview.attribution.positions),
+                label=_("position {position}", position=position),
+            )
+            text = _("embedding + position: length {length}", length=format_six_digits(overview.stream[0]))
+            yield self.make_part(
+                "addition", lambda plan: plan.disc(plan.position_added, plan.stream), "residual", text, layer=0
+            )
+
+    def attention(self, layer: int) -> Iterator[MapPart]:
+        overview, config = self.overview, self.trace.config
+        if config.has_rope(layer):
+            text = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
+            yield self.make_part(
+                "rotation",
+                lambda plan: plan.disc(plan.heads_centre(layer), plan.rotary),
+                "positions",
+                text,
+                layer=layer,
+            )
+        for head in range(config.num_heads):
+            yield self.head(layer, head)
+        bias = f"blocks.{layer}.attn.o_proj.bias" in self.trace.weights
+        yield self.make_part(
+            "o_proj",
+            lambda plan: plan.box(plan.span(layer, "o_proj"), plan.o_proj),
+            "attention",
+            _("layer {layer} o_proj: what all heads fetched becomes one vector", layer=layer),
+            translate(
+                NORM_TEXTS[output_norm(config, layer, "attn") is not None],
+                length=format_six_digits(overview.write_norms[layer, 0]),
+            ),
+            self.contribution_text(overview.logit_effects[layer, 0]),
+            *(
+                [_("(of this its bias {value})", value=format_six_digits(overview.attribution.biases[layer]))]
+                if bias
+                else []
+            ),
+            label="o_proj",
+            layer=layer,
+        )
+
+    def head(self, layer: int, head: int) -> MapPart:
+        value = self.overview.attribution.heads[layer, head]
+        return self.make_part(
+            "head",
+            lambda plan: plan.head(layer, head),
+            "attention",
+            _("layer {layer} head {head}", layer=layer, head=head),
+            _(
+                "writes a vector of length {length}",
+                length=format_six_digits(self.overview.head_write_norms[layer, head]),
+            ),
+            self.contribution_text(value),
+            value=float(value),
+            label=str(head),
+            layer=layer,
+            head=head,
+        )
+
+    def feed_forward(self, layer: int) -> Iterator[MapPart]:
+        yield self.make_part(
+            "feed_forward",
+            lambda plan: plan.box(plan.span(layer, "feed_forward"), plan.feed_forward),
+            "feed_forward",
+            _("layer {layer} feed-forward, {neurons:,} neurons", layer=layer, neurons=self.trace.config.d_ff),
+            _("writes a vector of length {length}", length=format_six_digits(self.overview.write_norms[layer, 1])),
+            self.contribution_text(self.overview.logit_effects[layer, 1]),
+            value=float(self.overview.logit_effects[layer, 1]),
+            label=_("feed-forward"),
+            layer=layer,
+        )
+
+    def norm(self, layer: int, name: str) -> MapPart:
+        if name in norms_on_residual_stream(self.trace.config):
+            location = _("layer {layer} {norm}, after the addition", layer=layer, norm=name)
+        elif sublayer := normalised_sublayer(self.trace.config, name):
+            location = translate(NORM_AFTER[sublayer], layer=layer, norm=name)
+        else:
+            location = translate(NORM_BEFORE[sublayers_reading(self.trace.config, name)], layer=layer, norm=name)
+        lines = (
+            location,
+            _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors[f"blocks.{layer}.{name}"])),
+        )
+        return self.make_part("norm", lambda plan: plan.disc(*plan.norm(layer, name)), "residual", *lines, layer=layer)
+
+    def addition(self, layer: int, sublayers: tuple[str, ...]) -> MapPart:
+        name, plan = f"add_{sublayers[0]}", self.layouts[0]
+        stage = plan.change_offsets().index(plan.offset(layer, name)) + 1
+        before, after = (format_six_digits(length) for length in self.overview.stream[stage - 1 : stage + 1])
+        lines = translate(ADDITIONS[sublayers], layer=layer), _("length {before} → {after}", before=before, after=after)
+        return self.make_part(
+            "addition", lambda plan: plan.disc(plan.offset(layer, name), plan.stream), "residual", *lines, layer=layer
+        )
+
+    def end(self) -> Iterator[MapPart]:
+        config, contributions = self.trace.config, self.overview.attribution
+        if "final_norm" in self.overview.divisors:
+            divides = _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors["final_norm"]))
+            text = [_("final_norm, before the unembedding"), divides]
+            if logit_constants.has_logit_constants(config):
+                text.append(
+                    f"{logit_constants.logit_constants_label(config)}: {self.contribution_text(contributions.shift)}"
+                )
+            yield self.make_part(
+                "norm",
+                lambda plan: plan.disc(plan.offset_after_blocks("final_norm"), plan.stream),
+                "residual",
+                *text,
+                layer=config.num_layers - 1,
+            )
+        text = _(
+            "lm_head, the unembedding: {width} numbers become {size:,} logits",
+            width=config.d_model,
+            size=config.vocab_size,
+        )
+        yield self.make_part(
+            "lm_head",
+            lambda plan: plan.box(
+                (plan.offset_after_blocks("lm_head"), plan.offset_after_blocks("lm_head_end")), plan.lm_head
+            ),
+            "prediction",
+            text,
+            f"{self.score} = {format_six_digits(contributions.logit)}",
+            label="lm_head",
+        )
+        yield from map(self.next_token, range(len(self.next_tokens)))
+
+    def next_token(self, row: int) -> MapPart:
+        hover_text, selects, probability, _token = self.next_tokens[row]
+        return MapPart("next_token", self.boxes(lambda plan: plan.next_token(row)), hover_text, selects, probability)

@@ -1,0 +1,139 @@
+"""Figure of each input token's contribution to the prediction, by four methods."""
+
+import textwrap
+
+import numpy as np
+
+from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.token_contributions import check_gradient_run, token_contribution
+from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.point import Point, get_item
+from explorer.state.errors import PointNotFoundError
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.style import ATTENTION, EMBEDDING, SELECTED, figure, positions, token_axis
+from explorer.views.target_token import logit_label, target_and_contrast
+from explorer.views.verification import verify_derived
+
+NAMES = {
+    "gradient": N_("gradient × input"),
+    "integrated": N_("integrated gradients"),
+    "rollout": N_("attention rollout"),
+    "knock_out": N_("knock-out"),
+}
+COLOURS = {"gradient": EMBEDDING, "integrated": EMBEDDING, "rollout": ATTENTION, "knock_out": ATTENTION}
+GAP = 0.07  # between two rows, as a share of the height
+
+
+def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
+    query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
+    contributions = token_contributions(trace, query, token_id, contrast_id)
+    names = positions(trace.tokens)[: query + 1]
+    rows, axes = [], {}
+    for row, method in enumerate(METHODS):
+        values, axis = contributions.by_method[method], str(row + 1) if row else ""
+        rows.append(
+            go.Bar(
+                x=names,
+                y=values,
+                yaxis=f"y{axis}",
+                marker={"color": COLOURS[method]},
+                text=[_bar_hover(method, name, value) for name, value in zip(names, values, strict=True)],
+                textposition="none",
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+        largest_index, top = float(np.nanmax(np.abs(values), initial=0)) or 1.0, 1 - row / len(METHODS)
+        axes[f"yaxis{axis}"] = {
+            "range": [-1.1 * largest_index, 1.1 * largest_index],
+            "domain": [top - 1 / len(METHODS) + GAP, top],
+            "nticks": 5,
+        }
+        title = {"text": row_title(method, contributions), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
+        axes.setdefault("annotations", []).append(title | {"xref": "paper", "yref": "paper", "yanchor": "bottom"})
+    fig = figure(
+        rows,
+        alt=_(
+            "What each of {count} tokens contributes to {logit} after {token}, by four methods. {agreement}",
+            count=query + 1,
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            agreement=agreement_text(contributions),
+        ),
+        xaxis={
+            **token_axis(
+                trace.tokens, "<br>".join(textwrap.wrap(agreement_text(contributions), 60)), visible=range(query + 1)
+            ),
+            "range": [-0.5, query + 0.5],
+            "tickangle": -60,
+            "anchor": f"y{len(METHODS)}",
+        },
+        **axes,
+        showlegend=False,
+        bargap=0.15,
+        hovermode="x",  # a short bar is hard to hit
+    )
+    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+
+
+def row_title(method: str, contributions: TokenContributions) -> str:
+    if method == "integrated":
+        return _(
+            "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, f − f(baseline) {change}, off by "
+            "{error}",
+            steps=int(contributions.arrays["steps"]),
+            sum=format_number(contributions.by_method[method].sum()),
+            change=format_number(contributions.f - contributions.f_baseline),
+            error=format_number(abs(contributions.completeness_error)),
+        )
+    return translate(TITLES[method], f=format_number(contributions.f))
+
+
+TITLES = {
+    "gradient": N_("gradient × input at the embedding; f = {f}"),
+    "rollout": N_("attention rollout: shares that sum to 1"),
+    "knock_out": N_("knock-out: f less f where no later token sees this one; exact"),
+}
+
+
+def agreement_text(contributions: TokenContributions) -> str:
+    """Describe the rank correlations of the methods in a sentence."""
+    named_values = [(name, contributions.agreement(name, "knock_out")) for name in METHODS[:-1]]
+    if not np.isfinite([value for _name, value in named_values]).all():
+        return _("Too few tokens to say how far the methods agree.")
+    correlations = [f"{translate(NAMES[name])} {format_number(value)}" for name, value in named_values]
+    return _(
+        "Rank correlation with the knock-out, 1 where two put the tokens in the same order: {each}; of the two "
+        "gradients with one another {gradients}.",
+        each=join_names(correlations),
+        gradients=format_number(contributions.agreement("gradient", "integrated")),
+    )
+
+
+def _bar_hover(method: str, token: str, value: float) -> str:
+    if np.isnan(value):
+        return _("{token}: nothing comes after it", token=token)
+    return f"{token}: {translate(NAMES[method])} {format_number(value)}"
+
+
+def inspect_token_contribution(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+    key, method = point.column, get_item(METHODS, point.coordinate("curve"))
+    if key > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    return token_contribution(trace, selection.query, *target_and_contrast(trace, selection), method, key)
+
+
+VERIFY_CONTRIBUTIONS = verify_derived(
+    "embed",
+    "blocks.*.attn.pattern",
+    "logits",
+    against=(
+        N_("f of the run that gradients are taken of, against the captured logits"),
+        lambda trace, s: check_gradient_run(trace, s.query, *target_and_contrast(trace, s)),
+    ),
+)

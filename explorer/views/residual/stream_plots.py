@@ -1,0 +1,150 @@
+"""Figures of norms and directions: of the stream, and of what is added to it."""
+
+import numpy as np
+
+from explorer.analysis.residual import residual_norms, residual_norms_by_stage, stages, sublayer_updates
+from explorer.architecture.residual_stream import norms_on_residual_stream
+from explorer.explain.notation import format_number, quote_token
+from explorer.tracing.trace import Trace
+from explorer.translations import _
+from explorer.views import graph_objects as go
+from explorer.views.stage_axes import click_layers, stage_axis, sublayer_axis
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
+
+MAX_RELATIVE_NORM = 2  # lengths, in multiples of the longest median token's, at which colours end
+
+
+def stream_norm_map(trace: Trace, query: int | None = None) -> go.Figure:
+    """Draw ‖stream‖ of every token (column) at every stage (row); the query framed.
+
+    The colour scale ends at twice the largest median norm, because in some models one token's norm dwarfs all
+    others.
+    """
+    stage_list = stages(trace)
+    values = residual_norms_by_stage(trace)  # (S, T)
+    max_norm = MAX_RELATIVE_NORM * float(np.median(values, axis=1).max())
+    largest_norm = float(values.max())
+    measure = _("length ‖x‖₂ (longer ones alike)") if largest_norm > max_norm else _("length ‖x‖₂")
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=[stage.name for stage in stage_list],
+            z=values,
+            zmin=0,
+            zmax=min(max_norm, largest_norm) or 1.0,
+            autocolorscale=True,
+            customdata=click_layers(stage_list, len(trace)),
+            hovertemplate=_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>"),
+            colorbar={"title": {"text": measure, "side": "right"}},
+        ),
+        alt=_(
+            "Length of the residual stream of {tokens} tokens at {stages} stages, {least} to {most}; in the end "
+            "longest at {token}.",
+            tokens=len(trace),
+            stages=len(stage_list),
+            least=format_number(values.min()),
+            most=format_number(largest_norm),
+            token=quote_token(trace.tokens[values[-1].argmax()]),
+        ),
+        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
+        yaxis=stage_axis(stage_list),
+    )
+    if query is not None:
+        fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def stream_norm_plot(trace: Trace, query: int = 0) -> go.Figure:
+    """Draw the norm of the stream after each sublayer, at the query and at the median token, and of each update."""
+    norms_by_stage = residual_norms(trace)
+    indices = np.arange(len(norms_by_stage.stages))
+    hover = "%{text}<br>%{y:.4g}<extra></extra>"
+    measure = _("length ‖x‖₂ before its norm") if norms_on_residual_stream(trace.config) else _("length ‖x‖₂")
+    is_first_of_pair = norms_by_stage.stage_indices == np.roll(
+        norms_by_stage.stage_indices, -1
+    )  # the first of two that are added at once
+    bar_offsets = (
+        0.2
+        * (is_first_of_pair | (norms_by_stage.stage_indices == np.roll(norms_by_stage.stage_indices, 1)))
+        * np.where(is_first_of_pair, -1, 1)
+    )
+    traces = [
+        go.Scatter(
+            x=indices,
+            y=norms_by_stage.median,
+            text=norms_by_stage.stages,
+            name=_("stream, median token"),
+            mode="lines",
+            line={"color": RESIDUAL, "dash": "dot"},
+            hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=indices,
+            y=norms_by_stage.stream[:, query],
+            text=norms_by_stage.stages,
+            name=_("stream at {token}", token=label(trace.tokens[query])),
+            mode="lines+markers",
+            line={"color": SELECTED},
+            hovertemplate=hover,
+        ),
+        go.Bar(
+            x=norms_by_stage.stage_indices + bar_offsets,
+            width=0.7 if not bar_offsets.any() else 0.35,
+            y=norms_by_stage.updates[:, query],
+            text=norms_by_stage.names,
+            textposition="none",
+            name=_("added by attention (blue), feed-forward (orange)"),
+            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
+            hovertemplate=_("%{text} adds a vector of length %{y:.4g}<extra></extra>"),
+            showlegend=False,
+        ),
+    ]
+    return figure(
+        traces,
+        alt=_(
+            "Length of the residual stream at {token}: {first} at the embedding, {last} after the last block.",
+            token=quote_token(trace.tokens[query]),
+            first=format_number(norms_by_stage.stream[0, query]),
+            last=format_number(norms_by_stage.stream[-1, query]),
+        ),
+        xaxis=sublayer_axis(norms_by_stage.stages),
+        yaxis={"title": {"text": measure}, "rangemode": "tozero"},
+        bargap=0.3,
+    )
+
+
+def update_cosines(trace: Trace, query: int = 0) -> go.Figure:
+    """Draw the cosine of each sublayer's update with the stream that it is added to."""
+    stream_updates = sublayer_updates(trace, query)
+    largest_index = int(np.abs(stream_updates.cosines).argmax())
+    return figure(
+        go.Bar(
+            x=np.arange(len(stream_updates.names)),
+            y=stream_updates.cosines,
+            customdata=np.arange(len(stream_updates.names)) // 2,
+            text=[
+                _(
+                    "{name}: length {length} onto a stream of {before}",
+                    name=name,
+                    length=format_number(length),
+                    before=format_number(before),
+                )
+                for name, length, before in zip(
+                    stream_updates.names, stream_updates.norms, stream_updates.before, strict=True
+                )
+            ],
+            textposition="none",
+            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
+            hovertemplate=_("%{text}<br>cosine %{y:.3f}<extra></extra>"),
+        ),
+        alt=_(
+            "Cosine of each sublayer's update with the stream at {token}: furthest from 0 is {name} with {cosine}.",
+            token=quote_token(trace.tokens[query]),
+            name=stream_updates.names[largest_index],
+            cosine=format_number(stream_updates.cosines[largest_index]),
+        ),
+        xaxis=sublayer_axis(stream_updates.names),
+        yaxis={"title": {"text": _("cosine (against ← 0 → along)")}, "range": [-1, 1]},
+        bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
+    )

@@ -1,0 +1,1 @@
+"""Actions on the page's state, and text generation."""

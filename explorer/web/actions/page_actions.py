@@ -1,0 +1,364 @@
+"""Actions on the page's state: open a link, run a prompt, change the model, move among continuations."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from explorer.lessons.example_prompts import EXAMPLES
+from explorer.state.branch_commands import apply_command
+from explorer.state.errors import UserError
+from explorer.state.generation_settings import RANGES, GenerationSettings
+from explorer.state.page_state import OTHER_PREFIX, PageState, parse_revision
+from explorer.state.run import Run
+from explorer.state.selection import Selection, field_choices, parse_index
+from explorer.tracing.retokenize import has_bos
+from explorer.translations import N_, _, translate
+from explorer.views import unknown_view_message
+from explorer.web.actions.generation import Generation
+from explorer.web.actions.lesson_steps import LessonSteps
+from explorer.web.actions.other_model import rerun_with_model, saved_continuations
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.saved_place import go_to_saved_state
+from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
+from explorer.web.error_messages import USER_ERRORS, user_message
+from explorer.web.http.prompt_rate_limit import PromptRateLimiter
+from explorer.web.notices import warn
+from explorer.web.protocol import run_change
+
+TWO_RUN_FIELDS = ("shown", "clean_run", "answer", "wrong")  # fields of the selection that commands for run B change
+FIRST_PROMPT = next(iter(EXAMPLES.values()))
+GRADIO_PANELS = ("api", "api-recorder", "settings")  # panels that Gradio opens if the URL has them as its view
+# What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
+# another model, so that of what they are left out with a `text` remains.
+TEXT_FIELDS = ("prompt", "generated", "branches", "began", "dropped")
+SECOND_RUN_FIELDS = ("b.checkpoint", "b.prompt", "b.generated", "b.dropped", "b.edits", "b.pins", "b.text")
+FALLBACKS = {
+    (): "",
+    SECOND_RUN_FIELDS: N_("{wrong}; the second run is left out."),
+    ("branches",): N_("{wrong}; the tree of continuations is left out."),
+    ("edits",): N_("{wrong}; the interventions were ignored."),
+    TEXT_FIELDS: N_("{wrong}; the token ids and the continuation were ignored."),
+    (*TEXT_FIELDS, "edits"): N_("{wrong}; the token ids, the continuation and the interventions were ignored."),
+    ("checkpoint", "edits", *TEXT_FIELDS): N_("{wrong}; the first model is shown instead."),
+    ("checkpoint", "edits", "text", *TEXT_FIELDS): N_("{wrong}; the first example is shown instead."),
+}
+
+
+def unreadable_fields(query: Mapping[str, str]) -> list[str]:
+    """Return the names of a query's fields whose values have the wrong type or are out of range."""
+    settings, names = GenerationSettings.parse(query).as_dict(), []
+    choices, defaults = field_choices(), Selection().as_dict()
+    indices = {name for name, default in defaults.items() if isinstance(default, int)} | {"dropped", "began"}
+    for name, text in query.items():
+        if not text:
+            continue
+        if name in RANGES:
+            try:
+                is_read = float(text) == settings[name]
+            except ValueError:
+                is_read = False
+        else:
+            is_read = text in map(str, choices.get(name, (text,))) and (
+                name not in indices or parse_index(text) is not None
+            )
+        names += [] if is_read else [name]
+    return names
+
+
+@dataclass(frozen=True)
+class Update:
+    """Changes that an action makes to the page.
+
+    Attributes:
+        change: fields of the page's state.
+        prompt: text for the box of the prompt; None to leave it.
+        is_done: whether the action was done, not refused.
+    """
+
+    change: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str | None = None
+    is_done: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"change": dict(self.change), "prompt": self.prompt, "done": self.is_done}
+
+
+class PageActions:
+    """Actions of the page, which lead from its state to another one.
+
+    Args:
+        run_factory: creates runs and their first selection.
+        generation: writes tokens.
+        checkpoint: name of the model that a new user sees.
+        lessons: steps of lessons; None for none.
+        prompts: limits the prompts of each user.
+    """
+
+    def __init__(
+        self,
+        run_factory: RunFactory,
+        generation: Generation,
+        checkpoint: str,
+        lessons: LessonSteps | None = None,
+        prompts: PromptRateLimiter | None = None,
+    ):
+        self.run_factory, self.generation = run_factory, generation
+        self.checkpoint, self.lessons = checkpoint, lessons
+        self.prompts, self.second_run = prompts or PromptRateLimiter(), SecondRunCommands(run_factory)
+        self._actions: dict[str, Callable[[Mapping[str, Any], dict[str, Any]], Update]] = {
+            "load": self.load,
+            "follow": self.follow,
+            "prompt": self.run_prompt,
+            "example": self.run_example,
+            "model": self.change_model,
+            "step": self.take_step,
+            "place": self.go_to_place,
+            "lesson": self.go_to_lesson_step,
+            "beginning": self.toggle_bos,
+            **dict.fromkeys(self.second_run.commands, self.change_second_run),
+            **dict.fromkeys(("undo", "take", "go", "prune"), self.move),
+        }
+
+    def apply(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Return what an action changes; if it is refused, nothing, and a notice says why.
+
+        Args:
+            action: its `kind` and what that needs; values have the right types.
+            state: the page's.
+
+        Raises:
+            UserError, ModelError: a link's run cannot be shown, and nothing in its place.
+        """
+        kind = action.get("kind")
+        if kind not in self._actions:
+            warn(UserError(_("there is no action {kind!r:.40}", kind=kind)))
+            return Update(is_done=False)
+        if kind == "load":
+            return self.load(action, state)
+        try:
+            return self._actions[kind](action, state)
+        except USER_ERRORS as error:
+            warn(error)
+            return Update(is_done=False)
+
+    @property
+    def first_prompt(self) -> str:
+        """The first example, or the tokenizer's own if a custom vocabulary cannot encode it."""
+        _lm, tokenizer = self.run_factory.runs.model(self.checkpoint)
+        try:
+            tokenizer.encode(FIRST_PROMPT)
+        except UserError:
+            return tokenizer.example
+        return FIRST_PROMPT
+
+    def load(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Open a link, or else the first example in the tab that the state names."""
+        view_field = {"view": view} if isinstance(view := state.get("view"), str) else {}
+        query = dict(action.get("query", {}))
+        if query.get("view") in GRADIO_PANELS:
+            del query["view"]
+        if self.lessons and query.get("lesson"):
+            query = self.lessons.complete_query(query, self.checkpoint)
+        query = view_field | query
+        page_state, settings = self.parse_query(query), GenerationSettings.parse(query)
+        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        return Update(change, self.prompt_text(page_state))
+
+    def parse_query(self, query: dict[str, str]) -> PageState:
+        """Parse a URL's query; warn of its invalid fields and leave them out.
+
+        Raises:
+            UserError, ModelError: no run can be shown even without them.
+        """
+        first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
+        unreadable_names = ", ".join(unreadable_fields(query))
+        nearest = _(
+            "Invalid values in this link: {names}. The default or the nearest valid value is shown.",
+            names=unreadable_names,
+        )
+        if wrong_values := " ".join(
+            filter(None, (unknown_view_message(query.get("view")), nearest if unreadable_names else ""))
+        ):
+            warn(UserError(wrong_values))
+        if unknown := ", ".join(
+            sorted(name for name in query if name.startswith(OTHER_PREFIX) and name not in SECOND_RUN_FIELDS)
+        ):
+            message = _(
+                "A link can set {known} of run B; {unknown} was ignored.",
+                known=", ".join(SECOND_RUN_FIELDS),
+                unknown=unknown,
+            )
+            warn(UserError(message))
+        first_error = None
+        for left_out, template in FALLBACKS.items():
+            remaining = {
+                name: value
+                for name, value in query.items()
+                if name not in (*left_out, *SECOND_RUN_FIELDS * bool(left_out))
+            }
+            try:
+                page_state = self.run_factory.state_from_query(first | remaining | {"turn": 0})
+            except USER_ERRORS as error:
+                first_error = first_error or error
+                continue
+            if first_error:
+                warn(UserError(translate(template, wrong=user_message(first_error))))
+            return page_state
+        raise first_error
+
+    def follow(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Set the prompt box to the state's prompt, after the browser went back to an earlier state."""
+        return Update(prompt=self.prompt_text(self.run_factory.clamp_selection(PageState.parse(state))))
+
+    def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Run a new prompt and select its last token."""
+        return self._run(action, state, self.run_factory.select_last_token)
+
+    def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Run an example and select the head with the largest direct effect."""
+        return self._run(action, state, self.run_factory.select_top_head)
+
+    def _run(
+        self, action: Mapping[str, Any], state: dict[str, Any], select: Callable[[PageState], PageState]
+    ) -> Update:
+        """Run the action's text by its model, or else the state's.
+
+        Args:
+            select: changes the selection of the new state.
+        """
+        self.prompts.acquire()
+        checkpoint = action.get("checkpoint", state.get("checkpoint", self.checkpoint))
+        run = self.run_factory.create_run(checkpoint, action.get("text", ""), self.has_bos(state))
+        state = self.drop_cross_model_patches(state, run)
+        run = self.reapply_interventions(run, state)
+        page_state = PageState(run, Selection.parse(state), turn=parse_revision(state) + 1)
+        return self._update(select(self.keep_second_run(page_state, state)), state)
+
+    def has_bos(self, state: dict[str, Any]) -> bool:
+        """Return whether the state's prompt begins with BOS, or is truncated; True if the state is invalid."""
+        try:
+            run = PageState.parse(state).run
+            _lm, tokenizer = self.run_factory.runs.model(run.checkpoint)
+        except USER_ERRORS:
+            return True
+        return bool(run.dropped) or has_bos(run.prompt, tokenizer)
+
+    def change_model(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Run the same text with another model, keeping the continuation, and the selection if the tokens are the same.
+
+        Args:
+            action: has as `own` that model's continuations when it was last open.
+        """
+        text, checkpoint = action.get("text", ""), action.get("checkpoint", self.checkpoint)
+        try:
+            before = PageState.parse(state)
+            self.run_factory.runs.trace(before.run)
+            is_same_text = self.run_factory.runs.text(before.run)[0] == text
+            is_same_text = (
+                is_same_text or self.run_factory.create_run(before.run.checkpoint, text).prompt == before.run.prompt
+            )
+        except USER_ERRORS:  # nothing can be kept of it
+            is_same_text = False
+        if not is_same_text:
+            return self.run_prompt(action, state)
+        self.prompts.acquire()
+        saved = saved_continuations(checkpoint, action.get("own"))
+        page_state = rerun_with_model(self.run_factory, checkpoint, text, before, saved)
+        state = self.drop_cross_model_patches(state, page_state.run)
+        run = self.reapply_interventions(replace(page_state.run, edits=()), state)
+        page_state = replace(page_state, run=run, other=PageState.parse(state).other, turn=before.turn + 1)
+        is_same_run = run.token_ids == before.run.token_ids
+        select = self.run_factory.clamp_selection if is_same_run else self.run_factory.select_last_token
+        return self._update(select(page_state), state)
+
+    def _update(self, page_state: PageState, state: dict[str, Any]) -> Update:
+        """Return the update from a state to one with another run."""
+        run = page_state.run
+        if run.dropped:
+            num_used, (lm, _tokenizer) = len(run.prompt), self.run_factory.runs.model(run.checkpoint)
+            cut = _(
+                "The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.",
+                tokens=run.dropped + num_used,
+                context=lm.config.context_length,
+                seen=num_used,
+            )
+            warn(UserError(cut))
+        before = Selection.parse(state).as_dict()
+        return Update(run_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
+
+    def drop_cross_model_patches(self, state: dict[str, Any], run: Run) -> dict:
+        """Return the state without patches that would copy values between different models (see the function)."""
+        page_state = PageState.parse(state | {"checkpoint": run.checkpoint})
+        cleaned = drop_cross_model_patches(page_state).as_dict()
+        return state | {name: cleaned[name] for name in ("edits", "b.edits") if state.get(name)}
+
+    def reapply_interventions(self, run: Run, state: dict[str, Any]) -> Run:
+        """Return the run with the state's interventions, or without them if the model cannot apply them."""
+        run_with_edits = replace(run, edits=PageState.parse(state).run.edits if state.get("edits") else ())
+        try:
+            self.run_factory.runs.trace(run_with_edits)
+        except USER_ERRORS as error:
+            warn(UserError(_("{wrong}: the interventions were removed.", wrong=user_message(error))))
+            return run
+        return run_with_edits
+
+    def keep_second_run(self, page_state: PageState, state: dict[str, Any]) -> PageState:
+        """Return the state with the raw state's second run, or without it if the two cannot be compared."""
+        with_other = replace(page_state, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
+        try:
+            self.run_factory.runs.comparison(with_other)
+        except USER_ERRORS as error:
+            warn(UserError(_("{wrong}: the second run is closed.", wrong=user_message(error))))
+            return page_state.without_patches()
+        return with_other
+
+    def move(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Go to a branch, take a token, or undo the last generation."""
+        before = self.run_factory.clamp_selection(self.run_factory.next_revision(state))
+        index = len(before.run.token_ids) - len(self.run_factory.runs.trace(before.run)) + before.selection.query
+        return self._moved(before, apply_command(before, index, action))
+
+    def take_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Write one more token."""
+        change = self.generation.next_token(state)
+        return Update(change) if change else Update(is_done=False)
+
+    def toggle_bos(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Remove the model's BOS tokens from the prompt, or prepend them if they are missing."""
+        before = self.run_factory.next_revision(state)
+        return self._moved(before, self.run_factory.toggle_bos(before))
+
+    def _moved(self, before: PageState, after: PageState) -> Update:
+        """Return the update to another run with its last token selected."""
+        after = self.run_factory.select_last_token(after)
+        return Update(run_change(after), self._prompt_if_changed(before, after))
+
+    def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        before = self.run_factory.next_revision(state)
+        after = self.second_run.apply_command(before, action)
+        selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
+        return Update(run_change(after) | selection, self._prompt_if_changed(before, after))
+
+    def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        """Open a saved view."""
+        return self._replace_state(state, partial(go_to_saved_state, self.run_factory, state, action))
+
+    def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+        if not self.lessons:
+            raise UserError(_("There is no lesson {name}.", name=f"{action.get('lesson')!r:.60}"))
+        return self._replace_state(state, partial(self.lessons.go_to_step, state, action))
+
+    def _replace_state(
+        self, state: dict[str, Any], open_state: Callable[[], tuple[PageState, GenerationSettings]]
+    ) -> Update:
+        page_state, settings = open_state()
+        page_state = replace(page_state, turn=self.run_factory.next_revision(state).turn)
+        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        return Update(change, self.prompt_text(page_state))
+
+    def prompt_text(self, page_state: PageState) -> str:
+        return self.run_factory.runs.text(page_state.run)[0]
+
+    def _prompt_if_changed(self, before: PageState, after: PageState) -> str | None:
+        return None if before.run.prompt == after.run.prompt else self.prompt_text(after)

@@ -1,0 +1,51 @@
+"""Error messages for the user."""
+
+import logging
+import secrets
+
+from explorer.state.errors import UserError
+from explorer.translations import _, translate
+from explorer.web.log_limits import can_log
+from model.errors import ModelError
+from model.overflow import OverflowedRunError
+
+LOG = logging.getLogger(__name__)
+# Mistakes that say in their own words what the visitor can do about them.
+USER_ERRORS = (UserError, ModelError, OverflowedRunError)
+
+MAX_CHARACTERS = 2000  # of a message, which may quote user input
+OUT_OF_MEMORY_PHRASES = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices
+
+
+def user_message(error: Exception) -> str:
+    """Return the message that the user reads.
+
+    An internal error is logged with its traceback under an id that the message names.
+    """
+    if isinstance(error, USER_ERRORS):
+        text = translated_message(error)
+        return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…"
+    name, is_logged = secrets.token_hex(4), can_log()
+    LOG.error("%s: %s", name, type(error).__name__, exc_info=error)
+    if is_out_of_memory(error):
+        return _("The server has not enough memory for this just now: ask again in a while, or take a shorter prompt.")
+    if not is_logged:
+        return _("Internal error (not your fault). Tell the person who runs the server.")
+    return _("Internal error (not your fault). It was logged as {name}.", name=name)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether an error says that memory ran out, in NumPy, PyTorch or on a GPU."""
+    is_torch_error = isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in OUT_OF_MEMORY_PHRASES)
+    return isinstance(error, MemoryError) or is_torch_error
+
+
+def translated_message(error: Exception) -> str:
+    """Return an error's message, translated if it is a ModelError, including the errors among its values."""
+    if not isinstance(error, ModelError):
+        return str(error)
+    values = {
+        name: translated_message(value) if isinstance(value, Exception) else value
+        for name, value in error.values.items()
+    }
+    return translate(error.template, **values)

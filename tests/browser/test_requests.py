@@ -1,0 +1,82 @@
+"""Requests that the page sends: one for each thing that is done."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from .person import ANSWER, Person
+
+
+@contextmanager
+def collect_posts(person: Person) -> Iterator[list[str]]:
+    """Collect the paths of what the page posts in the block, until all of it is answered."""
+    paths: list[str] = []
+
+    def note(request):
+        if request.method == "POST":
+            paths.append(urlsplit(request.url).path)
+
+    person.page.on("request", note)
+    yield paths
+    person.at_rest()
+    person.page.remove_listener("request", note)
+
+
+@pytest.mark.parametrize("view", ["attention", ""])
+def test_a_page_asks_once_to_open(newcomer, view):
+    person = newcomer()
+    with collect_posts(person) as posts:
+        person.open(view)
+    assert posts == ["/explorer/answer"]
+
+
+def test_a_run_asks_once_and_paints_the_first_heatmap(person):
+    person.at_rest()
+    with collect_posts(person) as posts:
+        with person.redrawn(person.strip, person.pattern):
+            person.prompt.fill("The owl asked the moon")
+            person.prompt.press("Enter")
+        assert posts == ["/explorer/answer"]
+    expect(person.strip).to_have_text("The owl asked the moon")
+    assert posts == ["/explorer/answer"]
+
+
+@pytest.mark.parametrize("way", ["cell", "token", "list", "tab", "slider", "step", "undo"])
+def test_what_is_done_once_asks_once(person, way):
+    if way == "undo":
+        person.page.get_by_role("button", name="Step", exact=True).click()
+        expect(person.page.locator("#undo")).to_be_enabled()
+    person.at_rest()
+    with collect_posts(person) as posts, person.redrawn(person.prediction):
+        if way == "cell":
+            person.click_cell(person.pattern, x=2, y=5)
+        elif way == "token":
+            person.chips.nth(3).click()
+        elif way == "list":
+            person.chooser("query").select_option("4")
+        elif way == "tab":
+            person.tab("Residual stream")
+        elif way == "slider":
+            person.set("temperature", 0.35)
+        else:
+            person.page.locator(f"#{way}").click()
+    assert posts == ["/explorer/answer"]
+
+
+def test_what_is_done_before_an_answer_comes_is_done_in_turn(person):
+    person.at_rest()
+    held, step = [], person.page.get_by_role("button", name="Step", exact=True)
+    person.page.route(ANSWER, lambda route: held.append(route), times=1)
+    with person.page.expect_request(ANSWER):
+        person.choose_model("one-head")
+    person.prompt.fill("The owl asked the moon")
+    person.prompt.press("Enter")
+    step.click()
+    step.click()
+    held[0].continue_()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(2)
+    expect(person.story.locator(".prompt")).to_have_text("The owl asked the moon")
+    expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")

@@ -1,0 +1,85 @@
+"""The buttons Step and Generate."""
+
+import pytest
+
+from explorer.state.run import Run
+
+PROMPT = "the fox asked the owl"
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, "\x00" * 29], ids=["within the context", "past the context"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_steps_write_what_generate_writes(page, library, state, prompt, seed, merge, move):
+    start = move(state, "prompt", text=prompt, checkpoint="rope") | {"seed": seed, "max_new_tokens": 8}
+    generated = merge(start, page.generation.generate(start))["generated"]
+    stepped = start
+    for _ in generated:
+        stepped = move(stepped, "step")
+    assert stepped["generated"] == generated
+    assert len(generated) == 8 or generated[-1] == library.model("rope")[1].end_of_text
+
+
+def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, state, style, merge, move):
+    start = move(state, "prompt", text=PROMPT, checkpoint=style) | {"temperature": 0, "max_new_tokens": 8}
+    now = merge(start, page.generation.generate(start))
+    logits = page.actions.run_factory.runs.trace(Run.parse(now))["logits"]
+    likeliest = logits.argmax(-1)[len(now["prompt"]) - 1 : -1]
+    assert now["generated"] == likeliest.tolist() and now["checkpoint"] == style
+
+
+def test_generating_on_goes_on(page, state, merge):
+    once = merge(state, page.generation.generate(state | {"max_new_tokens": 8}))
+    half = merge(state, page.generation.generate(state | {"max_new_tokens": 4}))
+    twice = merge(half, page.generation.generate(half | {"max_new_tokens": 4}))
+    assert twice["generated"] == once["generated"]
+
+
+def test_each_new_token_is_shown_and_looked_at(page, state):
+    answers = list(page.generation.generate(state | {"max_new_tokens": 4}))
+    assert [len(answer["change"]["generated"]) for answer in answers] == [1, 2, 3, 4]
+    assert [answer["ask"] for answer in answers] == ["token", "token", "token", "show"]
+    for done, answer in enumerate(answers, start=1):
+        tokens = len(state["prompt"]) + done
+        assert answer["change"]["query"] == tokens - 1
+        assert answer["change"]["prompt"] == state["prompt"]
+
+
+def test_what_is_written_follows_the_changes_of_the_model(page, state, merge):
+    """Each token is the likeliest by the modified model's logits in one pass over the whole text."""
+    start = state | {"edits": "rope.angles*zero~blocks.0.attn.z.1*zero", "temperature": 0, "max_new_tokens": 8}
+    changed = merge(start, page.generation.generate(start))
+    trace = page.actions.run_factory.runs.trace(Run.parse(changed))
+    assert trace.edits
+    assert changed["generated"] == trace["logits"].argmax(-1)[len(state["prompt"]) - 1 : -1].tolist()
+    assert changed["edits"] == start["edits"]
+
+
+def test_writing_ends_with_the_text(page, library, state, monkeypatch, move):
+    start = state | {"temperature": 0}
+    (likeliest,) = move(start, "step")["generated"]
+    monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
+    (only,) = page.generation.generate(start | {"max_new_tokens": 5})
+    assert only["ask"] == "show"
+
+
+def test_writing_ends_where_a_link_would_grow_too_long(page, state, notices, monkeypatch, merge):
+    monkeypatch.setattr("explorer.web.actions.generation.MAX_TOKENS", 3)
+    full = list(page.generation.generate(state | {"max_new_tokens": 8}))[-1]["change"]
+    assert len(full["generated"]) == 3
+    assert merge(full, page.generation.generate(state | full)) == full
+    assert len(notices) == 1
+
+
+@pytest.mark.parametrize("way", ["step", "generate", "compare"])
+def test_where_learned_positions_end_writing_ends_with_a_sentence(page, state, notices, merge, move, act, way):
+    start = move(state, "prompt", text=PROMPT, checkpoint="learned")
+    room = 32 - len(start["prompt"])
+    start |= {"edits": f"position_embed*shift*{room - 2}", "max_new_tokens": 8}
+    if way == "step":
+        for _ in range(2):
+            assert notices == []
+            start = move(start, "step")
+        assert not act(start, "step").is_done
+    else:
+        assert len(merge(start, getattr(page.generation, way)(start))["generated"]) <= 2
+    assert "learned positions 0 to 31 and knows no others" in notices[0]

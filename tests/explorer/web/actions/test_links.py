@@ -1,0 +1,141 @@
+"""Links and typed texts, valid or hostile."""
+
+import json
+
+import pytest
+
+from explorer.state.generation_settings import RANGES, GenerationSettings
+from explorer.state.run import Run
+from explorer.state.selection import Selection, field_choices
+from explorer.web.answers.endpoints import Endpoints
+
+
+def test_a_link_opens_what_it_says(page, load):
+    answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
+    expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
+    expected |= {"seed": 9}
+    assert {name: answer.change[name] for name in expected} == expected
+    assert answer.prompt == page.library.model("none")[1].decode([5, 6, 7]) and answer.is_done
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"checkpoint": "../../etc/passwd"},
+        {"checkpoint": "<b>"},
+        {"prompt": "1.x"},
+        {"prompt": "299999"},
+        {"prompt": "." * 9000},
+        {"text": ""},
+        {"generated": "-1"},
+    ],
+    ids=lambda asked: str(asked)[:30],
+)
+def test_a_hostile_link_opens_the_first_example_and_says_why(notices, asked, load):
+    answer = load(**asked)
+    assert answer == load()
+    assert len(notices) == 1 and len(notices[0].split()) > 3
+
+
+@pytest.mark.parametrize("panel", ["api", "api-recorder", "settings"])
+def test_a_panel_of_gradio_in_an_address_is_no_tab(notices, panel, load):
+    assert load(view=panel) == load()
+    assert notices == []
+
+
+@pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
+def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, notices, value, load):
+    names = [*Selection().as_dict(), *RANGES, "dropped"]
+    answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
+    change = answer.change
+    assert change["view"] == Selection.view
+    selection = Selection.parse(change)
+    assert selection == selection.clamp_to_trace(page.actions.run_factory.runs.trace(Run.parse(change)))
+    assert GenerationSettings.parse(change).validate()
+    assert Endpoints(page.actions.run_factory.runs).answer("show", change)["contents"]["problem"] == ""
+    assert ["There is no tab" in sentence for sentence in notices] == [True] * bool(value)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"checkpoint": "nope"}, "the first model is shown instead"),
+        ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
+        ({"edits": "<b>*zero"}, "the interventions were ignored"),
+        ({"branches": "-1"}, "the tree of continuations is left out"),
+        ({"prompt": "1.x"}, "the token ids and the continuation were ignored"),
+        ({"generated": "-1"}, "the token ids and the continuation were ignored"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(notices, load, wrong, words):
+    answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
+    change = answer.change
+    assert answer.prompt == "the fox asked the owl"
+    assert (change["checkpoint"], change["view"], change["temperature"]) == ("rope", "tokens", 0.3)
+    assert len(notices) == 1 and words in notices[0]
+
+
+def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(load):
+    change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none").change
+    assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
+        "none",
+        [5, 6, 7],
+        [8],
+        "",
+    )
+
+
+def test_an_unknown_tab_is_told(notices, load):
+    answer = load(view="<b>tab")
+    assert answer.change["view"] == Selection.view
+    assert len(notices) == 1 and notices[0].startswith("There is no tab") and "Attention" in notices[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"layer": "1.5", "head": "-0", "top_k": "true", "temperature": "nan"}, "layer, head, top_k, temperature"),
+        ({"temperature": "5", "seed": "1e99", "min_p": "-inf"}, "temperature, seed, min_p"),
+        ({"query": "²", "key": "0x1", "top_k": "1.5"}, "query, key, top_k"),
+        ({"pattern": "weights", "shown": "c", "dropped": "-1"}, "pattern, shown, dropped"),
+    ],
+    ids=str,
+)
+def test_values_of_another_type_are_told_and_read_as_the_default(notices, load, query, names):
+    answer = load(text="the fox asked the owl", view="attention", **query)
+    change = answer.change
+    assert notices == [f"Invalid values in this link: {names}. The default or the nearest valid value is shown."]
+    assert GenerationSettings.parse(change).validate()
+    assert Selection.parse(change).option("pattern") in field_choices()["pattern"]
+
+
+def test_values_of_the_right_type_are_told_nothing_of(notices, load):
+    load(text="the fox", view="attention", layer="1", query="", top_k="40.0", temperature="0.80", pattern="moved")
+    assert notices == []
+
+
+def test_addresses_that_people_saved_go_on_working(notices, load):
+    saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
+    answer = load(**saved)
+    change = answer.change
+    assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
+    assert change["view"] == "positions"
+    assert notices == []
+
+
+def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, move):
+    state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
+    contents = Endpoints(page.actions.run_factory.runs).answer("token", state)["contents"]
+    assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
+    assert json.loads(json.dumps(contents)) == contents
+    assert load(text=nasty_prompt).prompt == nasty_prompt
+
+
+def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(state, notices, move):
+    changed = state | {"edits": "rope.angles*zero"}
+    assert move(changed, "prompt", text="the owl", checkpoint="rope")["edits"] == "rope.angles*zero"
+    assert notices == []
+    assert move(changed, "prompt", text="the owl", checkpoint="gpt")["edits"] == ""
+    (words,) = notices
+    assert "rope.angles" in words

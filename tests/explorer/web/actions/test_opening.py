@@ -1,0 +1,155 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explorer.state.interventions import ROTATION_OFF
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.state.selection import Selection
+from explorer.tracing.library import Library
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.second_run import SecondRunCommands
+from explorer.web.api import Api
+from model.checkpoint import CheckpointError
+from model.generation.context_window import window_start
+from tests.browser.checkpoints import STEPS, write_training_checkpoints
+
+CONTEXT = 32
+
+
+def test_the_text_is_exactly_what_was_typed(opening, style, nasty_prompt):
+    run = opening.create_run(style, nasty_prompt)
+    assert opening.runs.text(run) == (nasty_prompt, "")
+    assert opening.runs.text(Run.parse(run.as_dict())) == (nasty_prompt, "")
+    assert run.dropped == 0
+
+
+def test_of_a_long_prompt_the_end_is_kept(opening, library):
+    text = "the moon " * 40
+    run = opening.create_run("rope", text)
+    ids = library.model("rope")[1].encode(text)
+    start = window_start(len(ids), CONTEXT)
+    assert run.prompt == tuple(ids[start:])
+    assert run.dropped == start > 0
+
+
+def test_a_prompt_as_long_as_the_context_is_whole(opening):
+    run = opening.create_run("rope", "\x00" * CONTEXT)
+    assert (len(run.prompt), run.dropped) == (CONTEXT, 0)
+    assert opening.create_run("rope", "\x00" * (CONTEXT + 1)).dropped == CONTEXT // 4
+
+
+def test_an_empty_prompt_is_refused_in_a_sentence(opening):
+    with pytest.raises(ValueError, match="The prompt is empty"):
+        opening.create_run("rope", "")
+
+
+@pytest.mark.parametrize("checkpoint", ["missing", "../rope", ""])
+def test_an_unknown_model_is_refused(opening, checkpoint):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.create_run(checkpoint, "the moon")
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.runs.trace(Run(checkpoint, (1,)))
+
+
+def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_path, tiny_tokenizer, monkeypatch):
+    monkeypatch.setattr("model.checkpoint.CHECKPOINTS", tmp_path)
+    write_training_checkpoints(tmp_path / "fables", tiny_tokenizer)
+    opening, last = RunFactory(RunService(Library("cpu"))), f"fables/step-{STEPS[-1]:06d}"
+    linked = opening.state_from_query(
+        {"checkpoint": "fables", "text": "the moon", "b.checkpoint": "fables", "view": "training"}
+    )
+    compared = SecondRunCommands(opening).apply_command(
+        linked, {"kind": "compare", "with": "model", "checkpoint": "fables"}
+    )
+    assert [linked.run.checkpoint, linked.other.checkpoint, compared.other.checkpoint] == [last] * 3
+    assert opening.create_run("fables", "the moon").checkpoint == last
+    assert Api(opening, last).explore("the moon", "fables") == Api(opening, last).explore("the moon", last)
+    assert (
+        opening.state_from_query({"checkpoint": "fables/step-000004", "text": "a"}).run.checkpoint
+        == "fables/step-000004"
+    )
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.state_from_query({"checkpoint": "fable", "text": "a"})
+
+
+@pytest.mark.parametrize("ids", [(), (300,), (10**8,)])
+def test_tokens_of_no_model_are_refused(opening, ids):
+    with pytest.raises(ValueError, match="run has 1 to 32 tokens|token ids run from 0 to 299"):
+        opening.runs.trace(Run("rope", ids))
+
+
+def test_what_is_asked_is_restored_from_what_was_written(opening, page_state):
+    assert opening.state_from_query(page_state.as_dict()) == page_state
+    texts = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in page_state.as_dict().items()}
+    assert opening.state_from_query(texts) == page_state
+
+
+def test_a_text_is_looked_at_from_its_end(opening):
+    page_state = opening.state_from_query({"checkpoint": "rope", "text": "the fox", "view": "rope"})
+    last = len(page_state.run.prompt) - 1
+    assert (page_state.selection.query, page_state.selection.key, page_state.selection.view) == (
+        last,
+        last - 1,
+        "positions",
+    )
+
+
+def test_a_text_is_looked_at_where_one_was_asked_to(opening):
+    page_state = opening.state_from_query({"checkpoint": "rope", "text": "the fox", "query": "1", "key": "0"})
+    assert (page_state.selection.query, page_state.selection.key) == (1, 0)
+
+
+def test_a_text_is_run_with_the_changes_asked_for(opening):
+    page_state = opening.state_from_query({"checkpoint": "rope", "text": "the fox", "edits": "rope.angles*zero"})
+    assert opening.runs.trace(page_state.run).edits == (ROTATION_OFF,)
+
+
+def test_ids_count_more_than_text(opening):
+    assert opening.state_from_query({"checkpoint": "rope", "prompt": "5.6", "text": "ignored"}).run.prompt == (5, 6)
+
+
+def test_a_hostile_selection_is_brought_within_the_run(opening):
+    query = {"checkpoint": "rope", "prompt": "5.6.7", "layer": "999999", "query": "9" * 5000, "tap": "<b>", "dim": -1}
+    selection = opening.state_from_query(query).selection
+    assert selection == selection.clamp_to_trace(opening.runs.trace(Run("rope", (5, 6, 7))))
+
+
+def test_at_the_end_the_last_token_looks_at_the_one_before(opening, page_state):
+    at_end = opening.select_last_token(page_state)
+    last = len(page_state.run.prompt) - 1
+    assert (at_end.selection.query, at_end.selection.key) == (last, last - 1)
+    assert at_end.run == page_state.run
+    assert replace(at_end.selection, query=2, key=1) == page_state.selection
+    single = opening.select_last_token(PageState(Run("rope", (5,)), Selection()))
+    assert (single.selection.query, single.selection.key) == (0, 0)
+
+
+def test_where_none_is_named_the_neuron_that_writes_most_is_chosen(opening, style):
+    link = {"checkpoint": style, "text": "the fox asked the owl", "layer": "1"}
+    page_state = opening.state_from_query(link)
+    trace, weights = opening.runs.trace(page_state.run), opening.runs.trace(page_state.run).weights
+    write_norms = np.linalg.norm(trace["blocks.1.ffn.hidden"][-1] * weights["blocks.1.ffn.down_proj.weight"], axis=0)
+    assert page_state.selection.neuron == write_norms.argmax()
+    assert opening.state_from_query(link | {"neuron": "0"}).selection.neuron == 0
+
+
+def test_where_none_is_named_the_head_that_moves_the_prediction_most_is_chosen(opening):
+    query = {"checkpoint": "rope", "text": "the fox asked the owl"}
+    selection = opening.state_from_query(query).selection
+    lm, _ = opening.runs.library.model("rope")
+    trace = opening.runs.trace(opening.state_from_query(query).run)
+    logits, weights = trace["logits"][-1], lm.state_dict()
+    scale = np.sqrt((trace["blocks.1.resid_post"][-1] ** 2).mean() + lm.config.norm_eps)
+    direction = (weights["lm_head.weight"][logits.argmax()] * weights["final_norm.weight"]).numpy() / scale
+
+    def direct_effect(layer: int, head: int) -> float:
+        z = np.zeros_like(trace["blocks.0.attn.z"][:, -1])
+        z[head] = trace[f"blocks.{layer}.attn.z"][head, -1]
+        return abs(float(weights[f"blocks.{layer}.attn.o_proj.weight"].numpy() @ z.ravel() @ direction))
+
+    heads = [(layer, head) for layer in range(lm.config.num_layers) for head in range(lm.config.num_heads)]
+    assert (selection.layer, selection.head) == max(heads, key=lambda index: direct_effect(*index))
+    assert opening.state_from_query(query | {"layer": "0", "head": "1"}).selection.head == 1

@@ -1,0 +1,147 @@
+"""Actions of the page: prompts, examples, models and what follows the state; refused ones change nothing."""
+
+import json
+import re
+from copy import deepcopy
+
+import pytest
+
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.state.user_limits import UserLimits
+from explorer.web.actions.generation import Generation
+from explorer.web.actions.page_actions import Update
+
+PROMPT = "the fox asked the owl"
+REFUSED = Update(is_done=False)
+
+
+def text_of(page, state: dict) -> str:
+    return page.actions.run_factory.runs.text(Run.parse(state))[0]
+
+
+def test_a_new_prompt_is_looked_at_from_its_last_token(state, move):
+    now = move(state | {"generated": [4, 5]}, "prompt", text="the owl", checkpoint="none")
+    last = len(now["prompt"]) - 1
+    assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], state["layer"])
+    assert (now["query"], now["key"]) == (last, last - 1)
+
+
+def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
+    now = move(state | {"layer": 9, "target": 3}, "example", text="the owl", checkpoint="none")
+    expected = page.actions.run_factory.select_top_head(PageState.parse(now))
+    fields = ("layer", "head", "query", "key", "target")
+    assert {name: now[name] for name in fields} == {name: expected.selection.as_dict()[name] for name in fields}
+    assert now["target"] == 1 and now["view"] == state["view"]
+
+
+def test_another_model_is_looked_at_in_the_same_place(state, move):
+    selected = state | {"query": 2, "key": 1, "layer": 1, "head": 5, "tap": "blocks.1.attn.k"}
+    for checkpoint, head in (("grouped", 5), ("gpt", 2)):
+        now = move(selected, "model", text=PROMPT, checkpoint=checkpoint)
+        assert now == selected | {"checkpoint": checkpoint, "head": head, "turn": selected["turn"] + 1}
+    again = move(selected, "model", text=PROMPT + ".", checkpoint="gpt")
+    assert again["query"] == len(again["prompt"]) - 1
+
+
+def test_what_was_written_goes_along_to_another_model(page, state, move):
+    continued_state = state | {"generated": [4, 5, 6], "branches": "4.9", "began": 1, "query": 3}
+    now = move(continued_state, "model", text=PROMPT, checkpoint="gpt", own=None)
+    assert (now["generated"], now["branches"], now["began"], now["query"]) == ([4, 5, 6], "", 3, 3)
+    typed = move(continued_state, "model", text="the owl", checkpoint="gpt")
+    assert typed["generated"] == [] and text_of(page, typed) == "the owl"
+
+
+def test_a_model_finds_its_own_continuations_again(state, move):
+    continued_state = state | {"generated": [4, 5, 6], "checkpoint": "gpt"}
+    saved_fields = {"prompt": state["prompt"], "generated": [7, 8], "branches": "7.9~beam:3", "began": 1, "dropped": 0}
+    now = move(continued_state, "model", text=PROMPT, checkpoint="rope", own=saved_fields)
+    assert now["checkpoint"] == "rope" and saved_fields.items() <= now.items() and "own" not in now
+    nothing = saved_fields | {"generated": [], "branches": ""}
+    for nonsense in (
+        nothing,
+        saved_fields | {"prompt": state["prompt"][:-1]},
+        saved_fields | {"generated": "x"},
+        "<b>",
+        [1],
+        {},
+    ):
+        now = move(continued_state, "model", text=PROMPT, checkpoint="rope", own=nonsense)
+        assert (now["checkpoint"], now["generated"], now["branches"]) == ("rope", [4, 5, 6], "")
+
+
+def test_what_is_in_the_box_follows_a_move_within_the_prompt(page, state, act):
+    update = act(state | {"query": 1}, "take", token=9)
+    assert update.prompt == text_of(page, update.change)
+    assert PROMPT.startswith(update.prompt) and update.prompt != PROMPT
+    later = act(state | {"query": len(state["prompt"]) - 1}, "take", token=9)
+    assert later.is_done and later.prompt is None
+
+
+def test_the_box_of_the_prompt_follows_where_the_browser_went_back(state, act):
+    there = state | {"view": "tokens", "temperature": 0.3, "checkpoint": "gpt", "prompt": state["prompt"][:2]}
+    update = act(there, "follow")
+    assert update.is_done and PROMPT.startswith(update.prompt) and update.prompt != PROMPT
+    assert update.change == {}  # the state is the browser's
+
+
+def test_a_prompt_longer_than_the_context_is_told(state, notices, move):
+    assert move(state, "prompt", text="\x00" * 40, checkpoint="rope")["dropped"] == 8
+    assert notices == ["The prompt has 40 tokens; the model sees 32 at once: the last 32 are used."]
+
+
+@pytest.mark.parametrize("kind", ["prompt", "example", "model"])
+@pytest.mark.parametrize(("text", "checkpoint"), [("", "rope"), ("the owl", "<b>missing</b>"), ("", "gpt")])
+def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(state, notices, act, kind, text, checkpoint):
+    assert act(state, kind, text=text, checkpoint=checkpoint) == REFUSED
+    assert len(notices) == 1 and len(notices[0].split()) > 3
+
+
+def test_our_mistakes_are_logged_and_told_as_ours(page, state, act, merge, notices, monkeypatch, caplog):
+    def slip(run):
+        raise ValueError("could not broadcast <shapes>")
+
+    monkeypatch.setattr(page.actions.run_factory.runs, "trace", slip)
+    for kind, action in {"prompt": {"text": "the owl", "checkpoint": "rope"}, "undo": {}}.items():
+        with pytest.raises(ValueError, match="broadcast"):  # answer.py logs it
+            act(state, kind, **action)
+    assert notices == []
+    assert merge(state, page.generation.generate(state)) == state
+    (notice,) = notices
+    name = re.search("It was logged as ([0-9a-f]{8})", notice)[1]
+    assert "broadcast" not in notice and name in caplog.records[-1].message and "def slip" not in notice
+    assert "could not broadcast <shapes>" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
+)
+def test_a_state_that_makes_no_sense_is_told(page, act, merge, notices, broken):
+    for kind in ("undo", "follow", "step", "beginning", "swap"):
+        assert act(broken, kind) == REFUSED
+    for write in (page.generation.generate, page.generation.regenerate, page.generation.compare):
+        assert merge(broken, write(broken)) == broken
+    assert len(notices) == 8
+
+
+def test_no_action_changes_the_state_it_was_given(page, state, act, merge):
+    before = deepcopy(state)
+    act(state, "step")
+    act(state, "prompt", text=PROMPT, checkpoint="gpt")
+    act(state, "compare", text="the owl", **{"with": "prompt"})
+    merge(state, page.generation.generate(state | {"max_new_tokens": 2}))
+    assert state == before
+
+
+def test_all_that_is_sent_is_json(page, state, act, load):
+    updates = [load(), load(checkpoint="missing"), act(state, "prompt", text=PROMPT, checkpoint="none")]
+    updates += [act(state, "prompt", text="", checkpoint="rope"), act(state, "step"), act(state, "take", token=5)]
+    for update in updates:
+        assert json.loads(json.dumps(update.as_dict(), allow_nan=False)) == update.as_dict()
+    generation = Generation(page.actions.run_factory, UserLimits(tokens=3))
+    continued = state | {"generated": [5], "max_new_tokens": 3}
+    for write in (generation.generate, generation.regenerate, generation.compare):
+        updates = list(write(continued))
+        assert updates and all(page.layout.update.postprocess(update) == update for update in updates)
+        assert json.loads(json.dumps(updates, allow_nan=False)) == updates
