@@ -95,7 +95,8 @@ class CustomTokenizer:
         token_bytes = (self.token_bytes(token_id) for token_id in ids if token_id not in self._specials)
         return b"".join(token_bytes).decode("utf-8", errors="replace")
 
-    def decode_continuation(self, ids: Sequence[int]) -> str:
+    def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
+        """Return the text that ids add to the text of the ids `before`."""
         return self.decode(ids)
 
     def token_bytes(self, token_id: int) -> bytes:

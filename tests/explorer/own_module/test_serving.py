@@ -183,7 +183,6 @@ def test_a_text_is_read_with_the_vocabulary_that_is_given(file, tmp_path):
     assert line == ""
 
 
-@pytest.mark.exhaustive
 def test_the_page_begins_with_what_a_small_vocabulary_can_spell(file):
     tokenizer, ids, line = open_first_page(["--module", f"{file}:Mine", "--config", "vocab_size=50"])
     assert tokenizer.decode(ids) == "01" and "its 50 tokens are read as bytes" in line
