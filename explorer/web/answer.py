@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer
 POLL_INTERVAL_S = 0.25  # between two looks whether anybody waits for an answer
 SHOW_QUEUE_AFTER_S = 1.0  # of waiting, after which the page is told how many wait
-LIGHT_SLOTS, HEAVY_SLOTS = 3, 1  # computations at a time: what is in sight does not wait for what is not
+LIGHT_SLOTS, HEAVY_SLOTS = 2, 1  # computations at a time: what is in sight does not wait for what is not
 NOT_FOUND, UNPROCESSABLE, SERVER_ERROR, CLIENT_CLOSED_REQUEST = 404, 422, 500, 499  # HTTP's; the last is nginx's
 
 

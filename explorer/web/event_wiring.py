@@ -9,7 +9,7 @@ from explorer.web.actions.generation import Generation
 from explorer.web.assets import event_script
 from explorer.web.layout.page_layout import PageLayout
 
-MAX_CONCURRENT_GENERATIONS = 8  # generations: each has a decoder and a KV cache
+MAX_CONCURRENT_GENERATIONS = 2  # more take Python's lock from one another, and clicks take longer
 
 
 def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: Generation):

@@ -42,6 +42,7 @@ from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
 
+MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower
 MAX_SESSIONS = 100  # Gradio sessions, about 0.3 MB each; an evicted one is recreated unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
@@ -114,7 +115,7 @@ class Page:
         gc.freeze()  # objects loaded by now are permanent: without this, each collection takes 70 ms
         bound_host = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
         server_options = self.server_options(blocks, AllowedHosts.for_this_machine(bound_host, allowed_hosts))
-        blocks.launch(state_session_capacity=MAX_SESSIONS, **server_options, **options)
+        blocks.launch(state_session_capacity=MAX_SESSIONS, max_threads=MAX_THREADS, **server_options, **options)
         return blocks
 
     def warm_up(self):
