@@ -22,7 +22,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 
-ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/head_scores.py"
+ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
 
 
 def displayed_weight(
