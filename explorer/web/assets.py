@@ -7,6 +7,7 @@ module of an older version. URLs are relative, so that the app works below any p
 """
 
 import atexit
+import hashlib
 import json
 import shutil
 import tempfile
@@ -15,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
 import plotly
 
 from explorer import translations
@@ -24,24 +24,22 @@ from explorer.web import protocol
 
 WEB = Path(__file__).parent
 ENTRY_SCRIPTS = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
+STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 
 
 @cache
-def page_script_tags() -> str:
-    """Return the head's script tags: the entry scripts, and preload links for all modules but the messages.
+def head_tags() -> str:
+    """Return the head's tags: the widgets' style sheet, plotly.js, and the entry scripts with what they import.
 
-    Without the links the browser would discover a module only after reading its importer, and a tab that is opened
-    while the server does not answer would lack its widgets. Gradio's own scripts, which all widgets need, load
-    first.
+    Without the preload links the browser would discover a module only after reading its importer.
     """
     module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(MESSAGES_PREFIX))
-    preloads = (f'<link rel="modulepreload" href="{static_url(name)}" fetchpriority="low">' for name in module_names)
-    entry_tags = (
-        f'<script type="module" src="{static_url(name)}" fetchpriority="low"></script>' for name in ENTRY_SCRIPTS
-    )
-    return "".join((*preloads, *entry_tags))
+    preloads = (f'<link rel="modulepreload" href="{static_url(name)}">' for name in module_names)
+    entry_tags = (f'<script type="module" src="{static_url(name)}"></script>' for name in ENTRY_SCRIPTS)
+    style = f'<link rel="stylesheet" href="{static_url(STYLE_SHEET)}">'
+    return "".join((style, f'<script defer src="{static_url(PLOTLY)}"></script>', *preloads, *entry_tags))
 
 
 def import_expression(name: str) -> str:
@@ -60,9 +58,8 @@ def event_script(expression: str, arguments: str = "") -> str:
     )
 
 
-@cache
-def plotly_script_tag() -> str:
-    """Return the script tag of the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
+def write_plotly(target: Path):
+    """Write the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
 
     Gradio loads an older copy, and whichever loads last would own `window.Plotly`. The library is taken out of the
     functions that wrap it in the file, so that the browser need not parse it once for each of them.
@@ -70,16 +67,24 @@ def plotly_script_tag() -> str:
     source = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     licence, library = source[: source.index("*/") + 2], source[source.index(PLOTLY_START) : source.rindex(PLOTLY_END)]
     text = f"{licence}\n{library.replace(PLOTLY_START, 'window.ExplorerPlotly=', 1)}"
-    (static_folder() / "plotly.js").write_text(text, encoding="utf-8")
-    return f'<script src="{static_url("plotly.js")}"></script>'
+    (target / PLOTLY).write_text(text, encoding="utf-8")
 
 
 PLOTLY_START, PLOTLY_END = "var Plotly=", "window.Plotly = Plotly;"
 
 
 def static_url(name: str) -> str:
-    """Return the URL at which Gradio serves a file of `static_folder`."""
-    return f"gradio_api/file={(static_folder() / name).as_posix()}"
+    """Return the URL of a file of `static_folder`, relative to the page."""
+    return f"{static_path()}/{name}"
+
+
+@cache
+def static_path() -> str:
+    """Return the path below which the files are served: another one for other files, the same in every process."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in static_folder().rglob("*") if path.is_file()):
+        digest.update(path.relative_to(static_folder()).as_posix().encode() + path.read_bytes())
+    return f"explorer/static/{digest.hexdigest()[:12]}"
 
 
 @cache
@@ -87,14 +92,18 @@ def static_folder() -> Path:
     """Create the folder of served files, all modules and the generated ones, and return its path."""
     path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
-    gr.set_static_paths([path])
     write_static_files(path)
     return path
 
 
 def write_static_files(target: Path):
-    """Write the JavaScript modules, the generated ones too, and the widgets' style sheets."""
-    for name in (*js_module_paths(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
+    """Write the JavaScript modules, the generated ones too, plotly.js, and one style sheet of all widgets."""
+    write_plotly(target)
+    sheets = {path.parent.name: path.read_text(encoding="utf-8") for path in sorted(WEB.glob("widgets/*/*.css"))}
+    # Within its widget each holds, and against Gradio's own: `#page` lends the selector the weight of an id.
+    rules = "".join(f':is(#page, [data-widget="{name}"]) {{\n{sheet}}}\n' for name, sheet in sheets.items())
+    (target / STYLE_SHEET).write_text(rules, encoding="utf-8")
+    for name in js_module_paths(WEB):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, target / name)
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}

@@ -10,6 +10,8 @@ from typing import Any
 import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
 
 from explorer.lessons.course.lesson_library import LessonLibrary
 from explorer.state.user_limits import NO_LIMITS, UserLimits
@@ -25,7 +27,7 @@ from explorer.web.answer import Channel
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.api import Api
-from explorer.web.assets import page_script_tags
+from explorer.web.assets import head_tags, static_folder, static_path
 from explorer.web.error_messages import user_message
 from explorer.web.event_wiring import MAX_CONCURRENT_GENERATIONS, wire_events
 from explorer.web.http.argument_types import argument_types
@@ -35,8 +37,8 @@ from explorer.web.http.hosts import AllowedHosts
 from explorer.web.http.prompt_rate_limit import PromptRateLimiter
 from explorer.web.http.request_checks import RequestChecks
 from explorer.web.http.security_middleware import SecurityMiddleware, request_log_budget
-from explorer.web.layout.page_layout import TITLE, PageLayout
-from explorer.web.locale_blocks import LocalizedBlocks
+from explorer.web.layout import TITLE, PageLayout
+from explorer.web.localize import Localization
 from explorer.web.log_limits import limit_logging, log_budget
 from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
@@ -89,18 +91,17 @@ class Page:
     def build(self) -> gr.Blocks:
         run_factory = RunFactory(RunService(self.library))
         lessons = LessonContents(self.lesson_library, run_factory.runs, run_factory.state_from_query)
-        layout_arguments = self.library.catalog, self.checkpoint
         prompts = PromptRateLimiter(self.limits.prompts)
         self.generation = Generation(run_factory, self.limits)
         self.actions = PageActions(run_factory, self.generation, self.checkpoint, LessonSteps(lessons), prompts)
         self.channel = Channel(Endpoints(run_factory.runs, lessons, self.answer_store), self.actions)
-        with LocalizedBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            self.layout = PageLayout(*layout_arguments)
-            wire_events(blocks, self.layout, self.generation)
+        with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
+            self.layout = PageLayout(self.library.catalog)
+            localization = Localization(lambda: PageLayout(self.library.catalog))
+            wire_events(blocks, self.layout, self.generation, localization)
             api = Api(run_factory, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
                 gr.api(as_api(function, prompts), api_name=name)
-        blocks.enable_translations(lambda: PageLayout(*layout_arguments))
         return blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
@@ -140,16 +141,17 @@ class Page:
         }
         services["checks"] = RequestChecks(blocks)
         limit_logging()
+        static_files = Mount(f"/{static_path()}", StaticFiles(directory=static_folder()))
         gate = Middleware(SecurityMiddleware, **admission, **services)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{page_script_tags()}",
+            "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{head_tags()}",
             "theme": page_theme(),
             "footer_links": ["api"],
             "ssr_mode": False,
             "run_history": False,  # would keep every event's data in the browser
             "enable_monitoring": False,
-            "app_kwargs": {"middleware": [gate], "routes": self.channel.routes},
+            "app_kwargs": {"middleware": [gate], "routes": [static_files, *self.channel.routes]},
         }
 
 

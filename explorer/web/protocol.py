@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
+from explorer.translations import LANGUAGES
 from explorer.views import SIMPLE, full_page_views
 
 # What a change of the state asks for, by importance; the last for everything.
@@ -25,7 +26,7 @@ FACTS, VOCABULARY = "facts", "vocabulary"  # of the model
 WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
-TAB = "tab"  # all of one
+VIEW, TAB = "view", "tab"  # the open view, and all of one
 # What a tab has besides its pictures.
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
@@ -64,6 +65,8 @@ def js_constants() -> dict[str, Any]:
         "SIMPLE_TABS": [view.name for view in SIMPLE],
         "STAND_INS": STAND_INS,
         "TAB": TAB,
+        "VIEW": VIEW,
+        "LANGUAGES": LANGUAGES,
         "WHAT_IFS": WHAT_IFS,
         "WHOLE": INTEGER_SETTINGS,
         "WHY": WHY,

@@ -1,6 +1,7 @@
 """Endpoints for the browser: contents of the open view's and the prediction's widgets by element id."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from explorer.analysis.steering import direction_from_texts
@@ -12,7 +13,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.prefetch import Prefetcher
 from explorer.tracing.run_service import RunService
-from explorer.translations import N_, _, translate
+from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.web.answers.answer_cache import AnswerCache
 from explorer.web.answers.hub_endpoints import HubEndpoints
@@ -25,13 +26,20 @@ from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
 from explorer.web.http.request_types import PointFields, State
 from explorer.web.http.strict_json import as_json
-from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, element_id
+from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
+from explorer.web.view_markup import view_markup
 from explorer.web.widgets.picker import ModelPicker
 from explorer.web.widgets.prompt_lists import split_prompts
 from explorer.web.widgets.series import TrainingStepSlider
 
 FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
+
+
+@cache
+def localized_markup(view: str, locale: str) -> str:
+    """Return the markup of a view in the current language, which is `locale`."""
+    return view_markup(VIEW_BY_NAME[view])
 
 
 class Endpoints:
@@ -123,6 +131,9 @@ class Endpoints:
             }
             contents[OPEN_MODEL] = self.opening.model_status(checkpoint)
         open_view = make_open_view(self.runs, page_state)
+        if stage == 0 and about in ("view", "show"):
+            view = open_view.view
+            contents = {VIEW: {"name": view.name, "markup": localized_markup(view.name, current_locale())}} | contents
         contents |= view_contents(open_view, about in ("view", "show"), stage)
         contents |= continuation_contents(open_view, settings) if has_continuation else {}
         if stage == 2 and about == "show":

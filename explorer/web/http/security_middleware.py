@@ -41,7 +41,7 @@ UNUSED_ROUTES += "|run/|api/"
 CLOSED_ROUTES = re.compile(rf"/gradio_api/({UNUSED_ROUTES})|/monitoring|/login|/logout")
 
 # Files whose address another content never has: the page's own lie in a folder of this process, Gradio's bear a hash.
-IMMUTABLE_ROUTES = re.compile(r"/gradio_api/file=|/assets/[^/]+-[\w-]{8}\.\w+$")
+IMMUTABLE_ROUTES = re.compile(r"/explorer/static/|/assets/[^/]+-[\w-]{8}\.\w+$")
 
 
 class SecurityMiddleware:

@@ -134,4 +134,4 @@ async function answered(about, action) {
   return isDone;
 }
 
-function setBusy(is) { document.querySelector("#views")?.setAttribute("aria-busy", is); }
+function setBusy(is) { document.querySelector("#view")?.setAttribute("aria-busy", is); }

@@ -1,26 +1,30 @@
 // @ts-check
-// The state in Gradio: the value of an invisible widget, which generation starts from, and whose events have Gradio's
+// The state in Gradio: the value of an invisible component, which generation starts from, and whose events have Gradio's
 // controls follow.
 import { keptBy, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 
 /**
- * @typedef {object} Bus
- * @property {(state: State) => void} write
- * @property {() => void} open the tab that the state names
- * @property {() => void} sync Gradio's controls follow the state
- * @property {() => void} halt what is being written ends
- * @property {() => void} wake Gradio opens its stream of answers
+ * What Gradio gives the script of a component (layout.py).
+ * @typedef {object} Gradio
+ * @property {Record<string, any>} props
+ * @property {(name: string, act: () => void) => void} watch calls `act` when Python has changed the prop
+ * @property {Record<string, () => void>} emit its events
  */
 
-/** Null until Gradio has built the widget. @type {Bus | null} */
+/** Null until Gradio has built it. @type {{ sync: () => void, halt: () => void, localize: () => void, wake: () => void } | null} */
 export let bus = null;
+/** @type {(nothing?: any) => void} */
+let tellReady;
+/** Resolved once it is built. */
+export const ready = new Promise((resolve) => { tellReady = resolve; });
 
-keptBy(() => bus?.write(state));
-
-/** @param {Bus} built */
-export function connectBus(built) {
-  bus = built;
-  bus.write(state);
+/** @param {Gradio} gradio */
+export default function connect({ props, emit }) {
+  bus = /** @type {any} */ (emit);
+  const write = () => { props.value = state; };
+  keptBy(write);
+  write();
+  tellReady();
 }

@@ -1,8 +1,7 @@
 // @ts-check
 // What a person chooses: it is shown at once, then Python is asked for what follows from it.
 import { ask } from "./asking.js";
-import { bus } from "./bus.js";
-import { modeOf, openedIn } from "./mode.js";
+import { modeOf } from "./mode.js";
 import { WHOLE } from "./protocol.js";
 import { setState, state } from "./state.js";
 import { halt } from "./writing.js";
@@ -10,10 +9,9 @@ import { halt } from "./writing.js";
 /** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
 export function pick(change) {
   if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
-  const before = state.view, view = change.view ?? before, isOpen = openedIn(modeOf(view)) === view;
+  const before = state.view, view = change.view ?? before;
   setState(change);
   if (view === before) return ask("pick");
-  if (!isOpen) bus.open();
   askForView(before);
 }
 
@@ -38,14 +36,6 @@ export function tune(change) {
   if (!others.length) return;
   setState(Object.fromEntries(others));
   ask("tune");
-}
-
-/** A tab, which Gradio opens. @param {string} view */
-export function openView(view) {
-  const before = state.view;
-  if (!state.checkpoint || view === before) return;
-  setState({ view });
-  askForView(before);
 }
 
 /**

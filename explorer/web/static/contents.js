@@ -1,17 +1,9 @@
 // @ts-check
-// What Python gives the widgets to show, by their elements' ids. Tabs build their widgets when they are first opened: what
-// came before that is kept for them.
+// What Python gives the widgets to show, by their elements' ids. A widget that starts later gets
+// what came before.
 import { _ } from "./language.js";
 import { renew } from "./old_pictures.js";
 import { PROBLEM } from "./protocol.js";
-
-/**
- * What Gradio gives a widget's script besides its element (widget.py).
- * @typedef {object} Gradio
- * @property {Record<string, any>} props
- * @property {(name: string, act: () => void) => void} watch calls `act` when Python has changed the prop
- * @property {Record<string, () => void>} emit the widget's own events
- */
 
 const contents = {}, receivers = {};
 
@@ -34,13 +26,13 @@ export async function give(id, content, number) {
  * @param {string} [part] the end of the id, where a widget has several
  */
 export function onContent(element, show, part = "") {
-  const id = blockOf(element).id + part;
+  const id = (blockOf(element) ?? element).id + part;
   receivers[id] = show;
   if (id in contents) show(contents[id]);
 }
 
-/** Gradio's element around a widget's. @param {Element} element @returns {HTMLElement} */
-export const blockOf = (element) => element.closest(".block");
+/** The element around a widget's. @param {Element} element @returns {HTMLElement} */
+export const blockOf = (element) => element.closest("[data-widget]");
 
 /**
  * Something of the page failed.

@@ -22,7 +22,6 @@ export function syncControls(text, change) {
     if (vocabSize === change.vocab_size) return;
     vocabSize = change.vocab_size;
   }
-  if ("view" in change) bus?.open();
   bus?.sync();
 }
 

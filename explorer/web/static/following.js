@@ -42,7 +42,6 @@ export function goAlong(theirs) {
   }
   const before = state.view;
   setState(change);
-  if ("view" in change) bus.open();
   if (SETTINGS.some((name) => name in change)) bus.sync();
   if (kind === "view") askForView(before);
   else ask(kind);

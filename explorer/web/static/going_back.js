@@ -30,7 +30,6 @@ export function goTo(there, isSameRun) {
     dropUnseen();
     setState({ ...there, turn: state.turn + 2 });
   }
-  bus.open();
   if (isSameRun) ask("show");
   else act({ kind: "follow" });
 }

@@ -2,6 +2,7 @@
 // The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
 // and sliders replace the step they are made at.
 import { _ } from "./language.js";
+import { modeOf } from "./mode.js";
 import { MOST_LINK, saveFile } from "./saved.js";
 import { modelOf } from "./series.js";
 
@@ -31,6 +32,7 @@ export function addressOf(state, address) {
     if (text) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
+  if (state.view) url.searchParams.set("depth", modeOf(state.view));
   for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
   url.searchParams.delete("turn");
   return url;

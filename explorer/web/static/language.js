@@ -2,8 +2,23 @@
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 // looked up in Python's catalogue (explorer/translations).
 
-/** The page's, as a BCP 47 tag. @type {string} */
-export const language = /** @type {any} */ (globalThis).gradio_config?.language ?? "en";
+import { LANGUAGES } from "./protocol.js";
+
+const cookie = () => /(?:^|; )lang=([^;]*)/.exec(globalThis.document?.cookie ?? "")?.[1];
+const inAddress = () => new URLSearchParams(globalThis.location?.search).get("lang");
+
+/** The first of the page's languages that one of the tags names, exactly or by its first part. @param {(string | null | undefined)[]} tags */
+export function negotiate(tags) {
+  const languages = Object.keys(LANGUAGES), first = (tag) => tag.toLowerCase().split("-")[0];
+  for (const tag of tags.filter(Boolean)) {
+    const found = languages.find((one) => one.toLowerCase() === tag.toLowerCase()) ?? languages.find((one) => first(one) === first(tag));
+    if (found) return found;
+  }
+  return languages[0];
+}
+
+/** The page's, as a BCP 47 tag: the address's, or what was chosen last, or what the browser says. */
+export const language = negotiate([inAddress(), cookie(), ...(globalThis.navigator?.languages ?? [])]);
 const { MESSAGES } = await import(`./messages.${language}.js`);
 
 /** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (request_locale.py).

@@ -1,7 +1,7 @@
 // @ts-check
 // Which picture was looked at last: the one that was clicked, or had the keyboard.
 
-const PICTURE = ":is(#views, #steps) .panels > .block, #next-token, #strip";
+const PICTURE = "#view .panels > .block, #next-token, #strip";
 let last = "";
 
 /** The element id of the picture that was looked at last; "" before any. */

@@ -1,15 +1,15 @@
 // @ts-check
-// Simple or full: the open tab says which. What a visitor chose last outlives a reload; an address that names a tab goes
+// How much the page explains: a story, or numbers. The open view says which. What a visitor chose last outlives a reload; an address that names a tab goes
 // first.
 import { FULL_TABS, SIMPLE_TABS } from "./protocol.js";
 import { keptBy } from "./state.js";
 
 const CHOSEN = "explorer:mode"; // its place in the browser's storage
 
-const opened = { simple: SIMPLE_TABS[0], full: FULL_TABS[0] }; // tab of each bar of tabs, of which one is seen
+const opened = { story: SIMPLE_TABS[0], numbers: FULL_TABS[0] }; // view of each depth
 
-/** Which page a tab is of: "simple" or "full". @param {string} view */
-export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "simple" : "full");
+/** Which depth a view is of: "story" or "numbers". @param {string} view */
+export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "story" : "numbers");
 
 /** The tab that is open in a page, or was when it was last seen. @param {string} mode */
 export const openedIn = (mode) => opened[mode];
@@ -23,10 +23,11 @@ export const isNamed = named !== null;
 
 /** The tab that the page opens with. */
 export function viewAtFirst() {
-  return named ?? (chosen() === "full" ? FULL_TABS[0] : SIMPLE_TABS[0]);
+  const depth = new URLSearchParams(location.search).get("depth") ?? chosen();
+  return named ?? opened[depth === "numbers" || depth === "full" ? "numbers" : "story"];
 }
 
-/** @param {string} mode "simple" or "full" */
+/** @param {string} mode "story" or "numbers" */
 export function rememberMode(mode) {
   try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
 }
@@ -37,14 +38,16 @@ export function followMode() {
   document.addEventListener("input", ({ target }) => {
     if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
   });
-  const tell = (view) => classList.toggle("simple", modeOf(view) === "simple");
+  const tell = (view) => {
+    document.body.dataset.depth = modeOf(view);
+    classList.toggle("simple", modeOf(view) === "story");
+  };
   tell(viewAtFirst());
   keptBy((now, before) => {
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view) return;
     opened[modeOf(now.view)] = now.view;
     tell(now.view);
-    if (modeOf(now.view) !== modeOf(before.view)) window.dispatchEvent(new Event("resize")); // bars of tabs that were hidden
   });
 }
 

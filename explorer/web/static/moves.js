@@ -2,6 +2,7 @@
 // What a person has Python do: run a prompt, change the model, move among the continuations, of a text's beginning and of a
 // second run (actions/page_actions.py).
 import { act, allDone } from "./asking.js";
+import { syncControls } from "./controls.js";
 import { own } from "./history.js";
 import { modelOf } from "./series.js";
 import { state } from "./state.js";
@@ -32,23 +33,24 @@ export async function makeMove(move) {
   told.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
 }
 
-/** Runs a prompt, with the model that there is by then. @param {string} text */
-export function runPrompt(text) {
+/** Runs a prompt, with the model that there is by then. @param {string} text @param {boolean} [isOffered] and not in its box yet */
+export function runPrompt(text, isOffered = false) {
   haltWriting();
+  if (isOffered) syncControls(text, {});
   act({ kind: "prompt", text });
-  return text;
 }
 
 /** Runs an example, with that model too. @param {string} text */
 export function runExample(text) {
   haltWriting();
+  syncControls(text, {});
   act({ kind: "example", text });
-  return text;
 }
 
-/** Runs the same prompt with another model, which may have been here before. @param {string} text @param {string} checkpoint */
-export function changeModel(text, checkpoint) {
+/** Runs the same prompt with another model, which may have been here before. @param {string} checkpoint */
+export function changeModel(checkpoint) {
   haltWriting();
+  const { value: text } = /** @type {HTMLTextAreaElement} */ (document.querySelector("#prompt textarea"));
   act({ kind: "model", text, checkpoint, own: own[modelOf(checkpoint)] ?? null });
 }
 

@@ -12,6 +12,8 @@ export const SERIES: string;
 export const SIMPLE_TABS: string[];
 export const STAND_INS: string;
 export const TAB: string;
+export const VIEW: string;
+export const LANGUAGES: Record<string, string>;
 export const WHAT_IFS: string;
 export const WHOLE: string[];
 export const WHY: string;

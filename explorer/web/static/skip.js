@@ -5,7 +5,7 @@ import { _ } from "./language.js";
 
 /** Puts a link first on the page, seen once it has the focus, that leads to the open tab. */
 export function placeSkip() {
-  const link = make("a", { href: "#views", className: "skip" }, _("Skip to the pictures"));
+  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the pictures"));
   link.addEventListener("click", (event) => {
     event.preventDefault();
     findAll(document, "[role=tab][aria-selected=true]").find((tab) => tab.offsetWidth)?.focus();

@@ -6,7 +6,7 @@ import { _ } from "./language.js";
 import { wordsOf } from "./words_in_pictures.js";
 
 const SENTENCES = [
-  ":is(#tagline, #facts, #legend, #next-token-words, #views, #steps) :is(.prose, .formula, .evidence-mark, .inspection)",
+  ":is(#tagline, #facts, #legend, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
   ":is(.panels, #generation) h2", "#guess :is(.how, output)", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
@@ -14,7 +14,7 @@ const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
 const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
 /** What words are drawn in, or chosen: no mark can be in it. */
-export const PICTURES = ":is(#views, #steps) :is(.plot, .map), .choosers, #strip label";
+export const PICTURES = "#view :is(.plot, .map), .choosers, #strip label";
 const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
 const PLACES = [SENTENCES, LABELS, HEADINGS, BUTTONS, WITH_LINES].join();
 

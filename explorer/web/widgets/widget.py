@@ -1,4 +1,4 @@
-"""Base class of all widgets."""
+"""Base class of all widgets, and their markup."""
 
 import inspect
 import json
@@ -7,10 +7,6 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
-
-import gradio as gr
-
-from explorer.web.assets import import_expression
 
 # In a picture's place why there is none, and how to have it (jobs.js); below it what vouches for its numbers, and how
 # the one that was clicked comes about (evidence.js).
@@ -35,46 +31,26 @@ def json_attribute(value: Any) -> str:
     return escape(json.dumps(value))
 
 
-class Widget(gr.HTML):
-    """A `gr.HTML` whose `value` is data, drawn by the module and the style sheet in the folder of its class.
+class Widget:
+    """A part of the page, drawn by the module and the style sheet in the folder of its class.
 
-    Both files have the folder's name. The template is static: Gradio's template engine executes its input, so
-    prompts must never pass through it. The module's default export is a function of the widget's element and of what
-    Gradio passes besides (`Gradio` in contents.js); it builds the DOM with `textContent` only. Initial data go into
-    the template as `json_attribute`s: other props of a widget are lost if it is updated before its tab was ever
-    open.
+    Both files have the folder's name. The module's default export is a function of the element that holds the widget's
+    markup; its data come with the answers, under its id (static/contents.js). It builds the DOM with `textContent`
+    only: prompts never pass through markup.
+
+    Args:
+        html: its markup, with texts escaped by `fill_template`.
+        title: heading above it.
+        elem_id: its id, unique on the page.
+        elem_classes: its classes.
     """
 
-    EMITS: tuple[str, ...] = ()  # its own events
+    def __init__(self, *, html: str, title: str = "", elem_id: str = "", elem_classes: Iterable[str] = ()):
+        self.html, self.title, self.elem_id, self.elem_classes = html, title, elem_id, tuple(elem_classes)
 
-    def __init__(self, value: Any = None, *, html: str, title: str = "", scripts: str = "", **kwargs):
-        folder = Path(inspect.getfile(type(self))).parent
-        css = folder / f"{folder.name}.css"
-        super().__init__(
-            value,
-            html_template=(f"<h2>{escape_text(title)}</h2>" if title else "") + html,
-            js_on_load=widget_start_script(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
-            css_template=css.read_text(encoding="utf-8") if css.exists() else "",
-            head=scripts or None,  # loaded before the module is
-            apply_default_css=False,
-            **kwargs,
-        )
-
-    def preprocess(self, payload: Any) -> Any:
-        return payload
-
-    def postprocess(self, value: Any) -> Any:
-        return value
-
-    def api_info(self) -> dict[str, Any]:
-        return {"type": "object"}
-
-
-def widget_start_script(module: str, events: Iterable[str]) -> str:
-    """Return the JavaScript that starts a widget, for which page.js waits.
-
-    Gradio only recognises events whose names are quoted in this script.
-    """
-    emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)
-    start = f"(module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }})"
-    return f"(window.explorerStarting ??= []).push({import_expression(module)}.then({start}));"
+    @property
+    def markup(self) -> str:
+        name, classes = Path(inspect.getfile(type(self))).parent.name, " ".join(("block", *self.elem_classes))
+        heading = f"<h2>{escape_text(self.title)}</h2>" if self.title else ""
+        content = f'<div class="html-container">{heading}{self.html}</div>'
+        return f'<div id="{self.elem_id}" class="{classes}" data-widget="{name}">{content}</div>'

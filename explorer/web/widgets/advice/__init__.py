@@ -6,15 +6,10 @@ from explorer.web.widgets.widget import Widget
 
 
 class PromptAdviceLine(Widget):
-    """A line with a sentence and a better prompt; hidden if there is none.
-
-    Emits "apply" with the better prompt as its value.
-    """
-
-    EMITS = ("apply",)
+    """A line with a sentence and a better prompt; hidden if there is none."""
 
     def __init__(self, **kwargs):
-        super().__init__("", html='<div class="advice" role="note"></div>', **kwargs)
+        super().__init__(html='<div class="advice" role="note"></div>', **kwargs)
 
     @staticmethod
     def pack(text: str = "", offer: str = "") -> dict[str, Any]:

@@ -2,9 +2,10 @@
 import { onContent } from "../../static/contents.js";
 import { button, find } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
+import { runPrompt } from "../../static/moves.js";
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function advice(element, { props, emit }) {
+/** @param {HTMLElement} element */
+export default function advice(element) {
   const line = find(element, ".advice");
 
   function show({ words, offer }) {
@@ -12,7 +13,7 @@ export default function advice(element, { props, emit }) {
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
-    const use = () => { props.value = offer; emit.apply(); };
+    const use = () => runPrompt(offer, true);
     line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
   }
 

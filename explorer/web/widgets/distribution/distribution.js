@@ -18,7 +18,8 @@ export default function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
   const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), falls = find(box, ".falls");
   const drawLine = probabilityLine(find(box, ".line"));
-  const isNewChange = settingChanges(element);
+  const more = find(document, "#next-token-more"), isNewChange = settingChanges(element);
+  more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay in sight
   let value = null, built = "", place = "", before = null; // what was drawn before the last change of the settings
 
   function show(content) {
@@ -66,11 +67,13 @@ export default function distribution(element) {
   function tell(target) {
     const told = target?.closest?.("[data-note]");
     const hint = _("Point at a number, or move to it with the arrow keys, to see how it comes about.");
-    say(note, told && box.contains(told) ? told.dataset.note : hint);
+    say(note, told && (box.contains(told) || more.contains(told)) ? told.dataset.note : hint);
   }
 
-  box.addEventListener("mouseover", ({ target }) => tell(target));
-  box.addEventListener("mouseleave", () => tell(document.activeElement));
+  for (const part of [box, more]) {
+    part.addEventListener("mouseover", ({ target }) => tell(target));
+    part.addEventListener("mouseleave", () => tell(document.activeElement));
+  }
   box.addEventListener("focusin", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     tell(target);

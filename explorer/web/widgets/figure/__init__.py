@@ -6,7 +6,6 @@ from plotly.io.json import to_json_plotly
 
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
-from explorer.web.assets import plotly_script_tag
 from explorer.web.widgets.figure.heatmap_encoding import encode_large_heatmap
 from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
 
@@ -41,7 +40,7 @@ class Figure(Widget):
             f"{'data-to-steps ' * to_steps}"
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
-        super().__init__(html=html, scripts=plotly_script_tag(), **kwargs)
+        super().__init__(html=html, **kwargs)
 
     @staticmethod
     def pack(figure: go.Figure) -> list[str]:

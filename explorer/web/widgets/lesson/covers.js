@@ -2,9 +2,9 @@
 // What would tell the answer to a lesson's question is covered until there is a reply.
 import { _ } from "../../static/language.js";
 
-const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
+const PICTURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
 // What names the likeliest next tokens outside of pictures.
-const NAMING = ":is(#views, #steps) :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)";
+const NAMING = "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)";
 const sheet = new CSSStyleSheet();
 document.adoptedStyleSheets.push(sheet);
 
@@ -14,7 +14,7 @@ document.adoptedStyleSheets.push(sheet);
  */
 export const covered = ({ ids, view }) => ({
   pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
-  words: [...TOLD.map((end) => `:is(#views, #steps) [id$="${end}"]`), ...(ids.includes("next-token") ? [NAMING] : [])],
+  words: [...TOLD.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? [NAMING] : [])],
 });
 
 /** Covers that, or nothing. @param {{ ids: string[], view: string } | null | undefined} hides */

@@ -1,24 +1,24 @@
-"""Switch between the simple and the full page."""
+"""Dial that sets how much the page explains."""
 
 from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template
 
-HTML = """<div class="mode" role="group" aria-label="{page}">
-<button type="button" data-mode="simple" title="{simple_is}">{simple}</button>
-<button type="button" data-mode="full" title="{full_is}">{full}</button>
+HTML = """<div class="mode" role="group" aria-label="{depth}">
+<button type="button" data-mode="story" title="{story_is}">{story}</button>
+<button type="button" data-mode="numbers" title="{numbers_is}">{numbers}</button>
 </div>"""
 
 
-class PageModeSwitch(Widget):
-    """Two buttons: the simple page with three steps, and the full page."""
+class DepthDial(Widget):
+    """Two buttons: a story in three steps, and every part with its numbers."""
 
     def __init__(self, **kwargs):
         html = fill_template(
             HTML,
-            page=_("how much is shown"),
-            simple=_("Simple"),
-            simple_is=_("one story in three steps"),
-            full=_("Full"),
-            full_is=_("every part, number and setting"),
+            depth=_("how much is shown"),
+            story=_("Story"),
+            story_is=_("one story in three steps"),
+            numbers=_("Numbers"),
+            numbers_is=_("every part, number and setting"),
         )
         super().__init__(html=html, **kwargs)

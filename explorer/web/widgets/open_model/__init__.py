@@ -11,12 +11,7 @@ from model.pretrained.reference_logits import LogitAgreement
 
 
 class HubModelForm(Widget):
-    """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check.
-
-    Its value is the name of the opened model. Emits "input" once it can be selected.
-    """
-
-    EMITS = ("input",)
+    """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check."""
 
     def __init__(self, **kwargs):
         html = fill_template(

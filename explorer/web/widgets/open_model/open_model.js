@@ -5,11 +5,12 @@ import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
 import { duration, followJob, isGoingOn, leave } from "../../static/jobs.js";
 import { _ } from "../../static/language.js";
+import { changeModel } from "../../static/moves.js";
 import { state } from "../../static/state.js";
 import { visitor } from "../../static/visitor.js";
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function openModel(element, { props, emit }) {
+/** @param {HTMLElement} element */
+export default function openModel(element) {
   const box = find(element, ".open-model"), form = find(box, "form"), input = box.querySelector("input");
   const opening = find(box, ".opening"), check = find(box, ".check"), begun = new Set();
 
@@ -57,8 +58,7 @@ export default function openModel(element, { props, emit }) {
     show({ state: "waiting", done: 0, of: 1, seconds: 0, error: "" });
     followJob(job, ["begin_opening", [name, visitor]], show, () => {
       close();
-      props.value = name;
-      emit.input();
+      changeModel(name);
     });
   }
 

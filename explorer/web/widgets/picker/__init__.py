@@ -12,14 +12,12 @@ class ModelPicker(Widget):
 
     One with several checkpoints of its training is one entry (`TrainingStepSlider` selects the step).
 
-    Its value is the name of a checkpoint; it follows the state's. Emits "input" when the user selects another.
+    It follows the state's checkpoint.
 
     Args:
         checkpoints: names of all checkpoints.
         allows_opening: whether the list has an entry for opening another model (`HubModelForm`).
     """
-
-    EMITS = ("input",)
 
     def __init__(self, checkpoints: Sequence[str], allows_opening: bool = False, **kwargs):
         data = f'data-models="{json_attribute(self.pack(checkpoints))}" data-opens="{json_attribute(allows_opening)}"'

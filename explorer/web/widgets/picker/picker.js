@@ -2,11 +2,12 @@
 import { onContent } from "../../static/contents.js";
 import { find } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
+import { changeModel } from "../../static/moves.js";
 import { modelOf } from "../../static/series.js";
 import { onState, state } from "../../static/state.js";
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function picker(element, { props, watch, emit }) {
+/** @param {HTMLElement} element */
+export default function picker(element) {
   const box = find(element, ".picker"), list = box.querySelector("select");
   const opens = JSON.parse(box.dataset.opens);
   let models = JSON.parse(box.dataset.models);
@@ -17,17 +18,15 @@ export default function picker(element, { props, watch, emit }) {
     list.value = modelOf(checkpoint);
   }
 
-  const follow = () => show(state.checkpoint ?? props.value);
+  const follow = () => show(state.checkpoint ?? "");
   // A model's last checkpoint is the one that is trained furthest.
   list.addEventListener("change", () => {
     if (!list.value) {
       follow();
       return find(document, "#open-model").dispatchEvent(new Event("wanted"));
     }
-    props.value = models.find(([name]) => name === list.value)[1];
-    emit.input();
+    changeModel(models.find(([name]) => name === list.value)[1]);
   });
-  watch("value", () => show(props.value)); // refused: the one before
   onState(element, follow);
   onContent(element, (content) => { models = content; follow(); });
   follow();

@@ -10,13 +10,9 @@ from explorer.web.widgets.widget import Widget, escape_text, fill_template, json
 class SamplingPresets(Widget):
     """A button for each preset; the one whose settings the state has is pressed.
 
-    Emits "choose" when a click changes the settings.
-
     Args:
         presets: name -> its settings.
     """
-
-    EMITS = ("choose",)
 
     def __init__(self, presets: Mapping[str, Mapping[str, Any]], **kwargs):
         buttons = (

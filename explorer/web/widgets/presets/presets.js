@@ -1,5 +1,6 @@
 // @ts-check
 import { tune } from "../../static/choosing.js";
+import { syncControls } from "../../static/controls.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
@@ -12,8 +13,8 @@ const WORDS = {
   repetition_penalty: (value) => _("repetition penalty {value}", { value }),
 };
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function presets(element, { emit }) {
+/** @param {HTMLElement} element */
+export default function presets(element) {
   const buttons = [...element.querySelectorAll("button")].map((button) => ({ button, settings: JSON.parse(button.dataset.settings) }));
 
   function follow() {
@@ -27,7 +28,7 @@ export default function presets(element, { emit }) {
     button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
     button.addEventListener("click", () => {
       tune(settings);
-      emit.choose();
+      syncControls(null, settings);
     });
   }
   follow();

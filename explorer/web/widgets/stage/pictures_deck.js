@@ -4,7 +4,7 @@ import { find, findAll, make } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { lastLookedAt } from "../../static/looked.js";
 
-const OPEN = ":is(#views, #steps) .panels > .block";
+const OPEN = "#view .panels > .block";
 
 /** The pictures that the open tab shows now. */
 const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws]"));

@@ -67,7 +67,7 @@ export default function tokenStrip(element) {
   const nameOf = ({ view, shade }) => {
     const [only, ...others] = Object.keys(shades);
     if (!others.length) return only;
-    return modeOf(view) === "simple" ? "surprisal" : shade ?? choice.value;
+    return modeOf(view) === "story" ? "surprisal" : shade ?? choice.value;
   };
 
   function shade() {
@@ -97,9 +97,9 @@ export default function tokenStrip(element) {
 
   // Scrolls the strip, and only the strip, so that the chip is in sight.
   function reveal(chip) {
-    const above = chip.offsetTop - strip.offsetTop, below = above + chip.offsetHeight;
-    if (above < strip.scrollTop) strip.scrollTop = above - 4;
-    else if (below > strip.scrollTop + strip.clientHeight) strip.scrollTop = below - strip.clientHeight + 4;
+    const left = chip.offsetLeft - strip.offsetLeft, right = left + chip.offsetWidth, around = 60; // pixels of its neighbours
+    if (left < strip.scrollLeft) strip.scrollLeft = left - around;
+    else if (right > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = right - strip.clientWidth + around;
   }
 
   strip.addEventListener("click", ({ target }) => {

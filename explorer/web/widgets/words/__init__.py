@@ -1,10 +1,19 @@
-"""A block of plain text."""
+"""Plain text."""
 
-from explorer.web.widgets.widget import Widget
+from explorer.web.widgets.widget import Widget, escape_text
 
 
 class TextBlock(Widget):
-    """Shows its value as plain text, without markup; `kind` "prose" or "formula" sets the font."""
+    """Shows its content as plain text, without markup.
 
-    def __init__(self, value: str = "", *, kind: str = "prose", **kwargs):
-        super().__init__(value, html=f'<div class="{kind}"></div>', **kwargs)
+    Args:
+        text: shown at first.
+        kind: "prose" or "formula", which sets the font.
+        summary: of a formula that is shown on demand.
+    """
+
+    def __init__(self, text: str = "", *, kind: str = "prose", summary: str = "", **kwargs):
+        html = f'<div class="{kind}">{escape_text(text)}</div>'
+        if summary:
+            html = f'<details class="on-demand"><summary>{escape_text(summary)}</summary>{html}</details>'
+        super().__init__(html=html, **kwargs)

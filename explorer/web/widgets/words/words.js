@@ -1,14 +1,15 @@
 // @ts-check
 import { onContent } from "../../static/contents.js";
-import { say } from "../../static/dom.js";
+import { find, say } from "../../static/dom.js";
 
-/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
-export default function words(element, { props, watch }) {
-  const write = (text) => {
-    say(element.firstElementChild, text || ""); // or else what is marked in it would be lost
-    element.hidden = !text;
+/** @param {HTMLElement} element */
+export default function words(element) {
+  const text = find(element, ".prose, .formula");
+  const write = (content) => {
+    say(text, content || ""); // or else what is marked in it would be lost
+    element.hidden = !content;
   };
-  watch("value", () => write(props.value));
-  write(props.value);
+  text.addEventListener("click", () => { if (getSelection()?.isCollapsed) text.classList.toggle("whole"); }); // of which one line is seen
+  element.hidden = !text.textContent;
   onContent(element, write);
 }

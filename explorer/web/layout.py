@@ -1,0 +1,280 @@
+"""Layout of the page, from top to bottom: what Gradio's components are, and the markup around them."""
+
+from collections.abc import Sequence
+from html import escape
+
+import gradio as gr
+
+from explorer.lessons.example_prompts import EXAMPLES
+from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
+from explorer.tracing.model_catalog import ModelCatalog
+from explorer.translations import N_, _, translate
+from explorer.views import SIMPLE, full_page_views
+from explorer.views.view import View
+from explorer.web import protocol
+from explorer.web.assets import import_expression
+from explorer.web.protocol import element_id
+from explorer.web.widgets.advice import PromptAdviceLine
+from explorer.web.widgets.branches import ContinuationTree
+from explorer.web.widgets.brief import PromptTail
+from explorer.web.widgets.changes import ActiveInterventions
+from explorer.web.widgets.distribution import NextTokenTable
+from explorer.web.widgets.explanation import ExplanationButton
+from explorer.web.widgets.fold import CollapseButton
+from explorer.web.widgets.glossary import Glossary
+from explorer.web.widgets.guess import NextTokenGuess
+from explorer.web.widgets.language_list import LanguageList
+from explorer.web.widgets.lesson import LessonPanel
+from explorer.web.widgets.lessons import LessonListButton
+from explorer.web.widgets.mode import DepthDial
+from explorer.web.widgets.open_model import HubModelForm
+from explorer.web.widgets.picker import ModelPicker
+from explorer.web.widgets.playback import GenerationPlayer
+from explorer.web.widgets.present import PresentationMenu
+from explorer.web.widgets.presets import SamplingPresets
+from explorer.web.widgets.room import RoomPanel
+from explorer.web.widgets.runs import ComparisonBar
+from explorer.web.widgets.series import TrainingStepSlider
+from explorer.web.widgets.stage import Presentation
+from explorer.web.widgets.story import GeneratedText
+from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.walk import WalkthroughPlayer
+from explorer.web.widgets.widget import Widget, escape_text
+from explorer.web.widgets.words import TextBlock
+
+TITLE = "TransformerLM Explorer"
+DEFAULTS = GenerationSettings()
+NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
+PRESETS = {
+    N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
+    N_("careful"): NO_FILTERS | {"temperature": 0.5, "top_p": 0.9},
+    N_("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *NO_FILTERS)},
+    N_("adventurous"): NO_FILTERS | {"temperature": 1.2, "top_p": 0.95},
+}
+SETTING_LABELS = {
+    "temperature": N_("temperature"),
+    "top_k": N_("top-k"),
+    "top_p": N_("top-p"),
+    "min_p": N_("min-p"),
+    "repetition_penalty": N_("repetition penalty"),
+}
+
+
+class StateComponent(gr.HTML):
+    """A value that the page's script and Gradio's events share, without anything to see.
+
+    Args:
+        script: module that gets the component, see static/bus.js.
+        events: names of events that the script triggers.
+    """
+
+    def __init__(self, script: str, events: Sequence[str] = (), **kwargs):
+        emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)  # quoted: so Gradio knows of them
+        start = f"{import_expression(script)}.then((module) => module.default({{ props, watch, emit: {{ {emit} }} }}));"
+        super().__init__({}, html_template="<i hidden></i>", js_on_load=start, apply_default_css=False, **kwargs)
+
+    def preprocess(self, payload: dict) -> dict:
+        return payload
+
+    def postprocess(self, value: dict) -> dict:
+        return value
+
+    def api_info(self) -> dict[str, str]:
+        return {"type": "object"}
+
+
+class PageLayout:
+    """The page's components, built in the open `gr.Blocks`.
+
+    Args:
+        catalog: the models to choose from.
+    """
+
+    def __init__(self, catalog: ModelCatalog):
+        self.state = StateComponent("static/bus.js", ("sync", "halt", "localize", "wake"), elem_id="state")
+        self.update = StateComponent("static/update.js", elem_id="state-update")
+        header = ModelPicker(catalog.names, catalog.allows_opening, elem_id=protocol.PICKER), DepthDial(elem_id="mode")
+        menu = LessonListButton(elem_id="lessons"), PresentationMenu(elem_id="present"), RoomPanel(elem_id="room")
+        region(
+            f'<h1 id="title">{escape_text(TITLE)}</h1>',
+            CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
+            *header,
+            TextBlock(elem_id=protocol.FACTS),
+            TextBlock(
+                _("A small language model reads your words and guesses the next one."),
+                elem_id="tagline",
+            ),
+            *menu,
+            button("share", _("Copy link")),
+            LanguageList(elem_id="language"),
+            button("theme", _("Light / dark")),
+            elem_id="header",
+        )
+        self.build_prompt()
+        overlays = (
+            LessonPanel(elem_id=protocol.LESSON),
+            Presentation(elem_id="stage"),
+            WalkthroughPlayer(elem_id="walk"),
+        )
+        legend = _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break.")
+        region(
+            *overlays,
+            HubModelForm(elem_id=protocol.OPEN_MODEL),
+            TokenStrip(elem_id=protocol.STRIP),
+            TokenStrip(run="b", elem_id=protocol.STRIP_B),
+            TextBlock(legend, elem_id="legend"),
+            elem_id="tokens",
+        )
+        with gr.Row(elem_id="columns", equal_height=False):
+            with gr.Column(scale=7, min_width=340):
+                self.build_views(catalog)
+            with gr.Column(scale=3, min_width=330, elem_id="generation"):
+                self.build_next_token()
+
+    def build_prompt(self):
+        with gr.Row(elem_id="prompt-row"):
+            self.prompt = gr.Textbox(
+                label=_("prompt"),
+                show_label=False,
+                container=False,
+                placeholder=_("Type the beginning of a story"),
+                lines=1,
+                max_lines=4,
+                interactive=True,
+                elem_id="prompt",
+                scale=8,
+            )
+            self.run = gr.Button(_("Run"), variant="primary", scale=0, min_width=90, elem_id="run")
+            examples = (
+                f'<button type="button" data-text="{escape_text(text)}">{escape_text(translate(name))}</button>'
+                for name, text in EXAMPLES.items()
+            )
+            region(f"<span>{escape_text(_('try'))}</span>", *examples, elem_id="examples")
+
+    def build_views(self, catalog: ModelCatalog):
+        full = full_page_views(has_own_module=bool(catalog.own_module))
+        region(
+            TrainingStepSlider(elem_id=protocol.SERIES),
+            view_tabs("views", _("views"), full),
+            view_tabs("steps", _("steps"), SIMPLE),
+            TextBlock(elem_id=protocol.PROBLEM),
+            TextBlock(elem_id=protocol.VOCABULARY),
+            PromptAdviceLine(elem_id=protocol.ADVICE),
+            ActiveInterventions(elem_id=protocol.CHANGES),
+            ComparisonBar(elem_id=protocol.RUNS),
+            '<div id="view"></div>',
+            Glossary(elem_id="glossary"),
+            button("open-file", _("Open a saved file")),
+            elem_id="main",
+        )
+
+    def build_next_token(self):
+        region(
+            NextTokenGuess(elem_id=protocol.GUESS),
+            TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
+            NextTokenTable(elem_id=protocol.NEXT_TOKEN),
+            elem_id="answer",
+        )
+        self.temperature = make_slider("temperature", 0.05)
+        self.top_k = make_slider("top_k", 1, maximum=4096)
+        with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
+            region(PromptTail(elem_id=protocol.BRIEF), elem_id="tail")
+            with gr.Row(elem_classes="buttons"):
+                self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
+                self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
+                self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
+        region(
+            ExplanationButton(field="why", question=_("Why this token?"), elem_id=protocol.WHY),
+            ExplanationButton(
+                field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=protocol.STAND_INS
+            ),
+            elem_id="questions",
+        )
+        with gr.Accordion(_("More"), open=True, elem_id="more-settings"):
+            with gr.Row(elem_classes="buttons"):
+                self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
+                self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
+                self.compare = gr.Button(
+                    _("Greedy, beam and sampling side by side"), size="sm", min_width=200, elem_id="compare"
+                )
+            presets = {translate(name): settings for name, settings in PRESETS.items()}
+            detail = '<div id="next-token-more" class="distribution"></div>'
+            detail = f'<div data-widget="distribution" data-mounted>{detail}</div>'
+            region(detail, SamplingPresets(presets, elem_id="presets"), elem_id="draw")
+            self.top_p = make_slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
+            self.min_p = make_slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
+            self.repetition_penalty = make_slider(
+                "repetition_penalty", 0.05, _("Makes tokens already there less likely; 1 does not.")
+            )
+            with gr.Row():
+                self.max_new_tokens = make_integer_box(
+                    "max_new_tokens", _("new tokens"), _("How many Generate writes.")
+                )
+                self.seed = make_integer_box("seed", _("seed"), _("The same seed, the same luck."))
+            self.stop_strings = gr.Textbox(
+                DEFAULTS.stop_strings,
+                label=_("stop text"),
+                info=_("Writing ends where this appears; empty for none."),
+                max_length=MAX_STOP_CHARS,
+                interactive=True,
+            )
+            region(
+                f"<h2>{escape(_('What was written'))}</h2>",
+                GeneratedText(elem_id=protocol.STORY),
+                GenerationPlayer(elem_id=protocol.PLAYBACK),
+                ContinuationTree(elem_id=protocol.BRANCHES),
+                elem_id="written",
+            )
+
+    @property
+    def settings(self) -> dict[str, gr.components.Component]:
+        """The component of each field of `GenerationSettings`."""
+        return {name: getattr(self, name) for name in DEFAULTS.as_dict()}
+
+
+def region(*parts: Widget | str, elem_id: str) -> gr.HTML:
+    """Build a component of widgets and markup, one below the other."""
+    markup = "".join(part.markup if isinstance(part, Widget) else part for part in parts)
+    return gr.HTML(markup, elem_id=elem_id, elem_classes="region", padding=False, apply_default_css=False)
+
+
+def button(elem_id: str, text: str) -> str:
+    return f'<button type="button" id="{elem_id}" class="plain">{escape_text(text)}</button>'
+
+
+def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
+    """Return the markup of a row of tabs, one for each view."""
+    tabs = (
+        f'<button type="button" role="tab" tabindex="-1" data-view="{view.name}"'
+        f' aria-controls="{element_id(view.name, protocol.TAB)}">{escape_text(translate(view.title))}</button>'
+        for view in views
+    )
+    return f'<div id="{elem_id}" class="tabs" role="tablist" aria-label="{escape_text(name)}">{"".join(tabs)}</div>'
+
+
+def make_slider(name: str, step: float, info: str | None = None, maximum: float | None = None) -> gr.Slider:
+    low, high = RANGES[name]
+    return gr.Slider(
+        low,
+        maximum or high,
+        getattr(DEFAULTS, name),
+        step=step,
+        label=translate(SETTING_LABELS[name]),
+        info=info,
+        interactive=True,
+        elem_id=name,
+    )
+
+
+def make_integer_box(name: str, label: str, info: str) -> gr.Number:
+    low, high = RANGES[name]
+    return gr.Number(
+        getattr(DEFAULTS, name),
+        label=label,
+        info=info,
+        precision=0,
+        minimum=low,
+        maximum=high,
+        min_width=90,
+        interactive=True,
+    )

@@ -1,1 +1,0 @@
-"""Layout of the page's widgets."""
