@@ -1,7 +1,7 @@
 """The page's scripts, and how they are served.
 
-They are ES modules, served as they are in the source tree: `static/` has the shared ones, and each widget's folder
-its own. Values that they share with Python are written to further modules: `protocol.js`, `themes.js` and a
+They are ES modules, served as they are in the source tree: `static/` has the shared ones, and each folder of
+widgets its own. Values that they share with Python are written to further modules: `protocol.js`, and a
 `messages.….js` for each language. All are in a new folder for each run of the app, so that no browser uses a cached
 module of an older version. URLs are relative, so that the app works below any path.
 """
@@ -23,23 +23,30 @@ from explorer.views.style import DARK, LIGHT, Theme, template
 from explorer.web import protocol
 
 WEB = Path(__file__).parent
-ENTRY_SCRIPTS = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
-STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
+ENTRY_SCRIPT = "static/page.js"  # what begins by itself
+STYLE_SHEET, PLOTLY = "widgets.css", "plots.js"
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
+# Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
+LAZY_PREFIXES = (
+    "static/places.js",
+    "static/room.js",
+    *(f"widgets/{name}/" for name in ("lesson", "model_map", "presentation", "room", "walk")),
+)
 
 
 @cache
 def head_tags() -> str:
-    """Return the head's tags: the widgets' style sheet, plotly.js, and the entry scripts with what they import.
+    """Return the head's tags: the widgets' style sheet, plots.js, and the entry script with what it needs at once.
 
     Without the preload links the browser would discover a module only after reading its importer.
     """
-    module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(MESSAGES_PREFIX))
+    later = (MESSAGES_PREFIX, *LAZY_PREFIXES)
+    module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(later))
     preloads = (f'<link rel="modulepreload" href="{static_url(name)}">' for name in module_names)
-    entry_tags = (f'<script type="module" src="{static_url(name)}"></script>' for name in ENTRY_SCRIPTS)
+    entry_tag = f'<script type="module" src="{static_url(ENTRY_SCRIPT)}"></script>'
     style = f'<link rel="stylesheet" href="{static_url(STYLE_SHEET)}">'
-    return "".join((style, f'<script defer src="{static_url(PLOTLY)}"></script>', *preloads, *entry_tags))
+    return "".join((style, f'<script defer src="{static_url(PLOTLY)}"></script>', *preloads, entry_tag))
 
 
 def import_expression(name: str) -> str:
@@ -59,7 +66,7 @@ def event_script(expression: str, arguments: str = "") -> str:
 
 
 def write_plotly(target: Path):
-    """Write the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
+    """Write the installed plots.js, a classic script, under the name `ExplorerPlotly`.
 
     Gradio loads an older copy, and whichever loads last would own `window.Plotly`. The library is taken out of the
     functions that wrap it in the file, so that the browser need not parse it once for each of them.
@@ -97,17 +104,16 @@ def static_folder() -> Path:
 
 
 def write_static_files(target: Path):
-    """Write the JavaScript modules, the generated ones too, plotly.js, and one style sheet of all widgets."""
+    """Write the JavaScript modules, the generated ones too, plots.js, and one style sheet of all widgets."""
     write_plotly(target)
-    sheets = {path.parent.name: path.read_text(encoding="utf-8") for path in sorted(WEB.glob("widgets/*/*.css"))}
-    # Within its widget each holds, and against Gradio's own: `#page` lends the selector the weight of an id.
-    rules = "".join(f':is(#page, [data-widget="{name}"]) {{\n{sheet}}}\n' for name, sheet in sheets.items())
-    (target / STYLE_SHEET).write_text(rules, encoding="utf-8")
+    sheets = (path.read_text(encoding="utf-8") for path in sorted(WEB.glob("widgets/*/*.css")))
+    target.mkdir(parents=True, exist_ok=True)
+    (target / STYLE_SHEET).write_text("\n".join(sheets), encoding="utf-8")
     for name in js_module_paths(WEB):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, target / name)
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    constants_by_module = {"static/protocol.js": protocol.js_constants(), "static/themes.js": {"THEMES": themes}}
+    constants_by_module = {"static/protocol.js": protocol.js_constants() | {"THEMES": themes}}
     constants_by_module |= {
         f"{MESSAGES_PREFIX}{name}.js": {"MESSAGES": translations.messages_for_js(name)}
         for name in translations.LANGUAGES

@@ -14,33 +14,30 @@ from explorer.views.view import View
 from explorer.web import protocol
 from explorer.web.assets import import_expression
 from explorer.web.protocol import element_id
-from explorer.web.widgets.advice import PromptAdviceLine
-from explorer.web.widgets.branches import ContinuationTree
-from explorer.web.widgets.brief import PromptTail
-from explorer.web.widgets.changes import ActiveInterventions
-from explorer.web.widgets.distribution import NextTokenTable
-from explorer.web.widgets.explanation import ExplanationButton
-from explorer.web.widgets.fold import CollapseButton
-from explorer.web.widgets.glossary import Glossary
-from explorer.web.widgets.guess import NextTokenGuess
-from explorer.web.widgets.language_list import LanguageList
-from explorer.web.widgets.lesson import LessonPanel
-from explorer.web.widgets.lessons import LessonListButton
-from explorer.web.widgets.mode import DepthDial
-from explorer.web.widgets.open_model import HubModelForm
-from explorer.web.widgets.picker import ModelPicker
-from explorer.web.widgets.playback import GenerationPlayer
-from explorer.web.widgets.present import PresentationMenu
-from explorer.web.widgets.presets import SamplingPresets
+from explorer.web.widgets.header import (
+    CollapseButton,
+    DepthDial,
+    Glossary,
+    HubModelForm,
+    LanguageList,
+    ModelPicker,
+    TextBlock,
+)
+from explorer.web.widgets.lesson import LessonListButton, LessonPanel
+from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
+from explorer.web.widgets.presentation import Presentation, PresentationMenu
 from explorer.web.widgets.room import RoomPanel
-from explorer.web.widgets.runs import ComparisonBar
-from explorer.web.widgets.series import TrainingStepSlider
-from explorer.web.widgets.stage import Presentation
-from explorer.web.widgets.story import GeneratedText
-from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.tokens import (
+    ContinuationTree,
+    GeneratedText,
+    GenerationPlayer,
+    NextTokenGuess,
+    PromptTail,
+    TokenStrip,
+)
+from explorer.web.widgets.view_tools import ActiveInterventions, ComparisonBar, PromptAdviceLine, TrainingStepSlider
 from explorer.web.widgets.walk import WalkthroughPlayer
 from explorer.web.widgets.widget import Widget, escape_text
-from explorer.web.widgets.words import TextBlock
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
@@ -64,13 +61,14 @@ class StateComponent(gr.HTML):
     """A value that the page's script and Gradio's events share, without anything to see.
 
     Args:
-        script: module that gets the component, see static/bus.js.
+        script, function: module that gets the component, and its function that does, see static/state.js.
         events: names of events that the script triggers.
     """
 
-    def __init__(self, script: str, events: Sequence[str] = (), **kwargs):
+    def __init__(self, script: str, function: str, events: Sequence[str] = (), **kwargs):
         emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)  # quoted: so Gradio knows of them
-        start = f"{import_expression(script)}.then((module) => module.default({{ props, watch, emit: {{ {emit} }} }}));"
+        connect = f"{function}({{ props, watch, emit: {{ {emit} }} }})"
+        start = f"{import_expression(script)}.then((module) => module.{connect});"
         super().__init__({}, html_template="<i hidden></i>", js_on_load=start, apply_default_css=False, **kwargs)
 
     def preprocess(self, payload: dict) -> dict:
@@ -91,8 +89,10 @@ class PageLayout:
     """
 
     def __init__(self, catalog: ModelCatalog):
-        self.state = StateComponent("static/bus.js", ("sync", "halt", "localize", "wake"), elem_id="state")
-        self.update = StateComponent("static/update.js", elem_id="state-update")
+        self.state = StateComponent(
+            "static/state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
+        )
+        self.update = StateComponent("static/asking.js", "connectUpdate", elem_id="state-update")
         header = ModelPicker(catalog.names, catalog.allows_opening, elem_id=protocol.PICKER), DepthDial(elem_id="mode")
         menu = LessonListButton(elem_id="lessons"), PresentationMenu(elem_id="present"), RoomPanel(elem_id="room")
         region(

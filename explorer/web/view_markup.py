@@ -16,17 +16,12 @@ from explorer.web.protocol import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.choosers import SelectFields
-from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.full_page_link import FullPageLink
-from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.figure import Figure, HeadGrid
+from explorer.web.widgets.header import FullPageLink, TextBlock
 from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.prompt_lists import DirectionPromptLists
-from explorer.web.widgets.prompt_pairs import PromptPairButtons
-from explorer.web.widgets.walk_button import WalkthroughButton
-from explorer.web.widgets.what_ifs import InterventionControls
+from explorer.web.widgets.view_tools import DirectionPromptLists, InterventionControls, PromptPairButtons, SelectFields
+from explorer.web.widgets.walk import WalkthroughButton
 from explorer.web.widgets.widget import Widget
-from explorer.web.widgets.words import TextBlock
 
 
 def view_markup(view: View) -> str:

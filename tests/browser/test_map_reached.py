@@ -75,7 +75,7 @@ def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
     person.page.mouse.move(*get_centre(head))
     before = tooltip.text_content()
     with person.redrawn(picture):
-        person.evaluate("choosing.pick({ query: 4 })")
+        person.evaluate("asking.pick({ query: 4 })")
     assert tooltip.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
 
 
@@ -99,7 +99,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
     working = person.page.locator("#overview-map .inspection")
     for kind, (i, selects, derivation_text) in CLICKS.items():
         component = picture.locator(f".part.{kind}").nth(i)
-        person.evaluate("choosing.pick({ layer: 0, head: 0, target: 1 })")
+        person.evaluate("asking.pick({ layer: 0, head: 0, target: 1 })")
         person.at_rest()
         scroll_into_view(picture)
         person.page.keyboard.down("Shift")

@@ -11,7 +11,7 @@ from explorer.views import VIEWS
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
-  choosing.pick({ layer, head: layer });
+  asking.pick({ layer, head: layer });
 })(given)"""
 # The scripts that Gradio runs where it has opened a tab.
 SELECTED = "gradio_config.dependencies.filter(({ js }) => js?.includes('openedTab')).map(({ js }) => js)"

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.web.widgets.distribution import NUM_ROWS
+from explorer.web.widgets.next_token import NUM_ROWS
 
 from .person import Person, count_draws
 

@@ -61,9 +61,9 @@ def test_pictures_are_never_those_of_what_was_asked_before(person):
     """Covers every kind of change between two presses of the switch, however quick."""
     compare(person)
     changes = {
-        "head": lambda: person.evaluate("choosing.pick({ layer: 1, head: 0 })"),
-        "change": lambda: person.evaluate("choosing.setEdits(['blocks.0.attn.z.1*zero'])"),
-        "change of B": lambda: person.evaluate("choosing.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
+        "head": lambda: person.evaluate("asking.pick({ layer: 1, head: 0 })"),
+        "change": lambda: person.evaluate("asking.setEdits(['blocks.0.attn.z.1*zero'])"),
+        "change of B": lambda: person.evaluate("asking.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
         "prompt": lambda: person.run("Once upon a time there was a red hen who wanted the moon."),
     }
     other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B"), "A": ("A − B", "B")}

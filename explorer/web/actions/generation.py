@@ -152,7 +152,7 @@ class Generation:
         """Yield the run after each new token.
 
         `steps` has the position of each new token among the tokens that the model sees: the browser shows them one
-        by one (pace.js).
+        by one (asking.js).
 
         Args:
             change: further changes of the state.

@@ -29,9 +29,8 @@ from explorer.web.http.strict_json import as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.view_markup import view_markup
-from explorer.web.widgets.picker import ModelPicker
-from explorer.web.widgets.prompt_lists import split_prompts
-from explorer.web.widgets.series import TrainingStepSlider
+from explorer.web.widgets.header import ModelPicker
+from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 
 FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
 

@@ -10,7 +10,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.model_memory import format_bytes
 from explorer.translations import _
 from explorer.web.answers.job_endpoints import check_names, progress_payload
-from explorer.web.widgets.open_model import HubModelForm
+from explorer.web.widgets.header import HubModelForm
 
 MAX_CONCURRENT_JOBS = 2  # models that are fetched or compared
 

@@ -41,17 +41,10 @@ from explorer.web.protocol import (
     VOCABULARY,
     WHY,
 )
-from explorer.web.widgets.advice import PromptAdviceLine
-from explorer.web.widgets.branches import ContinuationTree
-from explorer.web.widgets.brief import PromptTail
-from explorer.web.widgets.distribution import NextTokenTable
-from explorer.web.widgets.distribution.distribution_text import summarise_distribution
-from explorer.web.widgets.distribution.other_run_prediction import OtherRunPrediction
-from explorer.web.widgets.explanation import ExplanationButton
-from explorer.web.widgets.guess import NextTokenGuess
-from explorer.web.widgets.playback import GenerationPlayer
-from explorer.web.widgets.runs import ComparisonBar
-from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
+from explorer.web.widgets.next_token.table import OtherRunPrediction, summarise_distribution
+from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuess, PromptTail, TokenStrip
+from explorer.web.widgets.view_tools import ComparisonBar, PromptAdviceLine
 
 
 class PageContents:

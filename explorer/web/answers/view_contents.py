@@ -14,14 +14,15 @@ from explorer.views.two_runs.draw import Placeholder
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, LISTS, MARK, WHAT_IFS, WORDS, WRITTEN, element_id
-from explorer.web.widgets.changes import ActiveInterventions
-from explorer.web.widgets.choosers import SelectFields
-from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.full_page_link import FullPageLink
-from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.figure import Figure, HeadGrid
+from explorer.web.widgets.header import FullPageLink
 from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.prompt_lists import DirectionPromptLists
-from explorer.web.widgets.what_ifs import InterventionControls
+from explorer.web.widgets.view_tools import (
+    ActiveInterventions,
+    DirectionPromptLists,
+    InterventionControls,
+    SelectFields,
+)
 
 WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # widgets of figures that are not Plotly's
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-CLIENT_HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/visitor.js)
+CLIENT_HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/connection.js)
 MAX_NAME_CHARACTERS = 64  # characters
 
 

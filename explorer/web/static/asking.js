@@ -1,15 +1,196 @@
 // @ts-check
+// From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
+// follows, one question at a time; what it writes is shown token by token.
+import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
+import { give, outdate, questions } from "./contents.js";
+import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
+import { ABOUT, PROBLEM, WHOLE } from "./protocol.js";
+import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
+
+// Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
+// what follows from the one before is drawn.
+
+const MS_A_TOKEN = 1000 / 18, SOON_MS = 5;
+
+/**
+ * @param {(count: number, isLast: boolean) => void} show shows the first `count` of the tokens
+ * @param {() => any} isBusy whether the one before is still to be drawn
+ */
+export function paced(show, isBusy) {
+  let written = null, shown = 0, due = 0, timer = null;
+
+  function advance() {
+    if (isBusy()) return wait(SOON_MS);
+    timer = null;
+    const now = performance.now(), before = shown;
+    for (; shown < written.count && due <= now; due += MS_A_TOKEN) shown++; // a page that was busy catches up
+    if (shown > before) show(shown, written.complete && shown === written.count);
+    if (written && shown < written.count) wait(due - performance.now());
+  }
+  function wait(ms) { timer = setTimeout(advance, ms); }
+
+  return {
+    /** So many tokens are written, those before among them; whether they are all. */
+    play(count, complete) {
+      written = { count, complete };
+      if (timer !== null) return;
+      due = Math.max(due, performance.now());
+      advance();
+    },
+    /** What was not shown yet never is. Says whether there was any, or more to come. */
+    drop() {
+      const playing = written !== null && !(written.complete && shown === written.count);
+      clearTimeout(timer);
+      [written, shown, due, timer] = [null, 0, 0, null];
+      return playing;
+    },
+  };
+}
+
+// Gradio's own controls follow the state where it changed by itself.
+
+/** @type {string | null} */
+let prompt = null; // that its box is to show
+let vocabSize = 0, isFirst = true;
+
+/**
+ * Has the controls follow.
+ * @param {string | null | undefined} text for the prompt's box, if that is another
+ * @param {Record<string, any>} change of the state
+ */
+export function syncControls(text, change) {
+  if (typeof text === "string") {
+    prompt = isFirst ? promptAtFirst(text) : text;
+    isFirst = false;
+  }
+  if ("vocab_size" in change) {
+    if (vocabSize === change.vocab_size) return;
+    vocabSize = change.vocab_size;
+  }
+  bus?.sync();
+}
+
+/** What Gradio's prompt and settings show: undefined for what they show already. @param {string[]} names of the settings */
+export function controls(names) {
+  const text = prompt ?? undefined;
+  prompt = null;
+  return [text, ...names.map((name) => (name === "top_k" && vocabSize ? topK() : state[name]))];
+}
+
+const topK = () => ({ __type__: "update", value: Math.min(state.top_k, vocabSize), maximum: vocabSize }); // as Gradio's own server would say it
+
+// Text as it is written: while tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
+// all pictures do.
+
+const LOOK_MS = 2000; // between two looks whether the server is still there
+const QUIET_MS = 300; // without another token until it is taken that they stopped coming
+let written = null; // what Python has written so far, of which the first tokens are shown
+let silence = null, looking = null;
+let isMaking = false, isComing = false; // whether Python writes; whether tokens of it are still to be shown
+let isHeard = false; // whether anything of it has come
+const pace = paced(showTokens, () => isAsking() || isLost);
+
+/** Whether something is being written, which can be stopped. */
+export const isWriting = () => isMaking || isComing;
+
+/** Python begins to write, or has ended. @param {boolean} now */
+export function setMaking(now) {
+  isMaking = now;
+  clearInterval(looking);
+  isHeard = false;
+  if (now) looking = setInterval(() => { // what Gradio streams says nothing where it breaks off
+    look();
+    // Gradio 6.31 closes its stream once nothing more is due, and does not open it for what is asked before it has read so.
+    if (!isHeard && !isLost) bus?.wake();
+  }, LOOK_MS);
+  tellLater();
+  tellState();
+}
+
+/** @param {boolean} now */
+function setComing(now) {
+  isComing = now;
+  setWriting(now);
+}
+
+/** The change that shows the first `count` tokens of what is written. */
+export function changeTo({ change, steps }, count) {
+  const generated = change.generated.slice(0, change.generated.length - steps.length + count), query = steps[count - 1];
+  return { ...change, generated, query, key: Math.max(0, query - 1) };
+}
+
+function showTokens(count, isLast) {
+  clearTimeout(silence);
+  setState(changeTo(written, count), false); // what is said of a new token is as it is drawn
+  setComing(!isLast);
+  ask(isLast ? "show" : "token");
+  if (!isLast && count === written.steps.length) silence = setTimeout(() => ask("show"), QUIET_MS);
+}
+
+/**
+ * Python's change of the state while it writes, and what to ask then.
+ * @param {object} update
+ * @param {import("./state.js").State} [update.change]
+ * @param {string} [update.ask]
+ * @param {number[]} [update.steps] the place of each token that was written: they are shown one by one
+ * @param {string[]} [update.notices]
+ */
+export function merge({ change, ask: question, steps, notices }) {
+  isHeard = true;
+  notices?.forEach(notify);
+  if (!change || !applyChange(change, Boolean(steps))) return;
+  if ("seed" in change) syncControls(null, change);
+  if (!steps) return ask(question);
+  written = { change, steps };
+  pace.play(steps.length, question === "show");
+}
+
+/**
+ * Python's change of the state is made, or is only known of where tokens of it are still to be shown.
+ * @param {import("./state.js").State} change
+ * @param {boolean} [isComing]
+ * @returns {boolean} whether it still applies
+ */
+function applyChange(change, isComing = false) {
+  if (change.turn < state.turn) return false; // of what has been stopped since
+  if (change.turn > state.turn) pace.drop();
+  if (state.prompt && change.prompt) { // or else the page has just been loaded, and what was before is still told
+    setComing(isComing);
+    if (String(change.prompt) !== String(state.prompt)) forgetTyped();
+  }
+  clearTimeout(silence);
+  if (!isComing) setState(change, false);
+  return true;
+}
+
+/** What is being written ends, and its writer is told. */
+function halt() {
+  if (isWriting()) bus?.halt();
+  stop();
+}
+
+/** What is being written ends with what is seen: all that is on its way comes too late. */
+export function stop() {
+  if (!state.checkpoint) return;
+  const playing = pace.drop();
+  clearTimeout(silence);
+  setMaking(false);
+  setComing(false);
+  setState({ turn: state.turn + 2 });
+  if (playing) ask("show");
+}
+
+/** What was written and not shown yet never is, and nothing more is written. */
+export function dropUnseen() {
+  pace.drop();
+  clearTimeout(silence);
+  setMaking(false);
+  setComing(false);
+}
+
 // The page's one way to ask Python. One question at a time, about the state as it then is, so that no answer is overtaken
 // by an older one; actions, such as running a prompt, are done one after another. An answer comes in parts, those in sight
 // first; what is left of it is not waited for once something newer is asked.
-import { answerLines, isLost, onReturn, Refused } from "./connection.js";
-import { give } from "./contents.js";
-import { syncControls } from "./controls.js";
-import { notify, tellWaiting } from "./notices.js";
-import { outdate, questions } from "./old_pictures.js";
-import { ABOUT, PROBLEM } from "./protocol.js";
-import { setState, state, tellLater, tellState } from "./state.js";
-import { applyChange } from "./writing.js";
 
 /** What is done to the state (actions/page_actions.py). @typedef {{ kind: string } & Record<string, any>} Action */
 
@@ -135,3 +316,144 @@ async function answered(about, action) {
 }
 
 function setBusy(is) { document.querySelector("#view")?.setAttribute("aria-busy", is); }
+
+// What a person chooses: it is shown at once, then Python is asked for what follows from it.
+
+/** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
+export function pick(change) {
+  if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
+  const before = state.view, view = change.view ?? before;
+  setState(change);
+  if (view === before) return ask("pick");
+  askForView(before);
+}
+
+/** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
+ * another that stands around the tabs. @param {string} before the tab that was open */
+export function askForView(before) {
+  ask(state["b.checkpoint"] && modeOf(before) !== modeOf(state.view) ? "show" : "view");
+}
+
+/** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
+export function show(shown) {
+  setState({ shown });
+  ask("view");
+}
+
+/** Settings that the next token's distribution follows. Of a box that is empty, as while another number is typed, what it
+ * had is kept; of one for whole numbers what is before the point. @param {import("./state.js").State} change */
+export function tune(change) {
+  const told = Object.entries(change).filter(([_name, value]) => value !== null);
+  const read = told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
+  const others = read.filter(([name, value]) => state[name] !== value); // a slider that is left says its value again
+  if (!others.length) return;
+  setState(Object.fromEntries(others));
+  ask("tune");
+}
+
+/**
+ * Another step of the training of the run's model, or of the second run's. All steps share a tokenizer, so text, selection
+ * and continuations go along.
+ * @param {string} checkpoint
+ * @param {"checkpoint" | "b.checkpoint"} [of]
+ */
+export function chooseStep(checkpoint, of = "checkpoint") {
+  if (state[of] === checkpoint) return;
+  halt(); // what is being written would bring the step before back
+  setState({ [of]: checkpoint });
+  ask("show");
+}
+
+/** @typedef {"edits" | "b.edits"} Edits which run's: the run's or the second one's */
+
+/** The changes to a model's computation, as texts (state/interventions). @param {Edits} [of] @returns {string[]} */
+export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
+
+/**
+ * Other changes to it. What is being written under the ones before ends.
+ * @param {string[]} changed
+ * @param {Edits} [of]
+ * @param {import("./state.js").State} [change] of the selection with them
+ */
+export function setEdits(changed, of = "edits", change = {}) {
+  halt();
+  setState({ ...change, [of]: changed.join("~") });
+  ask("show");
+}
+
+/**
+ * One change more; none where it is there already.
+ * @param {string} edit
+ * @param {{ of: Edits, adds: boolean }} how `adds`: beside all others, and not in place of those of its kind
+ * @param {import("./state.js").State} [change]
+ */
+export function toggleEdit(edit, { of, adds }, change) {
+  const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
+  const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
+  setEdits(before.includes(edit) ? others : [...others, edit], of, change);
+}
+
+// What a person has Python do: run a prompt, change the model, move among the continuations, of a text's beginning and of a
+// second run (actions/page_actions.py).
+
+/**
+ * Among the continuations, of the text's beginning, or of a second run.
+ * @typedef {{ kind: "undo" | "step" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
+ *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
+ *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
+ *   | { kind: "pair", pair: number } | { kind: "beginning" }
+ *   | { kind: "lesson", lesson: string, step: number, reply: string, checkpoint?: string }
+ *   | { kind: "place", words: Record<string, string> }} Move
+ */
+
+const told = new EventTarget();
+
+/** What is being written ends; what is being done is, with what it leads to. */
+const haltWriting = () => { if (isWriting()) halt(); };
+
+/** Calls `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
+export const onMove = (listener, signal) => told.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
+
+/** Makes a move, after those before it. What is being written stops. @param {Move} move */
+export async function makeMove(move) {
+  haltWriting();
+  const isMade = await act(move, () => move.kind !== "undo" || state.generated.length > 0);
+  told.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
+}
+
+/** Runs a prompt, with the model that there is by then. @param {string} text @param {boolean} [isOffered] and not in its box yet */
+export function runPrompt(text, isOffered = false) {
+  haltWriting();
+  if (isOffered) syncControls(text, {});
+  act({ kind: "prompt", text });
+}
+
+/** Runs an example, with that model too. @param {string} text */
+export function runExample(text) {
+  haltWriting();
+  syncControls(text, {});
+  act({ kind: "example", text });
+}
+
+/** Runs the same prompt with another model, which may have been here before. @param {string} checkpoint */
+export function changeModel(checkpoint) {
+  haltWriting();
+  const { value: text } = /** @type {HTMLTextAreaElement} */ (document.querySelector("#prompt textarea"));
+  act({ kind: "model", text, checkpoint, own: own[modelOf(checkpoint)] ?? null });
+}
+
+/** The state that what is to be written begins with: what is seen, and before anything is what will be. The buttons
+ * themselves have Gradio cancel what the others began: `halt` could cancel what now begins. */
+export async function beginWriting() {
+  await allDone();
+  stop();
+  setMaking(true);
+  return state;
+}
+
+// What Gradio's generation writes: changes of the state.
+
+/** @param {import("./state.js").Gradio} gradio */
+export function connectUpdate({ props, watch }) {
+  watch("value", () => { if (props.value) merge(props.value); });
+}

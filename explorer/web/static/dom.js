@@ -1,4 +1,8 @@
 // @ts-check
+// Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
+// keyboard and scrolling go about in them, and in which colours they are, light or dark.
+import { THEMES } from "./protocol.js";
+
 // Elements, built of text: what comes from a prompt is never read as markup.
 
 /**
@@ -60,4 +64,217 @@ export function listenFor(element, target, type, listener) {
     else target.removeEventListener(type, wrapped);
   };
   target.addEventListener(type, wrapped);
+}
+
+// SVG whose nodes stay: only those of their attributes change that have another value.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @param {string} tag @param {string} [className] @param {...(string | Node)} children @returns {SVGElement} */
+export function makeSvg(tag, className, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  if (className) node.setAttribute("class", className);
+  node.append(...children);
+  return node;
+}
+
+/** @param {Element} node @param {Record<string, any>} attributes */
+export function set(node, attributes) {
+  for (const [name, now] of Object.entries(attributes))
+    if (node.getAttribute(name) !== String(now)) node.setAttribute(name, String(now));
+}
+
+/**
+ * As many children as wanted; those that are there stay.
+ * @param {Element} group
+ * @param {number} count
+ * @param {() => SVGElement} make
+ * @returns {SVGElement[]}
+ */
+export function many(group, count, make) {
+  while (group.children.length > count) group.lastChild.remove();
+  while (group.children.length < count) group.append(make());
+  return /** @type {SVGElement[]} */ (Array.from(group.children));
+}
+
+// Keys that work anywhere on the page, but where somebody writes.
+
+/** Whether a key belongs to what has the focus: somebody writes there, or a modifier makes it the browser's. @param {KeyboardEvent} event */
+export function isElsewhere({ target, altKey, ctrlKey, metaKey }) {
+  const at = /** @type {Element} */ (target);
+  if (altKey || ctrlKey || metaKey) return true;
+  return "closest" in at && Boolean(at.closest("textarea, select, [contenteditable=true], input:not([type=checkbox], [type=radio], [type=button], [type=range])"));
+}
+
+// On a telephone, what is chosen seldom is behind a button that says what is chosen (page.css); on a wide screen it is
+// there without one.
+
+/** A button that opens what page.css says; it says nothing yet. */
+export function foldButton() {
+  const made = button("", () => toggleFold(made), { className: "fold", ariaExpanded: "false" });
+  return made;
+}
+
+/** @param {HTMLElement} fold */
+export function toggleFold(fold) {
+  fold.ariaExpanded = String(fold.ariaExpanded !== "true");
+}
+
+// The keyboard among items in rows and columns: the Tab key stops at one of them, the arrow keys go on from there.
+
+/** @typedef {{ row: number, column: number }} Place */
+/** @typedef {{ rows: number, columns: number }} Size */
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * Where a key leads; null where it leads nowhere at all, as up and down do in a single row. Home and End lead to the ends
+ * of a single row or column. Beyond an end is that end, or the other one where the items go `round`.
+ * @param {string} key
+ * @param {Place} from
+ * @param {Size} size
+ * @returns {Place | null}
+ */
+export function placeAfter(key, { row, column }, { rows, columns }, round = false) {
+  const isRow = rows === 1 && columns > 1, isColumn = columns === 1 && rows > 1;
+  const end = { Home: 0, End: Math.max(rows, columns) - 1 }[key];
+  if (end !== undefined) return isRow ? { row, column: end } : isColumn ? { row: end, column } : null;
+  const [down, right] = STEPS[key] ?? [0, 0];
+  const within = (at, count) => (round ? (at + count) % count : Math.max(0, Math.min(count - 1, at)));
+  if (down && rows > 1) return { row: within(row + down, rows), column };
+  if (right && columns > 1) return { row, column: within(column + right, columns) };
+  return null;
+}
+
+/**
+ * Lets the arrow keys, Home and End go about in a box. With Alt, Ctrl or Meta they are the browser's own.
+ * @param {HTMLElement} box
+ * @param {object} items
+ * @param {(event: KeyboardEvent) => Place | null} items.at where the keyboard is; null where it is at no item
+ * @param {() => Size} items.size
+ * @param {(to: Place, from: Place) => void} items.go
+ * @param {boolean} [items.round] whether the first item comes after the last
+ */
+export function rove(box, { at, size, go, round }) {
+  box.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const from = at(event), to = from && placeAfter(event.key, from, size(), round);
+    if (!to) return;
+    event.preventDefault();
+    if (to.row !== from.row || to.column !== from.column) go(to, from);
+  });
+}
+
+/**
+ * Makes one of the items the only stop of the Tab key.
+ * @param {Iterable<HTMLElement>} items
+ * @param {HTMLElement | null} stop
+ */
+export function stopAt(items, stop) {
+  for (const item of items) item.tabIndex = item === stop ? 0 : -1;
+}
+
+// What is larger than its place, and scrolls there.
+
+/** Has the style sheet know what to say of them. @param {string} words */
+export const nameSideways = (words) => document.documentElement.style.setProperty("--scrolls", JSON.stringify(words));
+
+/**
+ * Tells the style sheet, as data-more, on which sides of a box that scrolls sideways there is more to see.
+ * @param {HTMLElement} box
+ * @param {Element} content
+ */
+export function tellSideways(box, content) {
+  const tell = () => {
+    const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
+    const more = [left && "left", right && "right"].filter(Boolean).join(" ");
+    if (box.dataset.more !== more) box.dataset.more = more;
+  };
+  box.addEventListener("scroll", tell, { passive: true });
+  const resized = new ResizeObserver(tell);
+  resized.observe(box);
+  resized.observe(content);
+}
+
+/**
+ * Lets the keyboard come to a box without buttons as long as there is more in it than is seen, and scroll it.
+ * @template {HTMLElement} Box
+ * @param {Box} box
+ * @returns {Box}
+ */
+export function reachWhileScrolling(box) {
+  const follow = () => {
+    if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  };
+  new ResizeObserver(follow).observe(box);
+  new MutationObserver(() => requestAnimationFrame(follow)).observe(box, { childList: true, characterData: true, subtree: true });
+  return box;
+}
+
+// Colours as channels: red, green and blue from 0 to 255.
+
+/** @typedef {number[]} Channels */
+
+/** Channels of "#rrggbb". @param {string} hex @returns {Channels} */
+export const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+/**
+ * The colour at a share of the way along a scale, 0 to 1.
+ * @param {[number, Channels][]} stops places, the first 0 and the last 1, and their colours
+ * @param {number} share
+ * @returns {Channels}
+ */
+export function along(stops, share) {
+  const at = Math.max(0, Math.min(1, share)), i = Math.max(1, stops.findIndex(([stop]) => stop >= at));
+  const [[from, first], [to, last]] = [stops[i - 1], stops[i]];
+  return first.map((channel, j) => channel + ((last[j] - channel) * (at - from)) / (to - from));
+}
+
+/** A scale of 256 colours. @param {string[]} hexes @returns {Channels[]} */
+export function palette(hexes) {
+  const stops = hexes.map((hex, i) => /** @type {[number, Channels]} */ ([i / (hexes.length - 1), channels(hex)]));
+  return Array.from({ length: 256 }, (_nothing, i) => along(stops, i / 255));
+}
+
+/** Relative luminance (WCAG 2.2), 0 to 1. @param {Channels} colour */
+function luminance(colour) {
+  const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Of black and white the one that is read better on a colour; its contrast is 4.58 or more. @param {Channels} colour */
+export const legibleOn = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
+
+// Light or dark: what the visitor chose last, which outlives a reload. `?__theme=` in the address goes first, which Gradio
+// reads, and without either it is the system's.
+
+const CHOSEN = "explorer:theme"; // its place in the browser's storage
+const changed = new EventTarget();
+
+/** Colours and Plotly's template of the theme that the page has (style.py). */
+export const theme = () => THEMES[document.body.classList.contains("dark") ? "dark" : "light"];
+
+/** Calls `listener` when the page takes the other theme, until the widget's element has left the page. */
+export const onTheme = (element, listener) => listenFor(element, changed, "change", listener);
+
+/** Chooses the other theme. */
+export function toggleTheme() {
+  const isDark = document.body.classList.toggle("dark"), url = new URL(location.href);
+  url.searchParams.delete("__theme");
+  history.replaceState(history.state, "", url);
+  try { localStorage.setItem(CHOSEN, isDark ? "dark" : "light"); } catch { /* for this visit, then */ }
+}
+
+function applyChosen() {
+  let chosen = null;
+  try { chosen = localStorage.getItem(CHOSEN); } catch { return; } // not every frame has a storage
+  if (chosen && !new URL(location.href).searchParams.has("__theme")) document.body.classList.toggle("dark", chosen === "dark");
+}
+
+/** Has the page take the theme that was chosen, now and when the system's changes. */
+export function followTheme() {
+  applyChosen();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTimeout(applyChosen)); // Gradio follows it first
+  new MutationObserver(() => changed.dispatchEvent(new Event("change"))).observe(document.body, { attributeFilter: ["class"] });
 }

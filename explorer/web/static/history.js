@@ -1,14 +1,20 @@
 // @ts-check
-// The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
-// and sliders replace the step they are made at.
+// Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
+// lesson was left.
+import { act, ask, dropUnseen, isWriting, makeMove, pick, setEdits, tune } from "./asking.js";
+import { announce, isLost, onReturn } from "./connection.js";
+import { reveal } from "./contents.js";
+import { make } from "./dom.js";
 import { _ } from "./language.js";
-import { modeOf } from "./mode.js";
-import { MOST_LINK, saveFile } from "./saved.js";
-import { modelOf } from "./series.js";
+import { bus, keptBy, modelOf, modeOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 
+// The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
+// and sliders replace the step they are made at.
+
 export const ROOM = "room"; // names in the address the class that this page is in
+export const KEPT_ROOM = "explorer:room"; // place in the tab's storage of the one that it leads
 const SOON_MS = 250;
 const left = new Map(); // run of the history -> the state it was left in
 let run = 0, timer = null;
@@ -66,14 +72,14 @@ export function startHistory(goTo) {
 export function writeAddress() {
   clearTimeout(timer);
   timer = null;
-  if (seen) history.replaceState(...step());
+  if (seen) history.replaceState(...entry());
 }
 
 /** The query of the address as it is, or will be soon. */
 export const latestQuery = () => (timer && seen ? addressOf(seen, location.href) : location).search;
 
 /** @returns {[State, string, URL]} */
-const step = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];
+const entry = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];
 
 /** The state is another now. @param {State} state */
 export function followInHistory(state) {
@@ -89,7 +95,7 @@ export function followInHistory(state) {
     run = Date.now();
   }
   seen = state;
-  history.pushState(...step());
+  history.pushState(...entry());
 }
 
 /** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. What is too
@@ -102,3 +108,220 @@ export async function copyLink() {
   try { await navigator.clipboard.writeText(link.href); }
   catch { prompt(_("Copy this link:"), link.href); }
 }
+
+// What is too long for a link: the state as a file, to be saved and opened.
+
+export const MOST_LINK = 6000; // characters that every mail and chat passes on
+const KIND = "transformerlm-explorer", OWN = ["lang", "turn", "version"]; // of this page alone
+
+/** Has the browser save a file that `chooseFile` opens. @param {Record<string, any>} content */
+export function download(content) {
+  const href = URL.createObjectURL(new Blob([JSON.stringify({ [KIND]: 1, ...content })], { type: "application/json" }));
+  make("a", { href, download: `${KIND}.json` }).click();
+  setTimeout(() => URL.revokeObjectURL(href));
+}
+
+/** Saves the state as a file, and says so. @param {State} state @param {number} count characters that a link would have */
+function saveFile(state, count) {
+  download({ state: Object.fromEntries(Object.entries(state).filter(([name]) => !OWN.includes(name))) });
+  const told = _("All this is too long for a link ({count} characters): it was saved as a file. “Open a saved file”, at the end of the page, brings it back.", { count });
+  announce(told);
+}
+
+/** What a file's text holds of ours; nothing where it is another's. @param {string} text @returns {Record<string, any>} */
+function contentIn(text) {
+  let read = null;
+  try { read = JSON.parse(text); } catch { return {}; }
+  return read?.[KIND] ? read : {};
+}
+
+/** The state in a file's text; null where it holds none. @param {string} text @returns {State | null} */
+export function stateIn(text) {
+  const { state } = contentIn(text);
+  return state && typeof state === "object" && !Array.isArray(state) ? state : null;
+}
+
+/** Asks for a file, and goes to the state in it, or takes the places. @param {(there: State) => void} goTo @param {(places: any[]) => void} take */
+function chooseFile(goTo, take) {
+  const input = make("input", { type: "file", accept: "application/json,.json" });
+  input.addEventListener("change", async () => {
+    const text = await input.files[0].text(), state = stateIn(text), { places } = contentIn(text);
+    if (Array.isArray(places)) return take(places);
+    if (!state) return announce(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
+    announce("");
+    goTo(state);
+  });
+  input.click();
+}
+
+// The browser's Back and Forward.
+
+/** Has the state go where the history leads, and the history know every state. */
+export function followBack() {
+  startHistory(goTo);
+  keptBy((now, before) => {
+    const left = modelOf(before.checkpoint); // its steps share them
+    if (left && left !== modelOf(now.checkpoint)) own[left] = continuationsOf(before);
+    followInHistory(now);
+  });
+}
+
+/** Opens a file that the page saved. @param {(places: any[]) => void} take gets places, where it holds those */
+export const openFile = (take) => chooseFile((there) => goTo(there, false), take);
+
+/** Goes to a state. @param {import("./state.js").State} there @param {boolean} isSameRun whether it is of the run that is seen */
+export function goTo(there, isSameRun) {
+  if (isSameRun) setState({ view: there.view });
+  else {
+    if (isWriting()) bus.halt();
+    dropUnseen();
+    setState({ ...there, turn: state.turn + 2 });
+  }
+  if (isSameRun) ask("show");
+  else act({ kind: "follow" });
+}
+
+/** @param {import("./state.js").State} state */
+const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });
+
+// What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address
+// that is loaded has not.
+
+const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted", QUERY = "explorer:query"; // their places in the tab's storage
+let isStreaming = false, isInterrupted = false, isReloaded = false;
+
+function tellInterrupted() {
+  isInterrupted = true;
+  announce(_("Writing was interrupted: press Generate to go on."));
+}
+
+/** Says what the page before this one left unfinished, and keeps what this one will. */
+export function watchReloads() {
+  const [opened] = performance.getEntriesByType("navigation");
+  isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
+  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellInterrupted();
+  sessionStorage.removeItem(INTERRUPTED);
+  const query = isReloaded && sessionStorage.getItem(QUERY);
+  if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
+  sessionStorage.removeItem(QUERY);
+  onReturn(() => { if (isStreaming) tellInterrupted(); });
+  window.addEventListener("pagehide", () => {
+    if (isStreaming || isInterrupted) sessionStorage.setItem(INTERRUPTED, "true");
+    sessionStorage.setItem(QUERY, latestQuery()); // a reload goes to the address as it was when it began
+  });
+  document.addEventListener("input", ({ target }) => {
+    const box = /** @type {HTMLTextAreaElement} */ (target);
+    if (box.closest("#prompt")) sessionStorage.setItem(TYPED, box.value);
+  });
+}
+
+/** Whether tokens are coming; where they stop by themselves, it is told. @param {boolean} now */
+export function setWriting(now) {
+  isStreaming = now;
+  isInterrupted = false;
+  if (!isLost) announce("");
+}
+
+/** What is in the prompt's box has been run. */
+export function forgetTyped() { sessionStorage.removeItem(TYPED); }
+
+/** What the prompt's box begins with: what was typed before a reload, or else what has been run. @param {string} ran */
+export function promptAtFirst(ran) {
+  const typed = isReloaded && sessionStorage.getItem(TYPED);
+  if (!isReloaded) forgetTyped();
+  return typed || ran;
+}
+
+// Links to other places of the page: a click goes there at once, and what browsers do with links works, too.
+
+/**
+ * @param {string} words
+ * @param {import("./state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
+ * @param {string} [picture] element id of what is to come into sight
+ */
+export function linkTo(words, look, picture) {
+  const link = make("a", {}, words);
+  const lead = () => { link.href = withoutRoom(addressOf({ ...state, ...look }, location.href)).href; };
+  lead();
+  for (const type of ["pointerenter", "focus"]) link.addEventListener(type, lead); // what else is chosen is another by then
+  link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
+    event.preventDefault();
+    const { edits, ...selection } = look;
+    if (edits) setEdits(edits.split("~"));
+    pick(selection);
+    if (picture) reveal(picture);
+  });
+  return link;
+}
+
+// Going about in a lesson: its step and the visitor's reply are the state's; where each lesson was left, with the replies
+// given, the browser keeps, so that nobody needs an account.
+
+const KEPT = "explorer:lessons"; // its place in the browser's storage
+
+const told = new EventTarget();
+/** @type {Record<string, any> | null} */
+let step = null;
+
+/** The step that Python told last; null outside of a lesson. */
+export const lessonTold = () => (state.lesson ? step : null);
+
+/** Has whoever follows the lesson know what Python told of a step. @param {Record<string, any>} now */
+export function tellLesson(now) {
+  step = now;
+  told.dispatchEvent(new Event("told"));
+}
+
+/** Calls `listener` with every step that Python tells, or tells anew. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
+export const onLessonTold = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
+
+/** Where a lesson was left: the step, and each step's reply. @typedef {{ step: number, replies: Record<string, string> }} Left */
+
+/** All that were begun, by their names. @returns {Record<string, Left>} */
+export function leftAt() {
+  try { return JSON.parse(localStorage.getItem(KEPT)) ?? {}; } catch { return {}; } // not every frame has a storage
+}
+
+/** Has the browser keep where the visitor is. */
+export function keepPlaces() {
+  keptBy((now, before) => {
+    if (!now.lesson || ["lesson", "step", "reply"].every((name) => now[name] === before[name])) return;
+    const all = leftAt(), one = (all[now.lesson] ??= { step: 1, replies: {} });
+    one.step = now.step;
+    const reply = replyTo(now.step, now.reply);
+    if (reply) one.replies[now.step] = now.reply;
+    try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* for this visit, then */ }
+  });
+}
+
+/** The reply to a step; null where what is given is none to it. @param {number} step @param {string | undefined} reply */
+export const replyTo = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.slice(`${step}:`.length) : null);
+
+/**
+ * Goes to a step of a lesson, with the reply that was given there before.
+ * @param {string} lesson
+ * @param {number} step
+ * @param {string} [checkpoint] taken in the place of a model that is not here
+ */
+export function goToStep(lesson, step, checkpoint) {
+  const reply = leftAt()[lesson]?.replies[step] ?? "";
+  makeMove({ kind: "lesson", lesson, step, reply, ...(checkpoint ? { checkpoint } : {}) });
+}
+
+/** Replies to the step's question. @param {string} reply */
+export const replyWith = (reply) => tune({ reply: `${state.step}:${reply}` });
+
+/** Asks for the truth without a reply. */
+export const showAnyway = () => replyWith("?");
+
+/** Forgets the reply, so that the question is asked again. */
+export function askAgain() {
+  const all = leftAt();
+  delete all[state.lesson]?.replies[state.step];
+  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* it is asked again in this visit */ }
+  tune({ reply: "" });
+}
+
+/** Leaves the lesson; the page stays as it is. */
+export const leaveLesson = () => setState({ lesson: "", step: 0, reply: "" });

@@ -1,35 +1,168 @@
 // @ts-check
-// What is there from the beginning; and what Gradio's own events call, whose scripts (event_wiring.py) are in no module.
-import { act, beginAsking } from "./asking.js";
-import { placeBanner } from "./banner.js";
-import { bus, ready } from "./bus.js";
-import { onReturn, watchServer } from "./connection.js";
-import { find, findAll } from "./dom.js";
-import { followBack, openFile } from "./going_back.js";
-import { translateGradio } from "./gradios_words.js";
-import { copyLink } from "./history.js";
-import { language } from "./language.js";
-import { keepPlaces } from "./lessons.js";
-import { watchLooks } from "./looked.js";
-import { followMode, viewAtFirst } from "./mode.js";
-import { makeMove, runExample } from "./moves.js";
-import { placeNotices } from "./notices.js";
-import { watchReloads } from "./reload.js";
-import { enterRoom } from "./room.js";
-import { keepLeading } from "./room_leader.js";
-import { placeRoomLine } from "./room_line.js";
-import { keepListening } from "./room_member.js";
-import { nameSideways } from "./sideways.js";
-import { placeSkip } from "./skip.js";
-import { onState, setState, state } from "./state.js";
-import { toggleTheme } from "./theme.js";
-import { mount, placeViews } from "./views.js";
-import { isWriting, setMaking, stop } from "./writing.js";
+// The page from the beginning: its views and widgets start here, and what Gradio's own events call, whose scripts
+// (event_wiring.py) are in no module.
+import { act, beginAsking, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
+import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
+import { onContent, tellBroken, watchLooks } from "./contents.js";
+import { find, findAll, followTheme, isElsewhere, make, nameSideways, rove, stopAt, toggleTheme } from "./dom.js";
+import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
+import { _, language, lookUp, N_ } from "./language.js";
+import { addBase } from "./plots.js";
+import { VIEW } from "./protocol.js";
+import { bus, followMode, keptBy, onState, ready, setState, state, viewAtFirst } from "./state.js";
 
-export { tune } from "./choosing.js";
-export { controls } from "./controls.js";
-export { beginWriting, runPrompt } from "./moves.js";
+export { beginWriting, controls, runPrompt, tune } from "./asking.js";
 export { state } from "./state.js";
+
+// The one place for a view: what an answer brings of one stays, hidden while another is open. And the tabs, by pointer and
+// keyboard.
+
+/** @type {Map<string, HTMLElement>} */
+const sections = new Map();
+
+/** What is started, or about to be. @type {WeakMap<HTMLElement, Promise<void>>} */
+const starts = new WeakMap();
+
+/** Starts the widgets in a part of the page, but for what is loaded once it is used. @param {ParentNode} root */
+const mount = (root) => Promise.all(findAll(root, "[data-widget]:not([data-mounted], [data-lazy])").map(startWidget));
+
+/** Starts those of a module. @param {string} module */
+const need = (module) => Promise.all(findAll(document, `[data-module="${module}"]:not([data-mounted])`).map(startWidget));
+
+/** @param {HTMLElement} block */
+function startWidget(block) {
+  if (!starts.has(block)) starts.set(block, startBy(block));
+  return starts.get(block);
+}
+
+/** By the function of its name in the module of its folder. @param {HTMLElement} block */
+async function startBy(block) {
+  const { widget, module } = block.dataset, name = widget.replace(/_(.)/g, (_all, letter) => letter.toUpperCase());
+  try { (await import(`../widgets/${module}/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
+    if (error instanceof TypeError && /module/.test(error.message)) dispatchEvent(new CustomEvent("explorer:missing", { detail: `${module}.js` }));
+    tellBroken(error);
+  }
+  block.dataset.mounted = "";
+}
+
+const LAZY = "[data-lazy]:not([data-mounted])";
+
+/** Loads the rest once it is used: a click, or the key that it is known by, is given to it again when it is there. */
+function loadLater() {
+  const at = (target) => /** @type {HTMLElement | null} */ (target.closest?.(LAZY));
+  const load = ({ target }) => { if (at(target)) need(at(target).dataset.module); };
+  for (const type of ["pointerdown", "focusin"]) document.addEventListener(type, load);
+  document.addEventListener("click", async ({ target }) => {
+    const block = at(target);
+    if (!block) return;
+    await need(block.dataset.module);
+    /** @type {HTMLElement} */ (target).click();
+  });
+  document.addEventListener("keydown", async (event) => {
+    const block = !isElsewhere(event) && findAll(document, LAZY).find(({ dataset }) => dataset.lazy === event.key.toLowerCase());
+    if (!block) return;
+    await need(block.dataset.module);
+    event.target.dispatchEvent(new KeyboardEvent(event.type, event));
+  });
+  keptBy(({ lesson }) => { if (lesson) need("lesson"); });
+}
+
+/** Shows views where they have their place. */
+function placeViews() {
+  const place = find(document, `#${VIEW}`);
+  onContent(place, ({ name, markup }) => {
+    let section = sections.get(name);
+    if (!section) {
+      section = /** @type {HTMLElement} */ (document.createRange().createContextualFragment(markup).firstElementChild);
+      sections.set(name, section);
+      place.append(section);
+      mount(section);
+    }
+    for (const [other, element] of sections) element.hidden = other !== name;
+  });
+  for (const bar of findAll(document, "[role=tablist]")) followTabs(bar);
+}
+
+/** One stop of the Tab key, in which the arrow keys move. @param {HTMLElement} bar */
+function followTabs(bar) {
+  const tabs = findAll(bar, "[role=tab]"), chosen = () => tabs.find(({ dataset }) => dataset.view === state.view) ?? tabs[0];
+  bar.addEventListener("click", ({ target }) => {
+    const tab = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[role=tab]"));
+    if (tab && tab.dataset.view !== state.view) pick({ view: tab.dataset.view });
+  });
+  rove(bar, {
+    at: ({ target }) => {
+      const column = tabs.indexOf(/** @type {HTMLElement} */ (target));
+      return column < 0 ? null : { row: 0, column };
+    },
+    size: () => ({ rows: 1, columns: tabs.length }),
+    go: ({ column }) => {
+      tabs[column].focus();
+      tabs[column].click();
+    },
+    round: true,
+  });
+  const follow = () => {
+    for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
+    stopAt(tabs, chosen());
+  };
+  onState(bar, follow);
+  follow();
+}
+
+// Words that Gradio has in English alone, in the page's language. Those that it has in more follow the language that the
+// browser says it speaks, which the page's head makes the page's (page.py).
+
+const WORDS = new Set([
+  N_("Reset to default value"), N_("More tabs"), N_("Gradio footer navigation"), N_("Close"), N_("Warning"), N_("Error"),
+  N_("Connection to the server was lost. Attempting reconnection..."), N_("Connection errored out."),
+  N_("This application is currently busy. Please try again."),
+]);
+const LABELS = /** @type {[RegExp, (name: string) => string][]} */ ([
+  [/^number input for (.+)$/s, (name) => _("number input for {name}", { name })],
+  [/^range slider for (.+)$/s, (name) => _("range slider for {name}", { name })],
+]);
+
+/** Says them so wherever Gradio puts them, now and later. */
+function translateGradio() {
+  if (language === "en") return;
+  translate(document.body);
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) for (const added of addedNodes) if (added instanceof HTMLElement) translate(added);
+  }).observe(document.body, { childList: true, subtree: true });
+}
+
+/** @param {HTMLElement} box */
+function translate(box) {
+  for (const labelled of [box, ...box.querySelectorAll("[aria-label]")]) {
+    const label = labelled.ariaLabel ?? "", said = translated(label);
+    if (said !== label) labelled.ariaLabel = said;
+  }
+  for (const toast of box.querySelectorAll(".toast-title > span, .toast-title, .toast-message-text")) {
+    const text = toast.firstChild;
+    if (text instanceof Text) text.data = translated(text.data);
+  }
+}
+
+/** @param {string} english */
+function translated(english) {
+  for (const [label, say] of LABELS) if (label.test(english)) return say(/** @type {string[]} */ (label.exec(english))[1]);
+  return WORDS.has(english.trim()) ? lookUp(english.trim()) : english;
+}
+
+// Past all that stands above the tabs, for those who go by the Tab key.
+
+/** Puts a link first on the page, seen once it has the focus, that leads to the open tab. */
+function placeSkip() {
+  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the pictures"));
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    findAll(document, "[role=tab][aria-selected=true]").find((tab) => tab.offsetWidth)?.focus();
+  });
+  find(document, "body").prepend(link);
+}
+
+// What is there from the beginning; and what Gradio's own events call, whose scripts (event_wiring.py) are in no module.
 
 let query = {}; // of the address that the page was opened with, before the state is written there
 
@@ -45,7 +178,11 @@ export async function start() {
 /** Starts all widgets, and opens what the address names; the page is seen from then on. */
 export async function build() {
   await mount(document);
+  loadLater();
   placeViews();
+  if (isInRoom()) need("room");
+  if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
+  if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
   document.body.classList.add("built");
   beginAsking();
@@ -57,10 +194,21 @@ export async function build() {
 /** Python has ended writing, or failed. */
 export const wrote = () => setMaking(false);
 
+/** Whether the address names a class's room, or this tab leads one. */
+function isInRoom() {
+  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(KEPT_ROOM) !== null; } catch { return false; } // not every frame has a storage
+}
+
+/** Places from a file go to the list of saved ones. @param {any[]} places */
+async function takePlaces(places) {
+  await need("presentation");
+  (await import("./places.js")).bring(places);
+}
+
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
-  const acts = { share: copyLink, theme: toggleTheme, "open-file": openFile };
+  const acts = { share: copyLink, theme: toggleTheme, "open-file": () => openFile(takePlaces) };
   for (const [id, onClick] of Object.entries(acts)) find(document, `#${id}`).addEventListener("click", () => onClick());
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
@@ -72,22 +220,20 @@ function followButtons() {
   follow();
 }
 
+addBase();
+followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();
-nameSideways();
+nameSideways(_("scrolls sideways"));
 followMode();
 keepPlaces();
 watchLooks();
 placeBanner();
 placeNotices();
-placeRoomLine();
 placeSkip();
 watchServer();
 watchReloads();
 followBack();
-keepListening();
-keepLeading();
-enterRoom();
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {

@@ -1,11 +1,11 @@
 // @ts-check
 // Saved places: states of the page, as the words of its address, each with a caption and notes. The browser keeps them,
 // and a link's fragment or a file passes them on; no server does.
-import { base64Of, bytesOf } from "./base64.js";
-import { addressOf } from "./history.js";
-import { MOST_LINK } from "./saved.js";
+import { addressOf, MOST_LINK } from "./history.js";
+import { base64Of, bytesOf } from "./plots.js";
 
 /** @typedef {import("./state.js").State} State */
+
 /**
  * @typedef {object} Place
  * @property {string} words the words of the address

@@ -1,4 +1,7 @@
-// What Python calls things (protocol.py), of which assets.py makes a module.
+// What Python calls things (protocol.py), and colours of the page and of every figure (style.py): of both assets.py makes a
+// module.
+export type Theme = { sequential: string[]; diverging: string[]; template: any };
+export const THEMES: { light: Theme; dark: Theme };
 export const ADVICE: string;
 export const ABOUT: string[];
 export const CHOOSERS: string;

@@ -1,7 +1,16 @@
 // @ts-check
-// The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say.
+// The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say. Widgets,
+// Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
 import { language } from "./language.js";
+import { FULL_TABS, SIMPLE_TABS } from "./protocol.js";
+
+// Checkpoints of one training, by their names (state/series.py).
+
+/** The name of the model, which all checkpoints of its training share. @param {string} [checkpoint] */
+export const modelOf = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");
+
+// The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say.
 
 /** @typedef {Record<string, any>} State */
 
@@ -38,3 +47,147 @@ export const onState = (element, listener) => listenFor(element, told, "change",
 
 /** Calls `keep` with the state and the one before at every change, told or not. @param {(now: State, before: State) => void} keep */
 export const keptBy = (keep) => void keepers.push(keep);
+
+// How much the page explains: a story, or numbers. The open view says which. What a visitor chose last outlives a reload; an address that names a tab goes
+// first.
+
+const CHOSEN = "explorer:mode"; // its place in the browser's storage
+
+const opened = { story: SIMPLE_TABS[0], numbers: FULL_TABS[0] }; // view of each depth
+
+/** Which depth a view is of: "story" or "numbers". @param {string} view */
+export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "story" : "numbers");
+
+/** The tab that is open in a page, or was when it was last seen. @param {string} mode */
+export const openedIn = (mode) => opened[mode];
+
+const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
+const inAddress = new URLSearchParams(globalThis.location?.search).get("view");
+const named = OF_GRADIO.includes(inAddress) ? null : inAddress;
+
+/** Whether the page's address named a tab. */
+export const isNamed = named !== null;
+
+/** The tab that the page opens with. */
+export function viewAtFirst() {
+  const depth = new URLSearchParams(location.search).get("depth") ?? chosen();
+  return named ?? opened[depth === "numbers" || depth === "full" ? "numbers" : "story"];
+}
+
+/** @param {string} mode "story" or "numbers" */
+export function rememberMode(mode) {
+  try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
+}
+
+/** Has the style sheet know which it is, and whether what was typed is yet to be run. */
+export function followMode() {
+  const { classList } = document.body;
+  document.addEventListener("input", ({ target }) => {
+    if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
+  });
+  const tell = (view) => {
+    document.body.dataset.depth = modeOf(view);
+    classList.toggle("simple", modeOf(view) === "story");
+  };
+  tell(viewAtFirst());
+  keptBy((now, before) => {
+    if (now.prompt !== before.prompt) classList.remove("unrun");
+    if (now.view === before.view) return;
+    opened[modeOf(now.view)] = now.view;
+    tell(now.view);
+  });
+}
+
+function chosen() {
+  try { return localStorage.getItem(CHOSEN); } catch { return null; } // not every frame has a storage
+}
+
+// Of two runs, which token of the one stands for which of the other. The state names tokens of A; in pictures of B they are
+// its partners.
+
+/** @typedef {{ partners: (number | null)[], back: (number | null)[] }} Two */
+
+/** @type {Two | null} */
+let two = null;
+let choosing = false; // whether the next token of B is to be put beside the chosen one of A
+
+/** @param {Two | null} now */
+export function followPartners(now) {
+  const isSame = JSON.stringify(now?.partners) === JSON.stringify(two?.partners);
+  two = now;
+  if (isSame) return; // it may come of a click before
+  choosing = false;
+  tellLater();
+}
+
+/** The next token that is chosen of B is to stand beside the chosen one of A. */
+export const awaitPartner = () => { choosing = true; };
+
+export const isPartnerAwaited = () => choosing;
+
+/** Whether that is awaited; it no longer is. */
+export function takePartner() {
+  const awaited = choosing;
+  choosing = false;
+  return awaited;
+}
+
+/** The position that stands for another, or for the nearest before that has one. */
+function nearest(positions, position) {
+  for (let i = Math.min(position, positions.length - 1); i >= 0; i--) if (positions[i] !== null) return positions[i];
+  return 0;
+}
+
+/** Of a position in A the one in B. @param {number} position @returns {number} */
+export const inB = (position) => (two ? nearest(two.partners, position) : position);
+
+/** @param {string} [of] the run that a picture's tokens are of: "b", or another word for A */
+const isB = (of = state.shown) => two && of === "b";
+
+/** Which checkpoint of the state is that of the run whose pictures are shown; of a difference it is A's. */
+export const checkpointOfSeen = () => (isB() ? "b.checkpoint" : "checkpoint");
+
+/**
+ * A change of the selection as the state has it, of one that was made in a picture.
+ * @param {Record<string, any>} change
+ * @param {string} [of] the run that the picture's tokens are of
+ */
+export function inA(change, of) {
+  if (!isB(of)) return change;
+  const mapped = { ...change };
+  for (const name of ["query", "key"]) if (name in mapped) mapped[name] = nearest(two.back, mapped[name]);
+  return mapped;
+}
+
+/** The same of a token of B, wherever it was chosen. @param {number} position @returns {number} */
+export const ofB = (position) => (two ? nearest(two.back, position) : position);
+
+/** The state as a picture shows it. @param {string} [of] the run that its tokens are of @returns {State} */
+export const seen = (of) => (isB(of) ? { ...state, query: inB(state.query), key: inB(state.key) } : state);
+
+// The state in Gradio: the value of an invisible component, which generation starts from, and whose events have Gradio's
+// controls follow.
+
+/**
+ * What Gradio gives the script of a component (layout.py).
+ * @typedef {object} Gradio
+ * @property {Record<string, any>} props
+ * @property {(name: string, act: () => void) => void} watch calls `act` when Python has changed the prop
+ * @property {Record<string, () => void>} emit its events
+ */
+
+/** Null until Gradio has built it. @type {{ sync: () => void, halt: () => void, localize: () => void, wake: () => void } | null} */
+export let bus = null;
+/** @type {(nothing?: any) => void} */
+let tellReady;
+/** Resolved once it is built. */
+export const ready = new Promise((resolve) => { tellReady = resolve; });
+
+/** @param {Gradio} gradio */
+export function connectState({ props, emit }) {
+  bus = /** @type {any} */ (emit);
+  const write = () => { props.value = state; };
+  keptBy(write);
+  write();
+  tellReady();
+}

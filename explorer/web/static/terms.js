@@ -1,12 +1,196 @@
 // @ts-check
+// The page's terms of art: found in all that is written, marked, and explained to whoever points at one, moves to it
+// with the Tab key, or taps it.
+import { call } from "./connection.js";
+import { findAll, make, span } from "./dom.js";
+import { _ } from "./language.js";
+import { onState, state } from "./state.js";
+
+// Words that no mark can be in: those drawn in SVG, and what a list has chosen.
+
+/** @typedef {{ element: Element, text: string }} Words */
+
+const TOKENS = ":is([data-field=query], [data-field=key], [data-field=target], [data-field=rival])"; // lists of them
+
+/**
+ * All words of a place, without its tokens, which are typed in mono wherever they are drawn.
+ * @param {Element} place
+ * @returns {Words[]}
+ */
+function wordsOf(place) {
+  if (place.matches("button, .clauses, .in-full, .changes")) return [{ element: place, text: place.textContent }];
+  const lists = /** @type {HTMLSelectElement[]} */ (findAll(place, `select:not(${TOKENS})`));
+  const chosen = lists.map((list) => ({ element: list, text: list.selectedOptions[0]?.text ?? "" }));
+  const drawn = findAll(place, "text").filter((text) => text.textContent.trim() && !getComputedStyle(text).fontFamily.includes("mono"));
+  return [...chosen, ...drawn.map((text) => ({ element: text, text: text.textContent }))];
+}
+
+/**
+ * The term at a point of a place, or else the first of the words that are there; null where there is none.
+ * @param {Element} place
+ * @param {{ clientX: number, clientY: number }} point
+ * @param {(text: string) => Found[]} findTerms
+ */
+function termIn(place, { clientX: x, clientY: y }, findTerms) {
+  for (const { element, text } of wordsOf(place)) {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    if (x < left || x > right || y < top || y > bottom || element.closest(".part")) continue; // the map tells of its parts
+    const terms = findTerms(text), at = characterAt(element, x, y);
+    const term = terms.find(({ from, to }) => from <= at && at < to) ?? terms[0];
+    if (term) return term;
+  }
+  return null;
+}
+
+// Which character of a text drawn in SVG is at a point, -1 for none.
+function characterAt(element, x, y) {
+  if (!(element instanceof SVGTextContentElement)) return -1;
+  const to = element.getScreenCTM()?.inverse(), { x: across, y: down } = new DOMPoint(x, y).matrixTransform(to);
+  const point = element.ownerSVGElement.createSVGPoint();
+  [point.x, point.y] = [across, down];
+  return element.getCharNumAtPosition(point);
+}
+
+// Terms of art in a text, by all forms in which the page writes them.
+
+/** @typedef {{ name: string, form: string, from: number, to: number }} Found a term: its entry's name, and where it stands */
+
+/**
+ * Gives the function that finds the terms in a text, but for what stands between quotation marks, as tokens do, and for
+ * a dot between spaces, which parts items of a line.
+ * @param {Record<string, string>} forms each form -> the name of its entry
+ * @returns {(text: string) => Found[]}
+ */
+export function termFinder(forms) {
+  const pattern = finder(Object.keys(forms));
+  const names = new Map(Object.entries(forms).map(([form, name]) => [form.toLowerCase(), name]));
+  return (text) => [...text.matchAll(pattern)]
+    .map(({ 0: form, index }) => ({ name: names.get(form.toLowerCase()), form, from: index, to: index + form.length }))
+    .filter(({ name, from, to }) => name && !isQuoted(text, from) && text.slice(from - 1, to + 1) !== " · ");
+}
+
+/**
+ * A pattern that finds each of some words, the longest first, as a whole where it is made of letters that join.
+ * @param {string[]} forms
+ */
+export function finder(forms) {
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const joins = (character) => /[\p{Script=Latin}\p{N}·]/u.test(character);
+  const alone = (text) => `(?<!\\p{Script=Han})${text}(?!\\p{Script=Han})`; // a character of which many words are made
+  const whole = (text) => /^\p{Script=Han}$/u.test(text) ? alone(text) : `${joins(text[0]) ? "(?<![\\p{Script=Latin}\\p{N}_.-])" : ""}${escaped(text)}${joins(text.at(-1)) ? "(?![\\p{Script=Latin}\\p{N}_-])" : ""}`;
+  return new RegExp([...forms].sort((a, b) => b.length - a.length).map(whole).join("|"), "giu");
+}
+
+const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastIndexOf("”", index - 1);
+
+// Where the page's terms of art are marked. Sentences have each once a tab, and so have what is chosen from and the
+// headings of tables, where it is looked for. What marks cannot be in, pictures and buttons, has its words in a line below.
+
+const SENTENCES = [
+  ":is(#tagline, #facts, #legend, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
+  ":is(.panels, #generation) h2", "#guess :is(.how, output)", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
+].join();
+const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
+const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
+const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
+/** What words are drawn in, or chosen: no mark can be in it. */
+const PICTURES = "#view :is(.plot, .map), .choosers, #strip label";
+const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
+const PLACES = [SENTENCES, LABELS, HEADINGS, BUTTONS, WITH_LINES].join();
+
+/**
+ * Marks all terms that are seen.
+ * @param {(text: string) => Found[]} findTerms
+ */
+function markAll(findTerms) {
+  const said = saidByArea(), seen = seenPlaces();
+  for (const place of seen(SENTENCES)) mark(place, findTerms, said(place));
+  for (const places of [LABELS, HEADINGS, BUTTONS]) {
+    const there = saidByArea();
+    for (const place of seen(places)) mark(place, findTerms, there(place), places === LABELS);
+    if (places === LABELS) for (const place of seen(places)) for (const term of findAll(place, ".term")) said(place).add(term.dataset.term);
+  }
+  for (const place of seen(WITH_LINES)) list(place, findTerms, said(place));
+}
+
+// Gives the function that says which terms the tab of a place, the lesson, a walk, or what is outside of them, has already.
+function saidByArea() {
+  const said = new Map();
+  return (place) => {
+    const area = place.closest("[role=tabpanel], #lesson .lesson, #walk .walk") ?? document.body;
+    if (!said.has(area)) said.set(area, new Set());
+    return said.get(area);
+  };
+}
+
+// Gives the function that finds the places of a kind; the page is gone through once for all kinds.
+function seenPlaces() {
+  const places = shownParts(document.body).flatMap((part) => [...(part.matches(PLACES) ? [part] : []), ...findAll(part, PLACES)]);
+  const seen = places.filter((place) => place.offsetWidth);
+  return (/** @type {string} */ kind) => seen.filter((place) => place.matches(kind));
+}
+
+/**
+ * All of the page but tabs that are hidden, in its order: most elements are in those.
+ * @param {Element} box
+ * @returns {HTMLElement[]}
+ */
+function shownParts(box) {
+  const hidden = new Set([...box.getElementsByClassName("tabitem")].filter((tab) => !(/** @type {HTMLElement} */ (tab).offsetWidth)));
+  const around = new Set();
+  for (const tab of hidden) for (let at = tab.parentElement; at; at = at.parentElement) around.add(at);
+  const parts = (part) => {
+    if (around.has(part)) return [...part.children].flatMap(parts);
+    return hidden.has(part) ? [] : [part];
+  };
+  return parts(box);
+}
+
+function mark(place, findTerms, said, isStop = !place.matches(`${HEADINGS}, ${BUTTONS}`)) {
+  const kept = findAll(place, ".term");
+  for (const term of kept) said.add(term.dataset.term);
+  if (place.dataset.marked === place.textContent && kept.length) return;
+  place.dataset.marked = place.textContent;
+  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), nodes = /** @type {Text[]} */ ([]);
+  const skipped = isStop ? ".term, button, a" : ".term";
+  while (texts.nextNode()) if (!texts.currentNode.parentElement.closest(skipped)) nodes.push(/** @type {Text} */ (texts.currentNode));
+  for (const node of nodes) {
+    const pieces = [];
+    let done = 0;
+    for (const { name, form, from, to } of findTerms(node.data)) {
+      if (said.has(name)) continue;
+      said.add(name);
+      if (from > done) pieces.push(node.data.slice(done, from));
+      pieces.push(termNode(name, form, isStop));
+      done = to;
+    }
+    if (done && done < node.data.length) pieces.push(node.data.slice(done));
+    const isInButton = node.parentElement.matches("button"); // whose contents Gradio sets side by side
+    if (done) node.replaceWith(...(isInButton ? [span("", ...pieces)] : pieces));
+  }
+}
+
+const termNode = (name, form, isStop) =>
+  make("span", { className: "term", dataset: { term: name }, ...(isStop && { tabIndex: 0 }) }, form);
+
+// The terms of a picture that its tab has not said, in a line below it.
+function list(place, findTerms, said) {
+  const found = new Map();
+  for (const words of wordsOf(place)) for (const { name, form } of findTerms(words.text)) if (!said.has(name) && !found.has(name)) found.set(name, form);
+  for (const name of found.keys()) said.add(name);
+  const listed = [...found].join();
+  let line = /** @type {HTMLElement | null} */ (place.nextElementSibling);
+  if (!line?.matches(".words-here")) line = null;
+  if ((line?.dataset.listed ?? "") === listed) return;
+  if (!found.size) return line.remove();
+  if (!line) place.after(line = make("p", { className: "words-here" }));
+  line.dataset.listed = listed;
+  line.replaceChildren(span("", _("Words used here:")), ...[...found].map(([name, form]) => termNode(name, form, true)));
+}
+
 // The page's terms of art, explained to whoever points at one, moves to it with the Tab key, or taps it: what it means, and
 // then, once Python has said it, what it is in this run.
-import { call } from "./connection.js";
-import { make } from "./dom.js";
-import { onState, state } from "./state.js";
-import { termFinder } from "./term_finder.js";
-import { markAll, PICTURES } from "./term_marks.js";
-import { termIn } from "./words_in_pictures.js";
 
 /**
  * What is explained: a term's name, what it is written in, and where that is on the screen.

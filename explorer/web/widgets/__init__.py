@@ -1,1 +1,1 @@
-"""Widgets that Gradio lacks; one folder each, with Python, script and style sheet."""
+"""Widgets that Gradio lacks, in folders by subject, each with Python, script and style sheet."""

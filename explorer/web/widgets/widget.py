@@ -1,15 +1,13 @@
 """Base class of all widgets, and their markup."""
 
-import inspect
 import json
 import re
 from collections.abc import Iterable
 from html import escape
-from pathlib import Path
 from typing import Any
 
-# In a picture's place why there is none, and how to have it (jobs.js); below it what vouches for its numbers, and how
-# the one that was clicked comes about (evidence.js).
+# In a picture's place why there is none, and how to have it; below it what vouches for its numbers, and how the one
+# that was clicked comes about (contents.js).
 EVIDENCE = (
     '<p class="instead" hidden></p><div class="job" role="status" hidden></div>'
     '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
@@ -34,9 +32,13 @@ def json_attribute(value: Any) -> str:
 class Widget:
     """A part of the page, drawn by the module and the style sheet in the folder of its class.
 
-    Both files have the folder's name. The module's default export is a function of the element that holds the widget's
-    markup; its data come with the answers, under its id (static/contents.js). It builds the DOM with `textContent`
-    only: prompts never pass through markup.
+    Both files have the folder's name. The module exports a function with the widget's kind as its name, in camelCase,
+    of the element that holds the widget's markup; its data come with the answers, under its id (static/contents.js).
+    It builds the DOM with `textContent` only: prompts never pass through markup.
+
+    Attributes:
+        kind: its name among all widgets; its rules in the style sheet hold for it.
+        lazy: key that loads its module; "" if using the widget alone does; None if it is loaded with the page.
 
     Args:
         html: its markup, with texts escaped by `fill_template`.
@@ -45,12 +47,18 @@ class Widget:
         elem_classes: its classes.
     """
 
+    kind: str
+    lazy: str | None = None
+
     def __init__(self, *, html: str, title: str = "", elem_id: str = "", elem_classes: Iterable[str] = ()):
         self.html, self.title, self.elem_id, self.elem_classes = html, title, elem_id, tuple(elem_classes)
 
     @property
     def markup(self) -> str:
-        name, classes = Path(inspect.getfile(type(self))).parent.name, " ".join(("block", *self.elem_classes))
+        classes, module = " ".join(("block", *self.elem_classes)), type(self).__module__.rpartition(".")[2]
+        script = f'data-widget="{self.kind}" data-module="{module}"'
+        if self.lazy is not None:
+            script += f' data-lazy="{self.lazy}"'
         heading = f"<h2>{escape_text(self.title)}</h2>" if self.title else ""
         content = f'<div class="html-container">{heading}{self.html}</div>'
-        return f'<div id="{self.elem_id}" class="{classes}" data-widget="{name}">{content}</div>'
+        return f'<div id="{self.elem_id}" class="{classes}" {script}>{content}</div>'

@@ -87,7 +87,7 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     panel(teacher).get_by_label("the class follows me").check()
 
     lesson, step = QUESTION_STEP
-    teacher.evaluate("moves.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
+    teacher.evaluate("asking.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
         expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
     counts = panel(teacher).locator(".bars .count")

@@ -25,7 +25,7 @@ from explorer.web.api import Api
 from explorer.web.http.prompt_rate_limit import PromptRateLimiter
 from explorer.web.notices import collect_notices
 from explorer.web.page import Page, as_api
-from explorer.web.widgets.series import TrainingStepSlider
+from explorer.web.widgets.view_tools import TrainingStepSlider
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
 QUERIES = (

@@ -13,17 +13,17 @@ SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*js_modul
 STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/incomplete.js"])[1]
 EXCEPTIONS = {
     "inline/incomplete.js": {STYLE: "a style"},
-    "static/narrow.js": {"middle right": "Plotly's"},
-    "static/term_marks.js": {
+    "widgets/figure/figure.js": {"middle right": "Plotly's"},
+    "static/terms.js": {
         "#branches :is(.legend, thead th)": "a selector",
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
-    "widgets/model_map/drawing.js": {
+    "widgets/model_map/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",
         "word {} {}": "names of classes",
+        "told {}": "names of classes",
     },
-    "widgets/model_map/model_map.js": {"told {}": "names of classes"},
 }
 
 

@@ -13,7 +13,7 @@ from explorer.web.protocol import ADVICE, js_constants
 MODULES = assets.js_module_paths(assets.WEB)
 SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in inline_scripts.INLINE.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
-GENERATED = {"static/protocol.js", "static/themes.js", *MESSAGES}
+GENERATED = {"static/protocol.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
 
@@ -80,7 +80,7 @@ def test_gradio_s_own_scripts_go_first():
 
 def test_the_theme_comes_before_all_else():
     scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_script_tags())
-    assert scripts == [assets.static_url("static/theme.js"), assets.static_url("static/page.js")]
+    assert scripts == [assets.static_url("static/dom.js"), assets.static_url("static/page.js")]
 
 
 def test_addresses_are_relative():
@@ -93,7 +93,7 @@ def test_what_python_knows_is_exported():
     module = (assets.static_folder() / "static" / "protocol.js").read_text(encoding="utf-8")
     assert f'export const ADVICE = "{ADVICE}";' in module
     declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
-    assert set(declared) == set(js_constants()) == set(re.findall(r"export const (\w+) =", module))
+    assert set(declared) == {*js_constants(), "THEMES"} == set(re.findall(r"export const (\w+) =", module))
 
 
 def test_all_languages_are_exported(monkeypatch, tmp_path):
@@ -106,13 +106,13 @@ def test_all_languages_are_exported(monkeypatch, tmp_path):
 
 
 def test_figures_have_the_themes_colours():
-    module = (assets.static_folder() / "static" / "themes.js").read_text(encoding="utf-8")
-    themes = json.loads(module.removeprefix("export const THEMES = ").rstrip(";\n"))
+    module = (assets.static_folder() / "static" / "protocol.js").read_text(encoding="utf-8")
+    themes = json.loads(re.search("^export const THEMES = (.+);$", module, re.MULTILINE)[1])
     assert themes["dark"]["sequential"] == list(DARK.sequential)
     assert themes["dark"]["template"]["layout"]["font"]["color"] == DARK.text
 
 
 def test_plotly_leaves_gradio_s_own_copy_alone():
     source = served_path(assets.plotly_script_tag()).read_text(encoding="utf-8")
-    assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
+    assert "plots.js v" in source[:1000] and "MIT license" in source[:1000]
     assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)

@@ -1,13 +1,65 @@
-"""A Plotly figure."""
+"""Figures in their panels, and the grid of small heatmaps."""
 
+import base64
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 from plotly.io.json import to_json_plotly
 
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
-from explorer.web.widgets.figure.heatmap_encoding import encode_large_heatmap
+from explorer.views.view import SmallMultiples
 from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
+
+MAX_CELLS = 1 << 17  # that Plotly draws
+NUM_LEVELS = (1 << 16) - 2  # levels between minimum and maximum; one more encodes NaN
+UNSUPPORTED_FIELDS = ("text", "hovertext", "colorscale", "customdata")  # fields that an image cannot show
+
+
+def encode_large_heatmap(figure: go.Figure) -> go.Figure:
+    """Return the figure with a large heatmap's `z` replaced by encoded `cells`, or unchanged.
+
+    Values between -1 and 1 have 16 bits, others are float32; of a lower triangular heatmap only the lower half is
+    sent.
+    """
+    traces, layout = figure.traces_and_layout
+    if len(traces) != 1 or traces[0].get("type") != "heatmap" or "changes" in layout["meta"]:
+        return figure
+    (trace,) = traces
+    z = trace.get("z")
+    if (
+        not isinstance(z, np.ndarray)
+        or z.size <= MAX_CELLS
+        or any(trace.get(name) is not None for name in UNSUPPORTED_FIELDS)
+    ):
+        return figure
+    labels = {axis: np.asarray(trace[axis]).tolist() for axis in "xy" if trace.get(axis) is not None}
+    rest = {name: value for name, value in trace.items() if name != "z"}
+    return figure.replace_data([rest | labels | {"cells": encode_cells(z)}], layout)
+
+
+def encode_cells(z: np.ndarray) -> dict[str, Any]:
+    rows, columns = z.shape
+    lower = rows == columns and bool(np.isnan(z[np.triu_indices(rows, 1)]).all())
+    values = z[np.tril_indices(rows)] if lower else z.reshape(-1)
+    minimum, maximum = (float(reduce(values, initial=0)) for reduce in (np.nanmin, np.nanmax))
+    if minimum >= -1 and maximum <= 1:
+        shares = np.nan_to_num((values - minimum) / ((maximum - minimum) or 1), nan=(NUM_LEVELS + 1) / NUM_LEVELS)
+        data, kind = np.rint(shares * NUM_LEVELS).astype("<u2"), "u2"
+    else:
+        data, kind = values.astype("<f4"), "f4"
+    text = base64.b64encode(data).decode("ascii")
+    return {
+        "rows": rows,
+        "columns": columns,
+        "lower": lower,
+        "least": minimum,
+        "most": maximum,
+        "kind": kind,
+        "data": text,
+    }
+
 
 # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
 GROUP = 'role="group"'
@@ -23,6 +75,8 @@ class Figure(Widget):
         to_steps: whether "customdata" of its points names the training step that a click selects.
         height, min_plot_width: pixels; a narrower page scrolls sideways.
     """
+
+    kind = "figure"
 
     def __init__(
         self,
@@ -50,3 +104,69 @@ class Figure(Widget):
         """
         content = encode_large_heatmap(figure).to_plotly_json()
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]
+
+
+MAX_PIXELS = 96  # a side of a picture
+MAX_BYTES = 960_000  # of all pictures as text: a little less than a megabyte with all that is said of them
+
+
+class HeadGrid(Widget):
+    """A grid with a row per layer and a column per head; a click selects the head and the cell under the pointer.
+
+    Args:
+        selects: "layer", "head", "x" or "y" of a clicked cell -> the field of the state it sets.
+    """
+
+    kind = "head_grid"
+
+    def __init__(self, *, selects: Mapping[str, str], **kwargs):
+        html = (
+            f'<div class="grid" role="group" data-selects="{json_attribute(dict(selects))}"></div>'
+            '<output class="readout" aria-live="off"></output>' + EVIDENCE
+        )
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(multiples: SmallMultiples) -> dict[str, Any]:
+        """Return the heatmaps as bytes, 0 to 255 for 0 to 1, or for -1 to 1 if they are signed.
+
+        Above `MAX_PIXELS` tokens, or fewer if there are many heads, a pixel is the maximum of several cells, or, if
+        they are signed, the value furthest from 0. All together take at most `MAX_BYTES`. A head's rows are padded
+        to a multiple of 4 bytes, as in a bitmap file (static/plots.js).
+        """
+        layers, heads, tokens, _ = multiples.values.shape
+        block = -(-tokens // max_side_pixels(layers * heads))
+        sheets = [layer_pixels(values, block, multiples.signed) for values in multiples.values]
+        return {
+            "layers": layers,
+            "heads": heads,
+            "tokens": tokens,
+            "block": block,
+            "pixels": -(-tokens // block),
+            "data": [base64.b64encode(head).decode() for heads_of_layer in sheets for head in heads_of_layer],
+            "alt": multiples.alt,
+            "signed": multiples.signed,
+        }
+
+
+def layer_pixels(values: np.ndarray, block: int, signed: bool) -> np.ndarray:
+    """Return a layer's heads (H, T, T) as pixels, bytes (H, n, n padded to a multiple of 4)."""
+    pixels = max_pool(values, block)
+    if signed:
+        lowest = -max_pool(-values, block)
+        pixels = (np.where(pixels >= -lowest, pixels, lowest) + 1) / 2
+    return np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0), (0, 0), (0, -pixels.shape[-1] % 4)])
+
+
+def max_side_pixels(count: int) -> int:
+    """Return the largest side length of `count` heatmaps that fit into `MAX_BYTES` as quoted base64."""
+    sides = range(MAX_PIXELS, 1, -1)
+    return next((n for n in sides if count * (-(-n * (n + -n % 4) // 3) * 4 + 4) <= MAX_BYTES), 1)
+
+
+def max_pool(values: np.ndarray, block: int) -> np.ndarray:
+    """Return the maximum of every block × block square of the last two axes; the last squares may be smaller."""
+    if block == 1:
+        return values
+    starts = np.arange(0, values.shape[-1], block)
+    return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)

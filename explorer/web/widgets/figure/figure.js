@@ -1,25 +1,151 @@
 // @ts-check
-import { withoutWords, writeInCells } from "../../static/cell_words.js";
-import { firstOf, followCells, imageOf, withImage } from "../../static/cells.js";
-import { chooseStep, pick, toggleEdit } from "../../static/choosing.js";
-import { countDraw, find } from "../../static/dom.js";
-import { inTurn } from "../../static/drawing_queue.js";
-import { evidenceIn } from "../../static/evidence.js";
-import { makeLegible } from "../../static/ink.js";
-import { followLines } from "../../static/lines.js";
-import { inWidth } from "../../static/narrow.js";
-import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
-import { onPicture } from "../../static/pictures.js";
-import { config, plotly } from "../../static/plotly.js";
-import { positionOf, selectedBy } from "../../static/points.js";
-import { rove } from "../../static/roving.js";
-import { tellSideways } from "../../static/sideways.js";
-import { state } from "../../static/state.js";
-import { onTheme, theme } from "../../static/theme.js";
-import { thinTicks } from "../../static/tick_words.js";
+// A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; and the grid of a small
+// picture for each head.
+import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
+import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
+import { countDraw, find, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
+import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
+import { checkpointOfSeen, inA, onState, seen, state } from "../../static/state.js";
+
+// Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
+// and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
+// the lines' own paths are laid over them.
+
+/** @typedef {{ query?: number, key?: number }} Chosen the tokens whose lines are shown */
+
+const NEAR = 8; // pixels from a line
+const EDGE = 0.12; // of the way across, where tokens are pointed at
+const SIDES = ["query", "key"];
+/** What is known of a picture: what is shown, the length of the text, the tokens that have lines. */
+const known = new WeakMap();
+
+// What a place of the pointer means: { query }, { key }, both of a line, or null.
+function under(plot, event) {
+  const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
+  const across = xaxis.p2c(event.clientX - box.left - xaxis._offset), down = event.clientY - box.top - yaxis._offset;
+  const token = Math.round(yaxis.p2c(down)), { tokens } = known.get(plot);
+  if (across < EDGE || across > 1 - EDGE) return tokens.has(token) ? { [SIDES[+(across > 0.5)]]: token } : null;
+  let nearest = null, least = NEAR;
+  for (const { query, key } of lineTraces(plot).flatMap(segmentsOf)) {
+    const far = Math.abs(yaxis.c2p(query + (key - query) * across) - down);
+    if (far <= least) [nearest, least] = [{ query, key }, far];
+  }
+  return nearest;
+}
+
+const lineTraces = (plot) => plot.calcdata.filter(([{ trace }]) => trace.mode === "lines");
+
+/** Every line of a trace as its query and key. @param {{ x: number, y: number }[]} points */
+function segmentsOf(points) {
+  const found = [];
+  for (let i = 0; i + 1 < points.length; i++)
+    if (points[i].x === 0 && points[i + 1].x === 1) found.push({ query: points[i].y, key: points[i + 1].y });
+  return found;
+}
+
+/** Shows the lines of what is chosen alone; all where that is null. */
+function show(plot, chosen) {
+  known.get(plot).chosen = chosen;
+  for (const copy of plot.querySelectorAll(".alone")) copy.remove();
+  plot.classList.toggle("isolating", Boolean(chosen));
+  if (!chosen) return;
+  const { xaxis, yaxis } = plot._fullLayout;
+  for (const points of lineTraces(plot)) {
+    const path = points[0].node3?.node?.()?.querySelector("path.js-line") ?? null;
+    const d = segmentsOf(points).filter((line) => SIDES.every((side) => !(side in chosen) || line[side] === chosen[side]))
+      .map(({ query, key }) => `M${xaxis.c2p(0)},${yaxis.c2p(query)}L${xaxis.c2p(1)},${yaxis.c2p(key)}`).join("");
+    if (!path || !d) continue;
+    const copy = path.cloneNode();
+    copy.setAttribute("class", "alone");
+    copy.setAttribute("d", d);
+    path.after(copy);
+  }
+}
+
+function listen(plot) {
+  const point = (event) => show(plot, under(plot, event)), isMouse = ({ pointerType }) => pointerType === "mouse";
+  plot.setAttribute("role", "application");
+  plot.addEventListener("pointermove", (event) => { if (isMouse(event)) point(event); });
+  plot.addEventListener("pointerleave", (event) => { if (isMouse(event)) show(plot, null); });
+  plot.addEventListener("pointerdown", (event) => { if (!isMouse(event)) point(event); });
+  plot.addEventListener("focus", () => { if (plot.matches(":focus-visible")) show(plot, { query: state.query }); });
+  plot.addEventListener("blur", () => show(plot, null));
+  plot.addEventListener("keydown", ({ key }) => { if (key === "Escape") show(plot, null); });
+  rove(plot, {
+    at: () => ({ row: state.query, column: 0 }),
+    size: () => ({ rows: known.get(plot).length, columns: 1 }),
+    go: ({ row }) => {
+      show(plot, { query: row });
+      pick({ query: row });
+    },
+  });
+}
+
+/** To be called after every drawing of such a picture. @param {any} plot @param {number} length of the text */
+function followLines(plot, length) {
+  const dots = plot.calcdata.at(-1), before = known.get(plot);
+  known.set(plot, { chosen: before?.chosen ?? null, length, tokens: new Set(dots.map(({ y }) => y)) });
+  if (!before) listen(plot);
+  show(plot, known.get(plot).chosen);
+}
+
+// Pictures narrower than a telephone has them, as beside a lesson's words on the stage: there the picture itself has the
+// room of its scale of colours, and what is written below it goes on in another line.
+
+const NARROW = 300, LETTER = 6.5; // pixels: of a picture; of a letter of a title, about
+const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the name of a line takes at its end
+
+/**
+ * A picture as it is drawn in a width: as it is, where it has the room.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
+ * @param {Picture} picture
+ * @param {number} width
+ * @returns {Picture}
+ */
+export function inWidth(picture, width) {
+  if (width >= NARROW) return picture;
+  const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
+  const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
+  const { margin } = picture.layout, isNamed = data.some(({ textposition }) => textposition === "middle right");
+  return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(isNamed && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
+}
+
+function axisIn({ tickfont, title, ...axis }, width) {
+  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, width / LETTER)).join("<br>");
+  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: { ...title, text } }) };
+}
+
+/** A line in as many as its words take. @param {string} line @param {number} most letters of each */
+export function wrapped(line, most) {
+  const lines = [""];
+  for (const word of line.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (longer.length <= most || !lines.at(-1)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.join("<br>");
+}
+
+// What a point of a picture, as Plotly names it in an event, stands for.
+
+/** On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position. */
+export const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
+
+/**
+ * The fields of the state that a click on a point changes.
+ * @param {Record<string, string | string[]>} selects by what a point has (an axis, its customdata), the field or fields
+ */
+export function selectedBy(point, selects) {
+  const change = {};
+  for (const [source, field] of Object.entries(selects))
+    if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
+    else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+  return change;
+}
 
 /** @param {HTMLElement} element */
-export default function figure(element) {
+export function figure(element) {
   /** @type {any} */
   const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
@@ -152,3 +278,116 @@ export default function figure(element) {
   onTheme(element, draw);
   onPicture(element, plot, (content) => { value = content; return draw(); });
 }
+
+/** @param {HTMLElement} element */
+export function headGrid(element) {
+  const grid = find(element, ".grid"), readout = find(element, ".readout");
+  const selects = JSON.parse(grid.dataset.selects), inspect = evidenceIn(element);
+  let value = null, buttons = []; // of the heads, layer after layer
+  let shape = [0, 0]; // layers and heads that there are buttons of
+
+  function load(pictures) {
+    value = pictures;
+    element.hidden = !value;
+    if (!value) return;
+    grid.ariaLabel = value.alt;
+    if (value.layers !== shape[0] || value.heads !== shape[1]) build();
+    paint();
+    mark();
+  }
+
+  function build() {
+    shape = [value.layers, value.heads];
+    grid.style.setProperty("--heads", value.heads);
+    grid.style.setProperty("--layers", value.layers);
+    const layers = Array.from({ length: value.layers }, (nothing, layer) => {
+      const name = span("layer", `L${layer}`);
+      name.title = _("layer {layer}", { layer });
+      return [name, ...Array.from({ length: value.heads }, (nothing, head) => headButton(layer, head))];
+    });
+    buttons = layers.flatMap(([, ...heads]) => heads);
+    grid.replaceChildren(...layers.flat());
+  }
+
+  function paint() {
+    if (!value) return;
+    const before = bitmapBefore(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
+    countDraw(grid);
+  }
+
+  const chosenHeads = () => (state.heads ? state.heads.split("~") : []);
+
+  // Among the heads to be seen together, or no longer.
+  function toggle({ layer, head }) {
+    const name = `${layer}.${head}`, heads = chosenHeads(), others = heads.filter((other) => other !== name);
+    const pattern = state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
+    pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
+  }
+
+  const buttonOf = (layer, head) => buttons.find(({ dataset }) => +dataset.layer === layer && +dataset.head === head) ?? null;
+
+  function mark() {
+    const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
+    for (const button of buttons) {
+      button.ariaPressed = String(button === chosen);
+      button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
+    }
+    stopAt(buttons, chosen);
+  }
+
+  // What of which head an event is at: from the keyboard there is no place under a pointer.
+  function cellAt(event) {
+    const button = event.target.closest(".head");
+    if (!button) return null;
+    const layer = +button.dataset.layer, head = +button.dataset.head;
+    if (!event.detail && event.type === "click") return { layer, head };
+    const box = button.firstChild.getBoundingClientRect();
+    const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
+    const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
+    const bytes = atob(value.data[layer * value.heads + head]);
+    const share = bytes.charCodeAt(row * rowBytes(value.pixels) + column) / 255;
+    const weight = value.signed ? 2 * share - 1 : share;
+    return { layer, head, weight, x: column * value.block, y: row * value.block };
+  }
+
+  grid.addEventListener("pointermove", (event) => {
+    const cell = cellAt(event);
+    const told = cell && { ...cell, weight: cell.weight.toFixed(2) };
+    readout.textContent = !cell ? "" : value.signed
+      ? _("layer {layer} head {head}: query {y} → key {x}, weights differ by about {weight}", told)
+      : _("layer {layer} head {head}: query {y} → key {x}, weight about {weight}", told);
+  });
+  grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
+  grid.addEventListener("click", (event) => {
+    const cell = cellAt(event);
+    if (!cell) return;
+    if (event.shiftKey) return toggle(cell);
+    if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
+    const change = {};
+    for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
+    if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
+    pick(inA(change));
+  });
+  grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggle(/** @type {any} */ (state)); });
+  rove(grid, {
+    at: () => ({ row: state.layer, column: state.head }),
+    size: () => ({ rows: value.layers, columns: value.heads }),
+    go: ({ row, column }) => {
+      pick({ layer: row, head: column });
+      buttonOf(row, column).focus();
+    },
+  });
+  tellSideways(grid, grid);
+  onState(element, mark);
+  onTheme(element, paint);
+  onPicture(element, grid, load);
+}
+
+function headButton(layer, head) {
+  const picture = make("img", { alt: "" }); // the button has the words
+  const ariaLabel = _("attention pattern of layer {layer} head {head}", { layer, head });
+  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
+}
+
+// 256 colours along a scale.

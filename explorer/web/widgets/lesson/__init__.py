@@ -1,4 +1,4 @@
-"""Panel of a lesson's step."""
+"""Lessons: the panel of a step, and the button that opens their list."""
 
 from explorer.translations import _
 from explorer.web.widgets.widget import Widget, fill_template
@@ -26,6 +26,9 @@ class LessonPanel(Widget):
     On a wide screen it is a column at the left, on a narrow one a sheet that folds.
     """
 
+    kind = "lesson"
+    lazy = ""
+
     def __init__(self, **kwargs):
         html = fill_template(
             HTML,
@@ -38,3 +41,18 @@ class LessonPanel(Widget):
             next=_("Next"),
         )
         super().__init__(html=html, **kwargs)
+
+
+LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" title="{lessons_are}">{lessons}</button>
+<div class="list" role="dialog" aria-label="{lessons}" hidden></div>"""
+
+
+class LessonListButton(Widget):
+    """A button that opens the list of lessons, each with the step where the user left it."""
+
+    kind = "lessons"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        words = {"lessons": _("Lessons"), "lessons_are": _("step by step, with questions that you answer first")}
+        super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)

@@ -1,17 +1,95 @@
 // @ts-check
+// A whole lesson as a sheet to print: pictures, blanks to fill in, and the answers on a page of their own.
+import { call, Refused } from "../../static/connection.js";
+import { button, find, make, makeSvg, palette, set, span } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
+import { bitmapBefore, config, plotly } from "../../static/plots.js";
+import { THEMES } from "../../static/protocol.js";
+import { state } from "../../static/state.js";
+import { mapOn, onSheet } from "../model_map/model_map.js";
+import { prose } from "./lesson.js";
+
+// The map of the model on paper: as on a wide page, with the style sheet that it has there, in the colours of paper.
+
+const STYLE = new URL("../model_map/model_map.css", import.meta.url).href;
+
+/** Puts a map into a figure. @param {HTMLElement} into @param {any} picture as Python sends it */
+async function addMap(into, picture) {
+  const wide = onSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
+  const made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt }), root = made.attachShadow({ mode: "open" });
+  style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
+  root.adoptedStyleSheets = [style];
+  root.append(sheet);
+  sheet.style.setProperty("--ratio", wide.size.join("/"));
+  mapOn(sheet, "", () => THEMES.light).draw(wide);
+  into.append(made);
+}
+
+// Questions on paper: with room for a reply, and as the run answers them.
+
+/** @typedef {Record<string, any>} Data */
+
+const line = () => span("blank");
+const choices = (options, isRight = (_i) => false, numbers = []) =>
+  make("ul", { className: "options" }, ...options.map((says, i) => make("li", { className: isRight(i) ? "is-right" : "" }, numbers[i] ? `${says}: ${numbers[i]}` : says)));
+const table = (rows) => make("table", {}, ...rows.map((cells) => make("tr", {}, ...cells)));
+const cell = (...contents) => make("td", {}, ...contents);
+
+/** @type {Record<string, (question: Data) => Node[]>} */
+const BLANKS = {
+  choice: ({ options }) => [choices(options)],
+  token: ({ options }) => (options.length ? [choices(options)] : [line()]),
+  cell: ({ rows, columns, there }) => [table([
+    [make("td", { className: "none" }), ...columns.map((name) => make("th", {}, name))],
+    ...rows.map((name, i) => [make("th", {}, name), ...columns.map((_name, j) => make("td", { className: there[i][j] ? "" : "none" }))]),
+  ])],
+  number: ({ lowest, highest }) => [make("p", {}, line(), " ", _("(from {lowest} to {highest})", { lowest, highest }))],
+  curve: ({ labels, lowest, highest }) => [axes(labels, lowest, highest)],
+  blanks: ({ rows }) => [table(rows.map(({ says, value }) => [make("th", {}, says), cell(value ?? line())]))],
+};
+
+/** A question with room for a reply. @param {Data} question */
+const blank = (question) => BLANKS[question.kind](question);
+
+/** @type {Record<string, (question: Data, truth: Data) => Node[]>} */
+const TRUTHS = {
+  choice: ({ options }, { right, shown }) => [choices(options, (i) => right.includes(i + 1), shown.map((value) => value?.[1]))],
+  token: (_question, { bars, right }) => [choices(bars.map(({ token }) => `“${token}”`), (i) => i === right, bars.map(({ number }) => number))],
+  cell: () => [],
+  number: (_question, { written }) => [make("p", {}, make("strong", {}, written))],
+  curve: ({ labels }, { written }) => [table([labels.map((label) => make("th", {}, label)), labels.map((_label, i) => cell(written[i]))])],
+  blanks: ({ rows }, { truth }) => {
+    let next = 0;
+    return [table(rows.map(({ says, value }) => [make("th", {}, says), value === null ? cell(make("strong", {}, truth[next++])) : cell(value)]))];
+  },
+};
+
+/** What the run answers. @param {Data} question @param {Data} found */
+const truth = (question, found) => TRUTHS[question.kind](question, found);
+
+// An empty coordinate system, to draw a curve in.
+function axes(labels, lowest, highest) {
+  const svg = makeSvg("svg", "axes"), width = 320, height = 160, left = 44, bottom = 24;
+  set(svg, { viewBox: `0 0 ${width} ${height}` });
+  const add = (tag, attributes, words = "") => {
+    const made = makeSvg(tag);
+    made.textContent = words;
+    set(made, attributes);
+    svg.append(made);
+  };
+  add("path", { d: `M${left} 6V${height - bottom}H${width - 4}`, fill: "none", stroke: "#222" });
+  add("text", { x: left - 5, y: 14, "text-anchor": "end" }, String(highest));
+  add("text", { x: left - 5, y: height - bottom, "text-anchor": "end" }, String(lowest));
+  labels.forEach((label, i) => {
+    const x = left + 14 + (i * (width - left - 30)) / Math.max(1, labels.length - 1);
+    add("path", { d: `M${x} ${height - bottom}v4`, stroke: "#222" });
+    add("text", { x, y: height - 8, "text-anchor": "middle" }, label);
+  });
+  return svg;
+}
+
 // A lesson on paper: its words and pictures, its questions with room to reply, and on a page of their own the answers that
 // the run gives now. Asked for step by step, as each may take a while.
-import { bitmapBefore } from "../../static/bitmap.js";
-import { palette } from "../../static/colour.js";
-import { call, Refused } from "../../static/connection.js";
-import { button, find, make, span } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
-import { config, plotly } from "../../static/plotly.js";
-import { state } from "../../static/state.js";
-import { THEMES } from "../../static/themes.js";
-import { addMap } from "./map_on_paper.js";
-import { blank, truth } from "./on_paper.js";
-import { prose } from "./prose.js";
 
 const WIDTH = 640, MOST_HEIGHT = 330; // pixels of a figure on paper
 

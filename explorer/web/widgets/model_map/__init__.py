@@ -15,6 +15,8 @@ class ModelMap(Widget):
             sideways in a narrower one. The narrow page's arrangement takes the width there is.
     """
 
+    kind = "model_map"
+
     def __init__(self, *, height: int, min_width: int, **kwargs):
         style = f"--min-width:{min_width}px;--ratio:{min_width}/{height}"
         html = f'<div class="map"><div class="sheet" style="{style}"></div></div>'

@@ -1,22 +1,203 @@
 // @ts-check
-import { pick } from "../../static/choosing.js";
-import { countDraw, find, listenFor, make } from "../../static/dom.js";
-import { inTurn } from "../../static/drawing_queue.js";
-import { evidenceIn } from "../../static/evidence.js";
+// The map of the model's parts, drawn as SVG: each part is a button for the pointer and for the keyboard.
+import { pick } from "../../static/asking.js";
+import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
+import { along, channels, countDraw, find, legibleOn, listenFor, make, makeSvg, many, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
-import { onPicture } from "../../static/pictures.js";
-import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
-import { onTheme } from "../../static/theme.js";
-import { mapOn } from "./drawing.js";
-import { beside, centre, DIRECTIONS, nextTo, onSheet } from "./places.js";
+
+// Where things are on the map: of numbers alone.
+
+/** Left, upper, right and lower edge. @typedef {number[]} Box */
+
+const GAP = 8, POINTER = 24; // pixels between what is told and its part: above it, and below, where the pointer hangs
+const HEAD = 3.5; // half the width of an arrow's head, in the plan's pixels
+
+/** The step of an arrow key, to the right and down. @type {Record<string, [number, number]>} */
+const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/**
+ * What is drawn on one of the sheets that a map comes with: each part where it stands there, and what is written on it
+ * where that has room.
+ * @param {any} map
+ * @param {number} i
+ */
+export function onSheet({ sheets, parts, ...rest }, i) {
+  const sheet = sheets[i];
+  const placed = parts.map(([kind, boxes, told, selects, value, written]) => (
+    { kind, box: boxes[i], told, selects, value, written: sheet.written.includes(kind) ? written : "" }));
+  return { ...rest, ...sheet, parts: placed };
+}
+
+/** @param {Box} box @returns {[number, number]} */
+const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upper + lower) / 2];
+
+/** As an SVG rectangle has it. @param {Box} box */
+const rectOf = ([left, upper, right, lower]) => ({ x: left, y: upper, width: right - left, height: lower - upper });
+
+/**
+ * Which box is next to one of them in a direction, by their centres: what lies aside counts double. Itself if none is.
+ * @param {Box[]} boxes
+ * @param {number} from
+ * @param {[number, number]} direction
+ */
+export function nextTo(boxes, from, [right, down]) {
+  const [x, y] = centre(boxes[from]);
+  let nearest = from, least = Infinity;
+  boxes.forEach((box, i) => {
+    const [dx, dy] = centre(box).map((at, axis) => at - [x, y][axis]);
+    const ahead = dx * right + dy * down, far = ahead + 2 * Math.abs(dx * down + dy * right);
+    if (ahead > 0.5 && far < least) [nearest, least] = [i, far];
+  });
+  return nearest;
+}
+
+/**
+ * The left and upper edge of what is told of a part: above it, or else below, and not beyond the bounds.
+ * @param {{ left: number, top: number, right: number, bottom: number }} part
+ * @param {{ width: number, height: number }} size
+ * @param {{ left: number, top: number, right: number, bottom: number }} bounds
+ */
+function beside(part, { width, height }, bounds) {
+  const within = (at, size, low, high) => Math.max(low, Math.min(at, high - size));
+  const above = part.top - GAP - height, y = above >= bounds.top ? above : part.bottom + POINTER;
+  return [within((part.left + part.right - width) / 2, width, bounds.left, bounds.right), within(y, height, bounds.top, bounds.bottom)];
+}
+
+/** The path of a line. @param {number[]} corners x and y in turn */
+const pathOf = (corners) => corners.map((at, i) => `${i % 2 ? "," : i ? "L" : "M"}${at}`).join("");
+
+/** That of the arrow's head at its end. @param {number[]} corners */
+export function headOf(corners) {
+  const [fromX, fromY, x, y] = corners.slice(-4), right = Math.sign(x - fromX), down = Math.sign(y - fromY);
+  const corner = (back, aside) => `${x - back * right - aside * down},${y - back * down + aside * right}`;
+  return `M${corner(0, 0)}L${corner(2 * HEAD, HEAD)}L${corner(2 * HEAD, -HEAD)}Z`;
+}
+
+// The map as SVG: its lines, its parts, the legend, the words beside them, and the frames around what is chosen.
+
+const SCALE = "model-map-scale";
+const LINE = 13; // of words on parts
+const DISCS = ["norm", "addition", "rotation"];
+
+/**
+ * Puts an empty map on a sheet.
+ * @param {HTMLElement} sheet
+ * @param {string} keys what the keyboard does
+ * @param {() => import("../../static/protocol.js").Theme} coloured the theme that it is painted in
+ */
+export function mapOn(sheet, keys, coloured = theme) {
+  /** @type {any} */
+  let value = null;
+  /** @type {SVGElement[]} */
+  let parts = [];
+
+  const newPart = () => {
+    const part = makeSvg("g", "", makeSvg("rect", "shape"), makeSvg("path", "detail"), makeSvg("text"));
+    set(part, { role: "button", tabindex: -1 });
+    return part;
+  };
+  const [lines, buttons, legend, words] = ["lines", "parts", "legend", "words"].map((name) => makeSvg("g", name));
+  for (const group of [lines, legend, words]) set(group, { "aria-hidden": true }); // the parts say it all
+  const gradient = makeSvg("linearGradient"), bar = makeSvg("rect", "scale"), ring = makeSvg("rect", "ring");
+  const frames = ["rival", "target", "head"].map((name) => makeSvg("rect", `frame ${name}`));
+  const svg = makeSvg("svg", "", gradient, lines, buttons, legend, bar, words, ...frames, ring);
+  gradient.id = SCALE;
+  bar.setAttribute("fill", `url(#${SCALE})`);
+  const about = _("Arrow keys go from part to part; {keys}; Escape leaves.", { keys });
+  set(svg, { role: "group", "aria-description": about });
+  sheet.append(svg);
+
+  /** Draws what the widget is given, and gives the nodes of the parts. */
+  function draw(content) {
+    value = content;
+    set(svg, { viewBox: `0 0 ${value.size.join(" ")}`, "aria-label": value.alt });
+    many(lines, value.lines.length, () => makeSvg("g", "", makeSvg("path", "line"), makeSvg("path", "arrow"))).forEach((group, i) => {
+      const [kind, corners, width, arrow] = value.lines[i], [line, head] = group.children;
+      set(group, { class: kind });
+      set(line, { d: pathOf(corners), "stroke-width": width });
+      set(head, { d: arrow ? headOf(corners) : "" });
+    });
+    parts = many(buttons, value.parts.length, newPart);
+    parts.forEach((node, i) => drawPart(node, value.parts[i]));
+    if (!parts.some(({ tabIndex }) => tabIndex === 0)) set(parts[0], { tabindex: 0 });
+    many(legend, value.legend.length, () => makeSvg("g", "", makeSvg("rect", "shape"), makeSvg("path", "detail"))).forEach((node, i) => {
+      const [kind, box] = value.legend[i];
+      set(node, { class: kind });
+      drawShape(node, kind, box);
+    });
+    many(words, value.words.length, () => makeSvg("text")).forEach((node, i) => {
+      const [x, y, text, kind, side] = value.words[i];
+      set(node, { x, y, class: `word ${kind} ${side}` });
+      say(node, text);
+    });
+    set(bar, rectOf(value.scale));
+    paint();
+    return parts;
+  }
+
+  function drawPart(node, { kind, box, value: share, told: about, written }) {
+    drawShape(node, kind, box, share);
+    const [x, y] = centre(box), rows = written.split("\n"), seen = rows.join(" "), name = about.replaceAll("\n", ", ");
+    // Whoever speaks to the page says what is written on a part.
+    set(node, { class: `part ${kind}`, "aria-label": name.includes(seen) ? name : `${name} (${seen})` });
+    many(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
+      set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE });
+      say(row, rows[i]);
+      if (i && row.previousSibling?.nodeType !== Node.TEXT_NODE) row.before(" ");
+    });
+  }
+
+  function drawShape(node, kind, box, share) {
+    const [left, , right, lower] = box, [x, y] = centre(box), radius = (right - left) / 2;
+    const detail = {
+      addition: `M${x - radius},${y}h${2 * radius}M${x},${y - radius}v${2 * radius}`,
+      next_token: `M${left},${lower - 5}h${(right - left) * share}v3H${left}Z`,
+    };
+    set(node.children[0], { ...rectOf(box), rx: DISCS.includes(kind) ? radius : 0 });
+    set(node.children[1], { d: detail[kind] ?? "" });
+  }
+
+  /** Colours what is added, in the theme's colours. */
+  function paint() {
+    const scale = coloured().template.layout.colorscale.diverging, stops = scale.map(([stop, colour]) => [stop, channels(colour)]);
+    many(gradient, scale.length, () => makeSvg("stop")).forEach((stop, i) => set(stop, { offset: scale[i][0], "stop-color": scale[i][1] }));
+    value.parts.forEach(({ kind, value: adds }, i) => {
+      const rgb = kind === "next_token" || adds === null ? null : along(stops, (adds / value.largest + 1) / 2).map(Math.round);
+      const [shape, , text] = /** @type {any} */ (parts[i].children);
+      shape.style.fill = rgb ? `rgb(${rgb})` : "";
+      text.style.fill = rgb ? legibleOn(rgb) : "";
+    });
+  }
+
+  /** Frames the rival of the explained token, that token, and the head: places among the parts, -1 for none. */
+  function frame(chosen) {
+    frames.forEach((node, i) => {
+      node.style.display = chosen[i] < 0 ? "none" : "";
+      if (chosen[i] >= 0) set(node, rectOf(value.parts[chosen[i]].box));
+    });
+    parts.forEach((node, i) => {
+      if (chosen.includes(i)) set(node, { "aria-current": true });
+      else node.removeAttribute("aria-current");
+    });
+  }
+
+  /** Makes a part the one where the keyboard is. */
+  function ringAround(i) {
+    parts.forEach((node, other) => set(node, { tabindex: other === i ? 0 : -1 }));
+    const { x, y, width, height } = rectOf(value.parts[i].box);
+    set(ring, { x: x - 3, y: y - 3, width: width + 6, height: height + 6 });
+  }
+
+  return { draw, paint, frame, ringAround };
+}
 
 const LONG_PRESS = 500; // milliseconds
-const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
 
 /** @param {HTMLElement} element */
-export default function modelMap(element) {
+export function modelMap(element) {
   const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
+  const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
   const inspect = evidenceIn(element), working = find(element, ".inspection");
   const doing = _("Enter opens it, Shift+Enter tells its working"), map = mapOn(sheet, doing);
   let arrived = null, value = null, parts = [], told = null, listening = null; // what came; what is drawn of it

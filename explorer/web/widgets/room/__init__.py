@@ -32,6 +32,9 @@ class RoomPanel(Widget):
     For a teacher it has the code, the link, who is present and the replies; for others, how to open or join a room.
     """
 
+    kind = "room_menu"
+    lazy = ""
+
     def __init__(self, **kwargs):
         html = fill_template(
             HTML,

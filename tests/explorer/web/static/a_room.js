@@ -1,10 +1,8 @@
 // A page as far as rooms look at it: what it asks of the server, each answered by a test.
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
-import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { openRoom } from "../../../../explorer/web/static/room.js";
-import { keepLeading } from "../../../../explorer/web/static/room_leader.js";
-import { keepListening } from "../../../../explorer/web/static/room_member.js";
+import { placeBanner } from "../../../../explorer/web/static/connection.js";
+import { keepLeading, keepListening, openRoom } from "../../../../explorer/web/static/room.js";
 import { setState } from "../../../../explorer/web/static/state.js";
+import { connectBus } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage } from "./stand_ins.js";
 
 export const CODE = "K7MQ29TFZX", KEY = "a-key-of-32-characters-abcdefghi", kept = {};

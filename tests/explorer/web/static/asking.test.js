@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { act, allDone, ask, beginAsking, isAsking, isBusy } from "../../../../explorer/web/static/asking.js";
-import { isLost } from "../../../../explorer/web/static/connection.js";
+import { isLost, placeBanner, placeNotices } from "../../../../explorer/web/static/connection.js";
 import { onContent } from "../../../../explorer/web/static/contents.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
-import { placeNotices } from "../../../../explorer/web/static/notices.js";
 import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { base64Of, bytesOf } from "../../../../explorer/web/static/base64.js";
+import { base64Of, bytesOf } from "../../../../explorer/web/static/plots.js";
 
 const bytes = Uint8Array.from({ length: 70000 }, (_nothing, i) => (i * 31 + (i >> 8)) % 256); // more than one piece
 const text = Buffer.from(bytes).toString("base64");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bitmapBefore, rowBytes } from "../../../../explorer/web/static/bitmap.js";
+import { bitmapBefore, rowBytes } from "../../../../explorer/web/static/plots.js";
 
 test("rows are filled up to a multiple of four bytes", () => {
   assert.deepEqual([1, 4, 5, 96].map(rowBytes), [4, 4, 8, 96]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { plain, withoutWords, withWords } from "../../../../explorer/web/static/cell_words.js";
+import { plain, withoutWords, withWords } from "../../../../explorer/web/static/plots.js";
 
 const heatmap = { type: "heatmap", z: [[1]], text: [["a"]], texttemplate: "%{text}" };
 const bars = { type: "bar", y: [1], text: ["b"], texttemplate: "%{text}" };

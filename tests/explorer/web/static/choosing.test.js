@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
-import { beginAsking } from "../../../../explorer/web/static/asking.js";
-import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { chooseStep, edits, openView, pick, show, toggleEdit, tune } from "../../../../explorer/web/static/choosing.js";
+import { beginAsking, chooseStep, edits, pick, setMaking, show, toggleEdit, tune } from "../../../../explorer/web/static/asking.js";
+import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
-import { setMaking } from "../../../../explorer/web/static/writing.js";
+import { connectBus } from "../../../../explorer/web/static/state.js";
+import { openView } from "../../../../explorer/web/static/asking.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { along, channels, legibleOn } from "../../../../explorer/web/static/colour.js";
+import { along, channels, legibleOn } from "../../../../explorer/web/static/dom.js";
 
 test("a colour in its channels", () => {
   assert.deepEqual(channels("#10a0ff"), [16, 160, 255]);

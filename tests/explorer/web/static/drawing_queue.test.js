@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { inTurn } from "../../../../explorer/web/static/drawing_queue.js";
+import { inTurn } from "../../../../explorer/web/static/contents.js";
 import { standInPage } from "./stand_ins.js";
 
 standInPage();

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { beginAsking } from "../../../../explorer/web/static/asking.js";
-import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/following.js";
+import { placeBanner } from "../../../../explorer/web/static/connection.js";
+import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/room.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
+import { connectBus } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();

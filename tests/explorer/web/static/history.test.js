@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { addressOf, followInHistory, own, latestQuery, startHistory, writeAddress } from "../../../../explorer/web/static/history.js";
+import { addressOf, followInHistory, latestQuery, own, startHistory, writeAddress } from "../../../../explorer/web/static/history.js";
 
 const here = "http://127.0.0.1/sub/?text=Once&b.text=Twice&__theme=dark&seed=3#top";
 const steps = { replaced: [], pushed: [], went: [] };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, N_, inPieces, lookUp, ngettext } from "../../../../explorer/web/static/language.js";
+import { _, inPieces, lookUp, N_, ngettext } from "../../../../explorer/web/static/language.js";
 import { MESSAGES } from "../../../../explorer/web/static/messages.en.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */

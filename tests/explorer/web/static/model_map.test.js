@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { headOf, nextTo, onSheet } from "../../../../explorer/web/widgets/model_map/places.js";
+import { headOf, nextTo, onSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
 
 const map = {
   alt: "A map.",

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { beginAsking } from "../../../../explorer/web/static/asking.js";
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
-import { connectBus } from "../../../../explorer/web/static/bus.js";
+import { beginAsking, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setMaking } from "../../../../explorer/web/static/asking.js";
+import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { own } from "../../../../explorer/web/static/history.js";
-import { beginWriting, changeModel, makeMove, onMove, runExample, runPrompt } from "../../../../explorer/web/static/moves.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
-import { isWriting, setMaking } from "../../../../explorer/web/static/writing.js";
+import { connectBus } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();

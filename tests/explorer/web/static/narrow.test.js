@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { inWidth, wrapped } from "../../../../explorer/web/static/narrow.js";
+import { inWidth, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
 
 const PICTURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/old_pictures.js";
+import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/contents.js";
 import { setState } from "../../../../explorer/web/static/state.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { awaitPartner, followPartners, inA, inB, isPartnerAwaited, ofB, seen, takePartner } from "../../../../explorer/web/static/partners.js";
-import { onState, setState, tellState } from "../../../../explorer/web/static/state.js";
+import { awaitPartner, followPartners, inA, inB, isPartnerAwaited, ofB, onState, seen, setState, takePartner, tellState } from "../../../../explorer/web/static/state.js";
 import { StandIn } from "./stand_ins.js";
 
 const TWO = { partners: [0, null, 2, 4], back: [0, null, 2, null, 3] };

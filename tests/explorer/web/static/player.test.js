@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { player } from "../../../../explorer/web/static/player.js";
+import { player } from "../../../../explorer/web/widgets/view_tools/view_tools.js";
 
 /** Five places, gone through on a clock that only `wait` moves. */
 function start(t) {

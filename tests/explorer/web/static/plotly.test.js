@@ -7,7 +7,7 @@ standInPage();
 document.head = new StandIn();
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (picture) => { saved.push(picture); } };
-const { config } = await import("../../../../explorer/web/static/plotly.js");
+const { config } = await import("../../../../explorer/web/static/plots.js");
 const [[download]] = config().modeBarButtons;
 
 test("a picture is saved with the words that are beside Plotly in the page", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { positionOf, selectedBy } from "../../../../explorer/web/static/points.js";
+import { positionOf, selectedBy } from "../../../../explorer/web/widgets/figure/figure.js";
 
 const TOKENS = ["the", "·cat", "·sat"];
 const point = { x: "·sat", y: "·cat", customdata: [3, 5], xaxis: { d2c: (label) => TOKENS.indexOf(label) }, yaxis: { d2c: (label) => TOKENS.indexOf(label) } };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { isElsewhere } from "../../../../explorer/web/static/keys.js";
-import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/stage/decks.js";
-import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/stage/room.js";
+import { isElsewhere } from "../../../../explorer/web/static/dom.js";
+import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/presentation/decks.js";
+import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/presentation/presentation.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { withoutRoom } from "../../../../explorer/web/static/history.js";
-import { changeRoom, closeRoom, end, ended, enterRoom, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room.js";
-import { follow } from "../../../../explorer/web/static/room_member.js";
+import { changeRoom, closeRoom, end, ended, enterRoom, follow, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room.js";
 import { setState } from "../../../../explorer/web/static/state.js";
 import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ended, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room.js";
-import { follow } from "../../../../explorer/web/static/room_member.js";
+import { ended, follow, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
 import { all, CODE, heard, last, MINE, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { placeAfter, rove, stopAt } from "../../../../explorer/web/static/roving.js";
+import { placeAfter, rove, stopAt } from "../../../../explorer/web/static/dom.js";
 import { StandIn } from "./stand_ins.js";
 
 const ROW = { rows: 1, columns: 4 }, COLUMN = { rows: 4, columns: 1 }, GRID = { rows: 3, columns: 4 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { stateIn } from "../../../../explorer/web/static/saved.js";
+import { stateIn } from "../../../../explorer/web/static/history.js";
 
 test("a file that the page saved holds a state", () => {
   assert.deepEqual(stateIn('{"transformerlm-explorer": 1, "state": {"layer": 2}}'), { layer: 2 });

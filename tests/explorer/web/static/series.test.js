@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { modelOf } from "../../../../explorer/web/static/series.js";
+import { modelOf } from "../../../../explorer/web/static/state.js";
 
 test("steps of one training are of one model", () => {
   assert.equal(modelOf("fables/step-000512"), "fables");

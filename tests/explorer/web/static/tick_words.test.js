@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { withRoom } from "../../../../explorer/web/static/tick_words.js";
+import { withRoom } from "../../../../explorer/web/static/plots.js";
 
 test("all words are kept that have room", () => assert.deepEqual(withRoom([0, 12, 24], 12), [true, true, true]));
 

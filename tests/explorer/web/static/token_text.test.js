@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/token_text.js";
+import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/language.js";
 
 const marks = (token) => pieces(token).map(({ mark }) => mark);
 

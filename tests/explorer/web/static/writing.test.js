@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { changeTo, dropUnseen, isWriting, merge, setMaking, stop } from "../../../../explorer/web/static/asking.js";
+import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { state } from "../../../../explorer/web/static/state.js";
-import { changeTo, dropUnseen, isWriting, merge, setMaking, stop } from "../../../../explorer/web/static/writing.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();

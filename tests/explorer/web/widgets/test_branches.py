@@ -3,9 +3,8 @@ import json
 import pytest
 
 from explorer.state.branches import Branch, build_tree
-from explorer.web.widgets.advice import PromptAdviceLine
-from explorer.web.widgets.branches import ContinuationTree
-from explorer.web.widgets.playback import GenerationPlayer
+from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer
+from explorer.web.widgets.view_tools import PromptAdviceLine
 
 SURPRISALS = {(1, 2, 3): [1.0, 2.0, 3.0], (1, 4): [1.0, 0.5]}
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from explorer.state.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import capture
-from explorer.web.widgets.changes import ActiveInterventions
+from explorer.web.widgets.view_tools import ActiveInterventions
 from tests.sample_models import ALL_KINDS_INTERVENTIONS
 
 OTHERS = "rope.angles*shift*3~rope.angles*base*500~blocks.0.attn.v.1*zero~blocks.1.attn.z.2*patch"

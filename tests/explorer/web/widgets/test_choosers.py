@@ -2,7 +2,7 @@ import json
 
 from explorer.state.selection import Selection
 from explorer.views.select_fields import OPTIONS, SelectField, select_fields
-from explorer.web.widgets.choosers import SelectFields
+from explorer.web.widgets.view_tools import SelectFields
 
 
 def test_lists_travel_as_json():

@@ -4,12 +4,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from explorer.web.layout.sampling_panel import PRESETS
 
 from explorer.analysis.next_token import next_token_distribution
 from explorer.state.generation_settings import GenerationSettings
-from explorer.web.layout.sampling_panel import PRESETS
-from explorer.web.widgets.distribution import MAX_MATCHES, NUM_ROWS, NextTokenTable
-from explorer.web.widgets.presets import SamplingPresets
+from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
 from model.generation.autoregressive import generate
 
 SETTINGS = GenerationSettings(temperature=0.9, top_k=8)

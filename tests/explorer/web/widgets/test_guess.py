@@ -10,7 +10,7 @@ from explorer.analysis.next_token import next_token_distribution
 from explorer.explain.notation import quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.views.token_bars import format_percent
-from explorer.web.widgets.guess import NUM_TOKENS, NextTokenGuess, describe_guess, describe_sampled_token
+from explorer.web.widgets.tokens import NUM_TOKENS, NextTokenGuess, describe_guess, describe_sampled_token
 
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from explorer.tracing.lazy_layer_stack import LazyLayerStack
 from explorer.views.view import SmallMultiples
-from explorer.web.widgets.head_grid import MAX_PIXELS, HeadGrid, max_pool
+from explorer.web.widgets.figure import MAX_PIXELS, HeadGrid, max_pool
 
 
 def unpack_pixels(packed: dict) -> np.ndarray:

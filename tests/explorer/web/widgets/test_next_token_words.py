@@ -3,7 +3,7 @@ import pytest
 
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.explain.notation import format_number
-from explorer.web.widgets.distribution.distribution_text import random_draw_text, summarise_distribution
+from explorer.web.widgets.next_token.table import random_draw_text, summarise_distribution
 from model.generation.sampling import sampling_distribution
 
 VOCABULARY = tuple(f" w{i}" for i in range(50))

@@ -1,7 +1,7 @@
 import pytest
 
 from explorer.tracing.jobs import Job
-from explorer.web.widgets.open_model import HubModelForm
+from explorer.web.widgets.header import HubModelForm
 from model.pretrained.reference_logits import LogitAgreement
 
 CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from explorer.web.widgets.distribution.other_run_prediction import (
+from explorer.web.widgets.next_token.table import (
     OtherRunPrediction,
     other_run_column,
     other_run_summary,

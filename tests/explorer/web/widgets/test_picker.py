@@ -1,4 +1,4 @@
-from explorer.web.widgets.picker import ModelPicker
+from explorer.web.widgets.header import ModelPicker
 
 
 def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():

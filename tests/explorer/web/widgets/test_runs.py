@@ -1,4 +1,4 @@
-from explorer.web.widgets.runs import neighbour_checkpoint
+from explorer.web.widgets.view_tools import neighbour_checkpoint
 
 NAMES = ["b", "f/step-000000", "f/step-000004", "f/step-000016"]
 

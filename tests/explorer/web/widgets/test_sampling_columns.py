@@ -10,9 +10,7 @@ import pytest
 from explorer.analysis.sampling_table import SamplingTable
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
-from explorer.web.widgets.distribution.column import StageColumn
-from explorer.web.widgets.distribution.filter_columns import CUT, KEPT
-from explorer.web.widgets.distribution.table_columns import stage_columns
+from explorer.web.widgets.next_token.table import CUT, KEPT, StageColumn, stage_columns
 from model.generation.sampling import sampling_stages
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)

@@ -1,4 +1,4 @@
-from explorer.web.widgets.series import TrainingStepSlider
+from explorer.web.widgets.view_tools import TrainingStepSlider
 
 NAMES = ["b", "series/step-000512", "series/step-001024", "series", "series/step-000000"]
 

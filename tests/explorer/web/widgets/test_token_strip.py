@@ -3,7 +3,7 @@ import json
 import numpy as np
 
 from explorer.analysis.token_shading import SHADES, shade_tokens
-from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.tokens import TokenStrip
 
 
 def test_the_value_is_json():

@@ -1,0 +1,207 @@
+"""Header of the page and its plain texts: models, depth, language and the glossary."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from explorer.explain.notation import format_number
+from explorer.lessons.glossary import ENTRIES, entry_names_by_form
+from explorer.state.checkpoint_names import checkpoints_of_training, model_name
+from explorer.tracing.jobs import Job
+from explorer.translations import LANGUAGES, _, translate
+from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
+from model.pretrained.reference_logits import LogitAgreement
+
+
+class ModelPicker(Widget):
+    """A drop-down list that selects a model.
+
+    One with several checkpoints of its training is one entry (`TrainingStepSlider` selects the step).
+
+    It follows the state's checkpoint.
+
+    Args:
+        checkpoints: names of all checkpoints.
+        allows_opening: whether the list has an entry for opening another model (`HubModelForm`).
+    """
+
+    kind = "picker"
+
+    def __init__(self, checkpoints: Sequence[str], allows_opening: bool = False, **kwargs):
+        data = f'data-models="{json_attribute(self.pack(checkpoints))}" data-opens="{json_attribute(allows_opening)}"'
+        models = f'<div class="picker" {data}>'
+        models += fill_template('<select aria-label="{model}"></select></div>', model=_("model"))
+        super().__init__(html=models, **kwargs)
+
+    @staticmethod
+    def pack(checkpoints: Sequence[str]) -> list[list[str]]:
+        """Return the name of every model with that of its last checkpoint."""
+        models = dict.fromkeys(map(model_name, sorted(checkpoints)))
+        return [[model, last_checkpoint(model, checkpoints)] for model in models]
+
+
+def last_checkpoint(model: str, checkpoints: Sequence[str]) -> str:
+    """Return the last checkpoint of a model's training."""
+    return checkpoints_of_training(model, checkpoints)[-1]
+
+
+class HubModelForm(Widget):
+    """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check."""
+
+    kind = "open_model"
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            '<div class="open-model" hidden><form hidden><label>{name} <input type="text" maxlength="200" '
+            'placeholder="{such_as}" spellcheck="false" autocapitalize="off" list="hub-names">'
+            '</label><datalist id="hub-names"></datalist><button type="submit">{look}</button>'
+            '<button type="button" class="close" aria-label="{close}">×</button></form>'
+            '<div class="opening" role="status"></div><p class="check" role="status" hidden></p></div>',
+            name=_("model on the Hugging Face Hub"),
+            such_as=_("such as {name}", name="HuggingFaceTB/SmolLM2-135M"),
+            look=_("Look it up"),
+            close=_("open none"),
+        )
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(
+        names: Sequence[str], agreement: LogitAgreement | None, check_job: Job | None, is_external: bool
+    ) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            names: names on the Hub that may be opened, if not all may.
+            agreement: of the visible model; None if it is unknown.
+            check_job: job that would compute it; None if there is none.
+            is_external: whether the model was trained elsewhere.
+        """
+        text = agreement_text(agreement) if agreement else _("not checked against another implementation") * is_external
+        return {
+            "names": list(names),
+            "words": text,
+            "differs": bool(agreement and not agreement.holds),
+            "check": check_job.name if check_job else "",
+        }
+
+
+def agreement_text(agreement: LogitAgreement) -> str:
+    """Format the result of a comparison with another implementation."""
+    size = format_number(agreement.max_difference)
+    if agreement.holds:
+        if agreement.reference == "transformers":
+            return _("✓ agrees with transformers: logits differ by at most {size}", size=size)
+        return _("✓ agrees with the logits that came with it: they differ by at most {size}", size=size)
+    if agreement.reference == "transformers":
+        return _("⚠ differs from transformers: logits by up to {size}", size=size)
+    return _("⚠ differs from the logits that came with it, by up to {size}", size=size)
+
+
+DIAL_HTML = """<div class="mode" role="group" aria-label="{depth}">
+<button type="button" data-mode="story" title="{story_is}">{story}</button>
+<button type="button" data-mode="numbers" title="{numbers_is}">{numbers}</button>
+</div>"""
+
+
+class DepthDial(Widget):
+    """Two buttons: a story in three steps, and every part with its numbers."""
+
+    kind = "mode_switch"
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            DIAL_HTML,
+            depth=_("how much is shown"),
+            story=_("Story"),
+            story_is=_("one story in three steps"),
+            numbers=_("Numbers"),
+            numbers_is=_("every part, number and setting"),
+        )
+        super().__init__(html=html, **kwargs)
+
+
+class LanguageList(Widget):
+    """A list of languages, each in its own name; choosing another one reloads the page in it and stores the choice."""
+
+    kind = "language_list"
+
+    def __init__(self, **kwargs):
+        options = "".join(
+            f'<option value="{tag}" lang="{tag}">{escape_text(name)}</option>' for tag, name in LANGUAGES.items()
+        )
+        begins = fill_template('<select class="language" aria-label="{language}">', language=_("language"))
+        super().__init__(html=f"{begins}{options}</select>", **kwargs)
+
+
+class TextBlock(Widget):
+    """Shows its content as plain text, without markup.
+
+    Args:
+        text: shown at first.
+        kind: "prose" or "formula", which sets the font.
+        summary: of a formula that is shown on demand.
+    """
+
+    kind = "words"
+
+    def __init__(self, text: str = "", *, kind: str = "prose", summary: str = "", **kwargs):
+        html = f'<div class="{kind}">{escape_text(text)}</div>'
+        if summary:
+            html = f'<details class="on-demand"><summary>{escape_text(summary)}</summary>{html}</details>'
+        super().__init__(html=html, **kwargs)
+
+
+class FullPageLink(Widget):
+    """A link to the view of the full page that shows more."""
+
+    kind = "full_page_link"
+
+    def __init__(self, **kwargs):
+        super().__init__(html='<p class="in-full"></p>', **kwargs)
+
+    @staticmethod
+    def pack(text: str, change: dict[str, Any]) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            change: the change of the selection that leads there.
+        """
+        return {"words": text, "look": change}
+
+
+class CollapseButton(Widget):
+    """A button, on small screens only, that expands and collapses the parts of the page listed in page.css.
+
+    Args:
+        text: of the button.
+        name: label for screen readers in place of a sign.
+    """
+
+    kind = "fold"
+
+    def __init__(self, *, text: str = "", name: str = "", **kwargs):
+        label = 'aria-label="{name}"' if name else ""
+        html = f'<button type="button" class="fold" aria-expanded="false" {label}>{{text}}</button>'
+        super().__init__(html=fill_template(html, text=text, name=name), **kwargs)
+
+
+class Glossary(Widget):
+    """A list of terms that opens on request.
+
+    Its script explains each term wherever it is on the page (static/terms.js).
+    """
+
+    kind = "glossary"
+
+    def __init__(self, **kwargs):
+        meaning_by_forms = {
+            ", ".join(dict.fromkeys(map(translate, entry.forms))): translate(entry.meaning) for entry in ENTRIES
+        }
+        rows = "".join(
+            f"<dt>{escape_text(word)}</dt><dd>{escape_text(meaning)}</dd>" for word, meaning in meaning_by_forms.items()
+        )
+        meanings = {entry.name: translate(entry.meaning) for entry in ENTRIES}
+        begins = fill_template("<details><summary>{asked}</summary>", asked=_("What do the words mean?"))
+        super().__init__(
+            html=f'{begins}<dl data-known="{json_attribute([entry_names_by_form(), meanings])}">{rows}</dl></details>',
+            **kwargs,
+        )

@@ -1,0 +1,182 @@
+// @ts-check
+// What stands around the pictures: models, how much is explained, the language, plain words and the glossary.
+import { ask, changeModel, pick } from "../../static/asking.js";
+import { call, Refused, visitor } from "../../static/connection.js";
+import { blockOf, duration, followJob, isGoingOn, leave, onContent } from "../../static/contents.js";
+import { button, countDraw, find, findAll, make, say, span, toggleFold } from "../../static/dom.js";
+import { linkTo, writeAddress } from "../../static/history.js";
+import { _, language, rememberLanguage } from "../../static/language.js";
+import { modelOf, modeOf, onState, openedIn, rememberMode, state, viewAtFirst } from "../../static/state.js";
+import { explainTerms } from "../../static/terms.js";
+
+/** @param {HTMLElement} element */
+export function picker(element) {
+  const box = find(element, ".picker"), list = box.querySelector("select");
+  const opens = JSON.parse(box.dataset.opens);
+  let models = JSON.parse(box.dataset.models);
+
+  function show(checkpoint) {
+    list.replaceChildren(...models.map(([name]) => new Option(name, name)));
+    if (opens) list.append(new Option(_("Open a model…"), ""));
+    list.value = modelOf(checkpoint);
+  }
+
+  const follow = () => show(state.checkpoint ?? "");
+  // A model's last checkpoint is the one that is trained furthest.
+  list.addEventListener("change", () => {
+    if (!list.value) {
+      follow();
+      return find(document, "#open-model").dispatchEvent(new Event("wanted"));
+    }
+    changeModel(models.find(([name]) => name === list.value)[1]);
+  });
+  onState(element, follow);
+  onContent(element, (content) => { models = content; follow(); });
+  follow();
+}
+
+/** @param {HTMLElement} element */
+export function openModel(element) {
+  const box = find(element, ".open-model"), form = find(box, "form"), input = box.querySelector("input");
+  const opening = find(box, ".opening"), check = find(box, ".check"), begun = new Set();
+
+  // Of the page's list of models the last entry asks for it (header.js).
+  element.closest("#open-model").addEventListener("wanted", () => {
+    form.hidden = false;
+    seen();
+    input.focus();
+  });
+  find(form, ".close").addEventListener("click", close);
+  form.addEventListener("keydown", ({ key }) => { if (key === "Escape") close(); });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const name = input.value.trim();
+    if (!name) return;
+    opening.replaceChildren(_("looking it up…"));
+    try { offer(name, await call("model_needs", [name])); }
+    catch (error) { opening.replaceChildren(span("error", error instanceof Refused ? error.message : "")); }
+  });
+
+  const seen = () => { box.hidden = Boolean(form.hidden && check.hidden); };
+  function close() {
+    form.hidden = true;
+    opening.replaceChildren();
+    seen();
+  }
+
+  /** @param {string} name @param {{ words: string, job: string }} needs */
+  function offer(name, { words, job }) {
+    if (input.value.trim() !== name) return;
+    opening.replaceChildren(span("needs", words), button(_("Open"), () => open(name, job)), button(_("Cancel"), close));
+  }
+
+  /** @param {string} name @param {string} job */
+  function open(name, job) {
+    /** @param {import("../../static/contents.js").Progress | null} progress */
+    function show(progress) {
+      if (progress?.error) return opening.replaceChildren(span("error", progress.error));
+      if (!progress || !isGoingOn(progress)) return opening.replaceChildren();
+      const { done, of, seconds } = progress, loads = done >= of;
+      const bar = make("progress", { ariaLabel: _("fetched"), ...(loads ? {} : { max: of, value: done }) });
+      const words = loads ? _("loading…") : _("{done} of {of}, about {time} left", { done: megabytes(done), of: megabytes(of), time: duration(seconds) });
+      opening.replaceChildren(bar, words, button(_("Cancel"), () => { leave(job); opening.replaceChildren(); }));
+    }
+    show({ state: "waiting", done: 0, of: 1, seconds: 0, error: "" });
+    followJob(job, ["begin_opening", [name, visitor]], show, () => {
+      close();
+      changeModel(name);
+    });
+  }
+
+  // The model shown is compared once with another implementation, where there is one; whoever will not wait ends it.
+  function compare(job, words) {
+    begun.add(job);
+    const instead = () => check.replaceChildren(words);
+    followJob(job, ["begin_check", [state.checkpoint, visitor]], (progress) => {
+      if (!progress || !isGoingOn(progress)) return instead();
+      check.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => leave(job)));
+    }, () => ask("show"));
+  }
+
+  onContent(element, ({ names, words, differs, check: job }) => {
+    find(form, "datalist").replaceChildren(...names.map((name) => make("option", { value: name })));
+    check.hidden = !words;
+    check.classList.toggle("differs", differs);
+    if (!job || begun.has(job)) check.replaceChildren(words);
+    else compare(job, words);
+    seen();
+    countDraw(box);
+  });
+}
+
+/** Bytes in words. @param {number} bytes */
+const megabytes = (bytes) => (bytes >= 1e9 ? _("{size} GB", { size: (bytes / 1e9).toFixed(1) }) : _("{size} MB", { size: Math.ceil(bytes / 1e6) }));
+
+/** @param {HTMLElement} element */
+export function modeSwitch(element) {
+  const buttons = /** @type {HTMLButtonElement[]} */ (findAll(element, "button"));
+  for (const button of buttons)
+    button.addEventListener("click", () => {
+      const { mode } = button.dataset;
+      rememberMode(mode);
+      pick({ view: openedIn(mode) });
+    });
+
+  function follow() {
+    const now = modeOf(state.view ?? viewAtFirst());
+    for (const button of buttons) {
+      button.ariaPressed = String(button.dataset.mode === now);
+      button.disabled = !state.checkpoint; // until there is something to show
+    }
+  }
+
+  onState(element, follow);
+  follow();
+}
+
+/** @param {HTMLElement} element */
+export function languageList(element) {
+  const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
+  list.value = language;
+  list.addEventListener("change", () => {
+    writeAddress();
+    rememberLanguage(list.value);
+    const address = new URL(location.href);
+    address.searchParams.set("lang", list.value);
+    location.assign(address);
+  });
+}
+
+/** @param {HTMLElement} element */
+export function words(element) {
+  const text = find(element, ".prose, .formula");
+  const write = (content) => {
+    say(text, content || ""); // or else what is marked in it would be lost
+    element.hidden = !content;
+  };
+  text.addEventListener("click", () => { if (getSelection()?.isCollapsed) text.classList.toggle("whole"); }); // of which one line is seen
+  element.hidden = !text.textContent;
+  onContent(element, write);
+}
+
+/** @param {HTMLElement} element */
+export function fullPageLink(element) {
+  onContent(element, (content) => {
+    find(element, ".in-full").replaceChildren(...(content ? [linkTo(`${content.words} →`, content.look)] : []));
+  });
+}
+
+/** @param {HTMLElement} element */
+export function fold(element) {
+  const button = find(element, ".fold");
+  button.addEventListener("click", () => {
+    toggleFold(button);
+    document.body.classList.toggle(`unfolded-${blockOf(element).id}`, button.ariaExpanded === "true");
+  });
+}
+
+/** @param {HTMLElement} element */
+export function glossary(element) {
+  const [forms, meanings] = JSON.parse(find(element, "dl").dataset.known);
+  explainTerms(forms, meanings);
+}

@@ -1,0 +1,173 @@
+"""Table of the next token's distribution, presets of settings, and explanations on demand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from explorer.analysis.next_token import NextTokenDistribution
+from explorer.analysis.sampling_table import ProbabilityInterval, SamplingTable, find_tokens
+from explorer.explain.notation import format_number, quote_token
+from explorer.lessons.prediction_explanation import ExplanationSentence
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import _
+from explorer.web.widgets.next_token.table import (
+    OtherRunPrediction,
+    other_run_column,
+    other_run_summary,
+    random_draw_text,
+    stage_columns,
+)
+from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
+
+NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
+MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
+
+
+def table_html() -> str:
+    return fill_template(
+        '<div class="distribution">'
+        '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
+        'maxlength="40" autocomplete="off" spellcheck="false">'
+        '<label title="{log_is}"><input type="checkbox"> <span>{log}</span></label></div>'
+        '<div class="table"><table role="grid" aria-label="{table}">'
+        "<thead></thead><tbody></tbody></table></div>"
+        '<output class="note"></output>'
+        '<div class="line"><div class="stretches"></div><i class="luck"></i></div>'
+        '<p class="falls"></p>'
+        "</div>",
+        find=_("find a token"),
+        find_what=_("find a token or id"),
+        log=_("log bars"),
+        log_is=_("Bars by powers of ten, from a millionth to 1: small probabilities are seen, too."),
+        table=_("The next token, stage by stage"),
+    )
+
+
+class NextTokenTable(Widget):
+    """A table of tokens by rank with a column per stage, and a bar of all probability with the random number's mark.
+
+    Pointing at a number, or moving to it with the arrow keys, shows its calculation. The search box writes the
+    state's `find`; a row's button appends its token to the run.
+    """
+
+    kind = "distribution"
+
+    def __init__(self, **kwargs):
+        super().__init__(html=table_html(), **kwargs)
+
+    @staticmethod
+    def pack(
+        prediction: NextTokenDistribution,
+        vocabulary: Sequence[str],
+        settings: GenerationSettings,
+        find: str,
+        other: OtherRunPrediction | None = None,
+    ) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            prediction: one with a random number.
+            vocabulary: text of each token id.
+            settings: those of the prediction.
+            find: text or id of tokens to show in addition, see `find_tokens`.
+            other: prediction of the other run; None without one.
+        """
+        table = SamplingTable(prediction.stages)
+        sampled_id, actual = prediction.sampled_token_id, prediction.actual
+        always = {sampled_id} if actual is None else {sampled_id, actual}
+        matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
+        stages = stage_columns(table, settings)
+        if other:  # the sum so far has no room beside it, and the bar below says as much
+            stages = [*stages[:2], other_run_column(other.plain), *stages[2:-1]]
+        rows = [
+            {
+                "id": row.token_id,
+                "token": vocabulary[row.token_id],
+                "rank": row.rank,
+                "about": _(
+                    "{token}: token {id}, rank {rank:,} of {size:,}",
+                    token=quote_token(vocabulary[row.token_id]),
+                    id=row.token_id,
+                    rank=row.rank,
+                    size=len(vocabulary),
+                ),
+                "cells": [column.cell(row) for column in stages],
+                "notes": [column.arithmetic(row) for column in stages],
+                "probability": row.probability,
+                "plain": row.plain,
+                "cut": row.cut_by is not None,
+                "found": row.token_id in matches,
+            }
+            for row in table.rows(NUM_ROWS, always, matches)
+        ]
+        return {
+            "columns": [{"name": c.name, "title": c.title, "about": c.description} for c in stages],
+            "rows": rows,
+            "actual": actual,
+            "drawn": sampled_id,
+            "find": find,
+            "found": len(matches),
+            "u": prediction.u,
+            "words": " ".join(
+                [
+                    random_draw_text(vocabulary, settings.seed, prediction.u, sampled_id, actual),
+                    *([other_run_summary(prediction, other)] if other else []),
+                ]
+            ),
+            "stretches": [
+                interval_payload(interval, vocabulary) for interval in table.intervals(MIN_INTERVAL_WIDTH, always)
+            ],
+        }
+
+
+def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -> dict[str, Any]:
+    token = vocabulary[interval.token_id]
+    note = _(
+        "{token} is drawn where the random number is from {start} to {end}",
+        token=quote_token(token),
+        start=format_number(interval.start),
+        end=format_number(interval.end),
+    )
+    return {"id": interval.token_id, "token": token, "start": interval.start, "end": interval.end, "note": note}
+
+
+class SamplingPresets(Widget):
+    """A button for each preset; the one whose settings the state has is pressed.
+
+    Args:
+        presets: name -> its settings.
+    """
+
+    kind = "presets"
+
+    def __init__(self, presets: Mapping[str, Mapping[str, Any]], **kwargs):
+        buttons = (
+            f'<button type="button" data-settings="{json_attribute(dict(settings))}">{escape_text(name)}</button>'
+            for name, settings in presets.items()
+        )
+        group = fill_template('<div class="presets" role="group" aria-label="{presets}">', presets=_("presets"))
+        super().__init__(html=f"{group}{''.join(buttons)}</div>", **kwargs)
+
+
+EXPLANATION_HTML = """<button type="button" class="asked" aria-expanded="false" data-field="{field}">{asked}</button>
+<p class="clauses" hidden></p>"""
+
+
+class ExplanationButton(Widget):
+    """A button that shows an explanation's clauses, each with a link to its figure.
+
+    Args:
+        field: field of the state that holds "open" while it is shown.
+        question: text of the button.
+    """
+
+    kind = "explanation"
+
+    def __init__(self, *, field: str = "why", question: str = "", **kwargs):
+        super().__init__(html=fill_template(EXPLANATION_HTML, field=field, asked=question), **kwargs)
+
+    @staticmethod
+    def pack(clauses: Iterable[ExplanationSentence]) -> list[dict[str, Any]]:
+        """Return the widget's value."""
+        return [
+            {"words": clause.text, "look": clause.selection_change, "picture": clause.figure_id} for clause in clauses
+        ]

@@ -1,0 +1,380 @@
+"""The text and how it goes on: tokens, what was written, continuations, and a guess."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.next_token import NextTokenDistribution
+from explorer.analysis.token_shading import SHADES
+from explorer.analysis.top_indices import top_indices
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.branches import Branches as SavedBranches
+from explorer.state.branches import Path, TreeSegment
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import N_, _, translate
+from explorer.views.token_bars import format_percent
+from explorer.web.widgets.next_token.table import format_settings
+from explorer.web.widgets.widget import Widget, escape_text, fill_template
+
+
+class TokenStrip(Widget):
+    """Tokens as chips, shaded by a quantity chosen from a list; a click or the arrow keys select one as the query.
+
+    Args:
+        run: "a" or "b". With two runs, both are shaded by the difference of their surprisals.
+    """
+
+    kind = "token_strip"
+
+    def __init__(self, run: str = "a", **kwargs):
+        options = "".join(
+            f'<option value="{name}">{escape_text(translate(shade.description))}</option>'
+            for name, shade in SHADES.items()
+        )
+        html = fill_template(
+            f'<div class="tokens" data-run="{run}">'
+            '<div class="strip" role="listbox" aria-label="{tokens}" '
+            'aria-orientation="horizontal"></div><label>{colour} <select>',
+            tokens=_("Tokens of the prompt and of its continuation") if run == "a" else _("Tokens of B"),
+            colour=_("colour"),
+        )
+        parts = fill_template(
+            '<p class="parts" hidden>{told}</p>',
+            told=_("\\x and two digits stand for a byte: a part of a character that takes several tokens."),
+        )
+        begun = fill_template(
+            '<label class="beginning" title="{told}" hidden><input type="checkbox"> <span></span></label>',
+            told=_("This model’s tokenizer puts it before every text; without it the model may go on otherwise."),
+        )
+        super().__init__(html=f"{html}{options}</select></label>{begun}{parts}</div>", **kwargs)
+
+    @staticmethod
+    def pack(
+        tokens: Sequence[str],
+        shades: Mapping[str, tuple[np.ndarray, list[str]]],
+        num_prompt: int,
+        earlier: int,
+        beginning: tuple[str, bool] = ("", False),
+    ) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            tokens: texts of the tokens that the model sees.
+            shades: name -> fraction of the full colour (T,), 0 to 1, or -1 to 1 if it is signed, and each number as
+                text; with one shading there is no list.
+            num_prompt: how many of them belong to the prompt; the others were generated.
+            earlier: number of tokens before these that the model does not see.
+            beginning: BOS text, "" for none, and whether the prompt begins with it.
+        """
+        packed = {
+            name: {"shares": np.round(shares, 3).tolist(), "words": words} for name, (shares, words) in shades.items()
+        }
+        return {
+            "tokens": list(tokens),
+            "shades": packed,
+            "num_prompt": num_prompt,
+            "earlier": earlier,
+            "beginning": list(beginning),
+        }
+
+
+MAX_CHARACTERS = 60  # characters of the text
+
+
+def tail_html() -> str:
+    return fill_template(
+        """<button type="button" class="brief" title="{to_prompt}"></button>""",
+        to_prompt=_("to the prompt"),
+    )
+
+
+class PromptTail(Widget):
+    """The end of the text and the token that Step would generate; a click goes to the prompt."""
+
+    kind = "brief"
+
+    def __init__(self, **kwargs):
+        super().__init__(html=tail_html(), **kwargs)
+
+    @staticmethod
+    def pack(tokens: Sequence[str], sampled_token: str, probability: float) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            tokens: the text up to the selected token.
+            sampled_token, probability: the token sampled after it, and its probability.
+        """
+        return {
+            "text": "".join(tokens)[-MAX_CHARACTERS:],
+            "next": sampled_token,
+            "probability": format_number(probability),
+        }
+
+
+class GeneratedText(Widget):
+    """The end of the prompt and the generated text: {"prompt": str, "generated": str}."""
+
+    kind = "story"
+
+    def __init__(self, **kwargs):
+        html = '<div class="story" dir="auto"><span class="prompt"></span><span class="generated"></span></div>'
+        super().__init__(html=html, **kwargs)
+
+
+def player_html() -> str:
+    return fill_template(
+        """<div class="playback" role="group" aria-label="{playback}">
+  <button type="button" class="back" title="{one_back}" aria-label="{back}">◀</button>
+  <button type="button" class="play" title="{play_is}" aria-label="{play}">{play_shown}</button>
+  <button type="button" class="forward" title="{one_forward}" aria-label="{forward}">▶</button>
+  <input type="range" min="0" aria-label="{step}">
+</div>
+<output class="told" aria-live="off"></output>""",
+        playback=_("Playback of the continuation"),
+        one_back=_("one step back"),
+        back=_("back"),
+        play_is=_("play, two steps a second"),
+        play=_("play"),
+        play_shown=_("Play"),
+        one_forward=_("one step forward"),
+        forward=_("forward"),
+        step=_("step of the continuation"),
+    )
+
+
+class GenerationPlayer(Widget):
+    """Selects the tokens before each generated one, one by one, so that all views replay the generation."""
+
+    kind = "playback"
+
+    def __init__(self, **kwargs):
+        super().__init__(html=player_html(), **kwargs)
+
+    @staticmethod
+    def pack(tokens: Sequence[str], num_prompt: int, num_generated: int) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            tokens: texts of the tokens that the model sees.
+            num_prompt: how many of them belong to the prompt.
+            num_generated: number of generated tokens, including those that the model no longer sees.
+        """
+        first = max(0, num_prompt - 1)  # after it the first token was chosen whose choice can be seen
+        visible_tokens = list(tokens[first:])
+        return {"first": first, "tokens": visible_tokens, "unseen": num_generated - len(visible_tokens) + 1}
+
+
+def tree_html() -> str:
+    return fill_template(
+        """<h3>{heading}</h3>
+<p class="legend">{legend}</p>
+<ul class="tree" aria-label="{tree}"></ul>
+<table class="leaves">
+  <caption>{compared}</caption>
+  <thead><tr>
+    <th scope="col">{branch}</th>
+    <th scope="col">{tokens}</th>
+    <th scope="col" title="{log_is}">{log}</th>
+    <th scope="col" title="{each_is}">{each}</th>
+    <th scope="col" title="{perplexity_is}">{perplexity}</th>
+  </tr></thead>
+  <tbody></tbody>
+</table>""",
+        heading=_("Continuations"),
+        legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
+        tree=_("Continuations of the prompt, as a tree"),
+        compared=_("Compared"),
+        branch=_("branch"),
+        tokens=_("tokens"),
+        log=_("log₂ P"),
+        log_is=_("logarithm of the probability of the whole branch: less the surprisals of its tokens, in bits"),
+        each=_("per token"),
+        each_is=_("log₂ P divided by the number of tokens"),
+        perplexity=_("perplexity"),
+        perplexity_is=_("2 to the power of −log₂ P per token: among how many equally likely tokens each was a choice"),
+    )
+
+
+# how a branch came about -> in words
+ORIGINS = {"greedy": N_("greedy"), "beam": N_("beam"), "sampling": N_("sampling")}
+
+
+class ContinuationTree(Widget):
+    """The tree of continuations: a row per segment of tokens without a fork, and a table of the branches' ends.
+
+    A click on a row goes there; its × deletes the segment and all that follow it.
+    """
+
+    kind = "branches"
+
+    def __init__(self, **kwargs):
+        super().__init__(html=tree_html(), **kwargs)
+
+    @staticmethod
+    def pack(
+        segments: Sequence[TreeSegment], visible_path: Path, branches: SavedBranches, token_text: Callable[[int], str]
+    ) -> list[dict[str, Any]]:
+        """Return the widget's value.
+
+        Args:
+            segments: the tree (`explorer.state.branches.build_tree`).
+            visible_path: the continuation that the page shows.
+            branches: with their origins.
+            token_text: returns a token id's text.
+        """
+        rows = []
+        for segment in segments:
+            token_ids, length = segment.path[segment.start :], len(segment.path)
+            origins = [branch.origin for branch in branches if branch.origin and branch.path == segment.path]
+            rows.append(
+                {
+                    "ids": list(token_ids),
+                    "tokens": [token_text(token_id) for token_id in token_ids],
+                    "parent": segment.parent,
+                    "depth": segment.depth,
+                    "probability": 2**-segment.first,
+                    "first": format_number(2**-segment.first),
+                    "bits": format_number(-segment.bits),
+                    "each": format_number(-segment.bits / len(token_ids)),
+                    "length": length,
+                    "total": format_number(-segment.total),
+                    "per_token": format_number(-segment.total / length),
+                    "perplexity": format_perplexity(segment.total / length),
+                    "shown": visible_path[:length] == segment.path,
+                    "here": visible_path == segment.path,
+                    "compared": segment.is_leaf or bool(origins),
+                    "origins": ", ".join(translate(ORIGINS[origin]) for origin in origins),
+                }
+            )
+        return rows
+
+
+def format_perplexity(bits: float) -> str:
+    """Format 2^bits; above 2^1024 a float overflows."""
+    return format_number(2**bits) if bits < 1024 else _("over 1e308")
+
+
+NUM_TOKENS = 6  # of the model's guesses
+GUESS_HTML = """<div class="guess" hidden>
+<form>
+  <label>{ask} <input maxlength="40" autocomplete="off" spellcheck="false" placeholder="{placeholder}"></label>
+  <button type="submit" class="see">{see}</button>
+</form>
+<div class="seen" hidden>
+  <p class="heading"></p>
+  <ol></ol>
+  <p class="how"></p>
+  <output></output>
+  <p class="act">
+    <span class="first"></span>
+    <button type="button" class="next"></button>
+    <button type="button" class="again">{again}</button>
+  </p>
+</div>
+</div>"""
+
+
+class NextTokenGuess(Widget):
+    """Asks for a guess, then shows the probabilities of the likeliest tokens and of the guess.
+
+    On a first visit the probabilities are hidden until requested; later they are visible until the user guesses
+    again. The user's guess is the state's `guess`. A button emits "step" to generate a token.
+    """
+
+    kind = "guess"
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            GUESS_HTML,
+            ask=_("What comes next? Your guess:"),
+            placeholder=_("a word, if you like"),
+            see=_("See the model’s guesses"),
+            again=_("Guess again"),
+        )
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(
+        prediction: NextTokenDistribution,
+        vocabulary: Sequence[str],
+        settings: GenerationSettings,
+        after: str,
+        guess: str = "",
+        before: NextTokenDistribution | None = None,
+    ) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            prediction: the distribution that the next token is sampled from.
+            vocabulary: text of each token id.
+            settings: those of the prediction.
+            after: text of the token before.
+            guess: a word in any case; "" for none.
+            before: the prediction that the token `after` was sampled from; None if it was not generated.
+        """
+        sampled = prediction.sampled
+        tokens = [
+            {
+                "token": vocabulary[token_id],
+                "share": float(sampled[token_id]),
+                "percent": format_percent(float(sampled[token_id])),
+            }
+            for token_id in top_indices(sampled, NUM_TOKENS)
+            if sampled[token_id] > 0
+        ]
+        return {
+            "tokens": tokens,
+            "how": _("Drawn with {settings}.", settings=format_settings(settings)),
+            "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
+            "wrote": describe_sampled_token(before, vocabulary, settings) if before else "",
+            "after": quote_token(after),
+            "is_last": prediction.actual is None,
+        }
+
+
+def describe_sampled_token(
+    before: NextTokenDistribution, vocabulary: Sequence[str], settings: GenerationSettings
+) -> str:
+    """Return a sentence on how a generated token was sampled; "" if these settings would sample another one."""
+    token_id = before.sampled_token_id
+    if token_id != before.actual:
+        return ""
+    token = quote_token(vocabulary[token_id])
+    if settings.temperature == 0:
+        return _("{token} was the likeliest token, which temperature 0 always takes.", token=token)
+    chance = format_percent(float(before.sampled[token_id]))
+    return _("A random number fell on {token}; its chance was {percent}.", token=token, percent=chance)
+
+
+def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
+    """Return a sentence on the probability of a guess.
+
+    Counts the likeliest token that equals the word, or else the longest one that the word begins with.
+    """
+    word, sampled = guess.strip().casefold(), prediction.sampled
+    texts = [text.strip().casefold() for text in vocabulary]
+    exact_ids = [token_id for token_id, text in enumerate(texts) if text == word]
+    candidate_ids = exact_ids or [token_id for token_id, text in enumerate(texts) if text and word.startswith(text)]
+    if not candidate_ids:
+        return _("The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip()))
+    best = max(
+        candidate_ids, key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id])
+    )
+    values = {
+        "guess": quote_token(guess.strip()),
+        "token": quote_token(vocabulary[best]),
+        "percent": format_percent(float(sampled[best])),
+        "rank": int((sampled > sampled[best]).sum()) + 1 if sampled[best] > 0 else prediction.rank(best),
+        "size": len(vocabulary),
+    }
+    if sampled[best] == 0:
+        if exact_ids:
+            return _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,}.", **values)
+        template = _(
+            "Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,}."
+        )
+        return template.format(**values)
+    if exact_ids:
+        return _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,}.", **values)
+    return _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,}.", **values)

@@ -1,0 +1,389 @@
+// @ts-check
+// The text and how it goes on: its tokens as chips, its end in brief, what was written and how it was played, the tree
+// of continuations, and the visitor's guess.
+import { makeMove, pick, tune } from "../../static/asking.js";
+import { onContent } from "../../static/contents.js";
+import { button, countDraw, find, findAll, make, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
+import { _, inPieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/language.js";
+import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner } from "../../static/state.js";
+
+/** @param {HTMLElement} element */
+export function tokenStrip(element) {
+  const strip = find(element, ".strip"), choice = element.querySelector("select"), parts = find(element, ".parts");
+  const begun = find(element, ".beginning"), isBegun = begun.querySelector("input");
+  const isB = find(element, ".tokens").dataset.run === "b"; // what is chosen are tokens of A: of B it is their partners
+  const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
+  let shades = {}, numPrompt = 0, shadedBy = "", drawn = "";
+
+  // Most answers are about the same tokens.
+  function draw(content) {
+    element.hidden = !content;
+    if (!content) return;
+    const text = JSON.stringify(content);
+    if (text !== drawn) drawAnew(content);
+    drawn = text;
+    isBegun.checked = content.beginning[1]; // whatever a click made of it
+    countDraw(strip);
+    mark();
+  }
+
+  // A chip stays as long as its token does: few of many change as text is written on.
+  function drawAnew(content) {
+    const { tokens, num_prompt, earlier, beginning, ...value } = content;
+    find(element, ".tokens").classList.toggle("two", isB || "change" in value.shades);
+    [shades, numPrompt] = [value.shades, num_prompt];
+    const old = chips(), now = tokens.map((token, i) => (old[i] && written.get(old[i]) === token ? old[i] : chipOf(token, i)));
+    now.forEach((chip, i) => chip.classList.toggle("generated", i >= num_prompt));
+    const changed = now.findIndex((chip, i) => chip !== old[i]), from = changed < 0 ? now.length : changed;
+    for (const chip of old.slice(from)) chip.remove();
+    strip.append(...now.slice(from));
+    strip.querySelector(".earlier")?.remove();
+    if (earlier) strip.prepend(span("earlier", wordsOf(earlier)));
+    const [expected] = beginning;
+    begun.hidden = !expected;
+    find(begun, "span").textContent = _("begins with {token}", { token: expected });
+    parts.hidden = !tokens.some(isPartOfCharacter);
+    shade();
+  }
+
+  const wordsOf = (earlier) => ngettext(
+    "… {count} earlier token is beyond the model's context",
+    "… {count} earlier tokens are beyond the model's context",
+    earlier,
+    { count: earlier.toLocaleString("en") },
+  );
+
+  function chipOf(token, i) {
+    const chip = make("button", { type: "button", className: "chip", role: "option", dataset: { position: i } }, ...tokenNodes(token));
+    written.set(chip, token);
+    return chip;
+  }
+
+  // The simple page says what the colour is, and has no list to choose another.
+  /** @param {import("../../static/state.js").State} at */
+  const nameOf = ({ view, shade }) => {
+    const [only, ...others] = Object.keys(shades);
+    if (!others.length) return only;
+    return modeOf(view) === "story" ? "surprisal" : shade ?? choice.value;
+  };
+
+  function shade() {
+    const name = nameOf(state), { shares, words } = shades[name] || {};
+    choice.parentElement.hidden = Object.keys(shades).length < 2;
+    choice.value = shadedBy = name;
+    if (!shares) return;
+    chips().forEach((chip, i) => {
+      chip.style.setProperty("--share", String(Math.abs(shares[i])));
+      chip.classList.toggle("less", shares[i] < 0);
+      const place = _("position {position}", { position: i }), origin = i < numPrompt ? "" : _("generated");
+      chip.title = [place, origin, words[i]].filter(Boolean).join(", ");
+    });
+  }
+
+  function mark() {
+    if (nameOf(state) !== shadedBy) shade();
+    const [query, key] = [state.query, state.key].map((position) => (isB ? inB(position) : position));
+    const all = chips(), chosen = all[query] ?? null;
+    all.forEach((chip, position) => {
+      chip.ariaSelected = String(chip === chosen);
+      chip.classList.toggle("key", position === key);
+    });
+    stopAt(all, chosen);
+    if (chosen) requestAnimationFrame(() => reveal(chosen));
+  }
+
+  // Scrolls the strip, and only the strip, so that the chip is in sight.
+  function reveal(chip) {
+    const left = chip.offsetLeft - strip.offsetLeft, right = left + chip.offsetWidth, around = 60; // pixels of its neighbours
+    if (left < strip.scrollLeft) strip.scrollLeft = left - around;
+    else if (right > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = right - strip.clientWidth + around;
+  }
+
+  strip.addEventListener("click", ({ target }) => {
+    /** @type {HTMLElement} */
+    const chip = /** @type {Element} */ (target).closest(".chip");
+    if (chip) choose(+chip.dataset.position);
+  });
+  function choose(position) {
+    if (!isB) return pick({ query: position });
+    if (takePartner()) makeMove({ kind: "pin", a: state.query, b: position });
+    else pick({ query: ofB(position) });
+  }
+  rove(strip, {
+    at: () => ({ row: 0, column: isB ? inB(state.query) : state.query }),
+    size: () => ({ rows: 1, columns: chips().length }),
+    go: ({ column }) => {
+      choose(column);
+      chips()[column].focus();
+    },
+  });
+  isBegun.addEventListener("change", () => makeMove({ kind: "beginning" }));
+  choice.addEventListener("change", () => setState({ shade: choice.value }));
+  onState(element, mark);
+  onContent(element, draw);
+}
+
+/** @param {HTMLElement} element */
+export function brief(element) {
+  const line = find(element, ".brief");
+  line.addEventListener("click", () => find(document, "#prompt textarea").focus());
+  onContent(element, (value) => {
+    const values = {
+      text: make("span", { className: "text", dir: "auto" }, value.text),
+      next: span("next", ...tokenNodes(value.next)),
+      probability: span("probability", value.probability),
+    };
+    // What is seen is the name, with words between that are only heard.
+    const pieces = inPieces(_("{text}: next {next}, probability {probability}"), values);
+    line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
+  });
+}
+
+/** @param {HTMLElement} element */
+export function story(element) {
+  const text = reachWhileScrolling(find(element, ".story")), [prompt, generated] = text.children;
+  onContent(element, (value) => {
+    prompt.textContent = value.prompt;
+    generated.textContent = value.generated;
+    requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // once a frame the page's layout is known anyway
+    countDraw(text);
+  });
+}
+
+const STEP_MS = 500;
+
+/** @param {HTMLElement} element */
+export function playback(element) {
+  const told = find(element, ".told"), slider = element.querySelector("input");
+  const [back, play, forward] = element.querySelectorAll("button");
+  let value = { first: 0, tokens: [], unseen: 0 }, timer = 0, playedTo = -1;
+
+  // Place i is after the token before the generated token i; the last place is after them all.
+  const last = () => value.tokens.length - 1;
+  const place = () => state.query - value.first;
+  const within = (i) => Math.max(0, Math.min(last(), i));
+
+  function show(content) {
+    value = content;
+    slider.max = String(last());
+    element.hidden = last() < 1;
+    follow();
+  }
+
+  function follow() {
+    const at = place(), total = value.unseen + last();
+    if (timer && (at !== playedTo || element.hidden)) pause(); // somebody chose another token
+    slider.value = String(within(at));
+    back.disabled = at <= 0;
+    forward.disabled = at >= last();
+    told.replaceChildren(...(at < 0 ? [before(total)] : at >= last() ? [behind(total)] : between(at, total)));
+    slider.setAttribute("aria-valuetext", told.textContent);
+  }
+
+  const before = (total) => ngettext(
+    "The prompt is on show. Play goes through the {count} generated token.",
+    "The prompt is on show. Play goes through the {count} generated tokens.",
+    total,
+  );
+  const behind = (total) => ngettext(
+    "The end of {count} step: what comes next is not chosen yet.",
+    "The end of {count} steps: what comes next is not chosen yet.",
+    total,
+  );
+  const between = (at, total) => inPieces(
+    _("step {step} of {total}: after {token} the model wrote {next}"),
+    { step: value.unseen + at + 1, total, token: token(at), next: token(at + 1) },
+  );
+  const token = (i) => span("token", ...tokenNodes(value.tokens[i]));
+
+  function go(i) {
+    playedTo = within(i);
+    pick({ query: value.first + playedTo });
+  }
+
+  function label(text, ariaLabel) {
+    play.textContent = text;
+    play.ariaLabel = ariaLabel;
+  }
+
+  function pause() {
+    clearInterval(timer);
+    timer = 0;
+    label(_("Play"), _("play"));
+  }
+
+  function start() {
+    go(place() >= last() ? 0 : place());
+    label(_("Pause"), _("pause"));
+    timer = window.setInterval(() => {
+      if (!element.isConnected) return pause();
+      go(place() + 1);
+      if (place() >= last()) pause();
+    }, STEP_MS);
+  }
+
+  function stepTo(i) {
+    pause();
+    go(i);
+  }
+
+  play.addEventListener("click", () => (timer ? pause() : start()));
+  back.addEventListener("click", () => stepTo(place() - 1));
+  forward.addEventListener("click", () => stepTo(place() + 1));
+  slider.addEventListener("input", () => stepTo(+slider.value));
+  element.hidden = true;
+  onState(element, follow);
+  onContent(element, show);
+}
+
+/** @param {HTMLElement} element */
+export function branches(element) {
+  const list = find(element, ".tree"), table = find(element, ".leaves"), body = find(table, "tbody");
+  let rows = [];
+
+  function draw(content) {
+    const focused = list.contains(document.activeElement) ? indexOf(document.activeElement) : -1;
+    rows = content;
+    element.hidden = !rows.length;
+    let count = 0;
+    for (const row of rows) row.name = row.compared ? ++count : 0;
+    list.replaceChildren(...rows.map(stretch));
+    body.replaceChildren(...rows.filter((row) => row.compared).map(compared));
+    table.hidden = count < 2;
+    if (focused >= 0) focus(Math.min(focused, rows.length - 1));
+    countDraw(list);
+  }
+
+  const indexOf = (within) => +within.closest(".stretch").dataset.index;
+  const focus = (i) => list.children[i] && find(list.children[i], ".go").focus();
+  const pathTo = (i) => (i < 0 ? [] : [...pathTo(rows[i].parent), ...rows[i].ids]);
+  const take = (i) => makeMove({ kind: "prune", path: [...pathTo(rows[i].parent), rows[i].ids[0]] });
+
+  function stretch(row, i) {
+    const count = row.ids.length, { bits, each } = row, beginning = row.tokens[0].trim() || _("a space");
+    const tokens = ngettext("{count} token", "{count} tokens", count);
+    const likely = count === 1 ? _("log₂ P {bits}", { bits }) : _("log₂ P {bits} ({each} each)", { bits, each });
+    const go = button("", () => makeMove({ kind: "go", path: pathTo(i) }), { className: "go", title: row.tokens.join("") });
+    if (row.here) go.ariaCurrent = "true";
+    const text = span("text", span("first", ...tokenNodes(row.tokens[0])), span("rest", row.tokens.slice(1).join("")));
+    if (row.name) text.prepend(span("name", `${row.name}`));
+    go.append(text, span("figures", [row.origins, row.first, tokens, likely].filter(Boolean).join(" · ")));
+    const prune = button("×", () => take(i), {
+      className: "prune",
+      title: _("take away this stretch and all that follows it"),
+      ariaLabel: ngettext(
+        "take away {count} token beginning with {beginning}",
+        "take away {count} tokens beginning with {beginning}",
+        count,
+        { beginning },
+      ),
+    });
+    const item = make("li", { className: "stretch", dataset: { index: i } }, go, prune);
+    item.classList.toggle("shown", row.shown);
+    item.classList.toggle("here", row.here);
+    item.style.setProperty("--depth", String(Math.min(row.depth, 8)));
+    item.style.setProperty("--share", row.probability.toFixed(4));
+    return item;
+  }
+
+  function compared(row) {
+    const name = make("th", { scope: "row" }, span("name", `${row.name}`), row.origins);
+    const cells = [row.length, row.total, row.per_token, row.perplexity].map((text) => make("td", {}, `${text}`));
+    const line = make("tr", {}, name, ...cells);
+    line.classList.toggle("shown", row.here);
+    return line;
+  }
+
+  // The arrow keys go from row to row, Delete prunes.
+  rove(list, {
+    at: ({ target }) => ({ row: indexOf(target), column: 0 }),
+    size: () => ({ rows: rows.length, columns: 1 }),
+    go: ({ row }) => focus(row),
+  });
+  list.addEventListener("keydown", (event) => {
+    if (event.key !== "Delete") return;
+    event.preventDefault();
+    take(indexOf(event.target));
+  });
+  element.hidden = true;
+  onContent(element, draw);
+}
+
+const VISITED = "explorer:visited"; // its place in the browser's storage
+
+/** @param {HTMLElement} element */
+export function guess(element) {
+  const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
+  const box = /** @type {HTMLInputElement} */ (find(form, "input"));
+  let isHidden = !remembered() && !isNamed, place = null, content = null;
+  let guessedAt = null; // the place that the guess in the state is about
+
+  function show(given) {
+    content = given;
+    const { tokens, how, after, told, wrote, is_last: isLast } = content;
+    find(seen, ".heading").textContent = _("What can come after {token}", { token: after });
+    find(seen, "ol").replaceChildren(...tokens.map(row));
+    find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
+    find(seen, ".how").textContent = how;
+    find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote;
+    next.textContent = isLast ? _("Next word") : _("To the end of the text");
+    card.hidden = false;
+    reveal();
+    countDraw(card);
+  }
+
+  function row({ token, share, percent }) {
+    const bar = make("i", { className: "bar" });
+    bar.style.width = `${100 * share}%`;
+    return make("li", {}, span("token", ...tokenNodes(token)), span("track", bar), span("percent", percent));
+  }
+
+  function reveal() {
+    form.hidden = !isHidden;
+    seen.hidden = isHidden;
+    hideTheRest();
+  }
+
+  function hideTheRest() { document.body.classList.toggle("guessing", isHidden); } // of the simple page, which would tell
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    isHidden = false;
+    remember();
+    reveal();
+    guessedAt = placeOf(state);
+    tune({ guess: box.value.trim() });
+    next.focus({ preventScroll: true });
+  });
+  next.addEventListener("click", () => {
+    const last = state.prompt.length + state.generated.length - 1;
+    if (!content.is_last) return pick({ query: last, key: last - 1 });
+    makeMove({ kind: "step" });
+  });
+  find(seen, ".again").addEventListener("click", () => {
+    isHidden = true;
+    reveal();
+    box.focus();
+  });
+  hideTheRest(); // before it is seen at all
+  // A guess is told as long as the place is the same.
+  onState(element, () => {
+    const now = placeOf(state);
+    if (place === now) return;
+    if (place === null && state.guess) guessedAt = now; // the address has it
+    place = now;
+    if (guessedAt !== now && state.guess) setState({ guess: "" });
+    box.value = state.guess ?? "";
+  });
+  onContent(element, show);
+}
+
+/** @param {import("../../static/state.js").State} at */
+const placeOf = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;
+
+function remembered() {
+  try { return localStorage.getItem(VISITED); } catch { return null; } // not every frame has a storage
+}
+function remember() {
+  try { localStorage.setItem(VISITED, "true"); } catch { /* for this visit, then */ }
+}

@@ -1,0 +1,466 @@
+// @ts-check
+// What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
+// and the step of the training.
+import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/asking.js";
+import { call, Refused } from "../../static/connection.js";
+import { areOld, blockOf, onContent } from "../../static/contents.js";
+import { button, countDraw, find, findAll, foldButton, make, say, span } from "../../static/dom.js";
+import { _, inPieces } from "../../static/language.js";
+import { awaitPartner, followPartners, isPartnerAwaited, onState, state } from "../../static/state.js";
+
+/** @param {HTMLElement} element */
+export function choosers(element) {
+  const box = find(element, ".choosers"), fold = foldButton();
+  let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
+
+  // A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
+  // given that name its tokens; the others stay.
+  function build({ choices, all }) {
+    shown = choices = all ? choices : shown.map((old) => choices.find(({ field }) => field === old.field) ?? old);
+    const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
+    const before = built;
+    built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
+    const wanted = [...built.values()];
+    if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
+    follow();
+  }
+
+  function listOf({ field, title, options, most, free }) {
+    if (free) return written(field, title, options);
+    const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
+    if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
+    const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
+    return make("label", {}, span("", title), make("select", { dataset: { field } }, ...items));
+  }
+
+  // Any text, with some to choose from; the one of "" is what an empty box stands for.
+  function written(field, title, options) {
+    const id = `${blockOf(element).id}-${field}`, [[, nothing], ...some] = options;
+    const list = make("datalist", { id }, ...some.map(([value]) => make("option", { value })));
+    const input = make("input", { type: "text", maxLength: 40, placeholder: nothing, spellcheck: false, dataset: { field } });
+    input.setAttribute("list", id);
+    return make("label", {}, span("", title), input, list);
+  }
+
+  function follow() {
+    for (const list of findAll(box, "[data-field]")) {
+      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
+      if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
+        list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
+    }
+    fold.hidden = !shown.length;
+    say(fold, findAll(box, "label").map(chosen).join(" · "));
+  }
+
+  function chosen(label) {
+    const list = /** @type {HTMLInputElement | HTMLSelectElement} */ (find(label, "[data-field]"));
+    const value = list instanceof HTMLSelectElement ? list.selectedOptions[0]?.text : list.value || list.placeholder;
+    return `${label.firstChild.textContent} ${value}`;
+  }
+
+  box.addEventListener("change", ({ target: list }) => {
+    if (list instanceof HTMLSelectElement) {
+      const [{ value, dataset }] = list.selectedOptions;
+      return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
+    }
+    const { dataset, value, max, type } = /** @type {HTMLInputElement} */ (list);
+    if (type === "text") return pick({ [dataset.field]: value });
+    pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
+  });
+  box.before(fold);
+  onState(element, follow);
+  onContent(element, build);
+}
+
+let put = null; // the changes that there were when a control was used last
+
+/** @param {string[]} changed */
+function putEdits(changed) {
+  setEdits(changed);
+  put = state.edits;
+}
+
+/** @param {HTMLElement} element */
+export function whatIfs(element) {
+  const box = find(element, ".what-ifs"), fold = foldButton();
+  let built = new Map(); // what a control offers, as JSON -> the control
+  let offered = []; // what was shown last
+
+  // Whether controls change the chosen token alone: from the beginning where the run has such a change.
+  const only = make("input", { type: "checkbox" });
+  const onlyHere = make("label", { className: "only-here" }, only, span("", _("only at the chosen token")));
+  only.addEventListener("input", () => {
+    put = state.edits;
+    showAmounts();
+  });
+  const isHere = (offer) => only.checked && !!offer.here;
+  const showAmounts = () => offered.forEach(({ amount, amountHere, ...offer }) => {
+    const { label, show } = built.get(JSON.stringify(offer));
+    const isMoved = label.contains(document.activeElement) && state.edits === put; // it is ahead of what was answered
+    if (!isMoved) show(isHere(offer) ? amountHere : amount);
+  });
+
+  // A control that offers the same as before stays, so that no slider is replaced under the hand that moves it.
+  onContent(element, (offers) => {
+    const before = built;
+    built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
+      .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, isHere))]));
+    const labels = [...built.values()].map(({ label }) => label);
+    if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
+    if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
+    if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
+    offered = offers;
+    showAmounts();
+    const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
+    fold.hidden = !offers.length;
+    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("try a change"));
+  });
+  box.before(fold);
+}
+
+// A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.
+function listOf({ title, scopes }) {
+  const texts = scopes.map(([, text]) => text);
+  const list = make("select", {}, new Option(_("nowhere"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
+  list.addEventListener("change", () => {
+    const others = edits().filter((edit) => !texts.includes(edit));
+    putEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
+  });
+  return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
+}
+
+// A slider, or a switch, with its words; and what has it show an amount.
+function control(offer, isHere) {
+  const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } });
+  const title = span("", offer.title), value = make("output");
+  const place = (amount) => (offer.log ? Math.log10(amount) : amount);
+  if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
+  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, value]));
+  const tell = (amount) => {
+    const told = amount.toLocaleString("en");
+    if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: told });
+    else value.textContent = offer.silences && amount === 0 ? _("{amount} (silenced)", { amount: told }) : told;
+  };
+  input.addEventListener("input", () => {
+    const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
+    const amount = isNear ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
+    tell(amount);
+    const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
+    const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
+    const others = edits().filter((other) => other !== inPlaceOf && !other.startsWith(`${inPlaceOf}*`));
+    putEdits(edit ? [...others, edit] : others);
+  });
+  return {
+    label,
+    show(amount) {
+      if (offer.switch) input.checked = amount === 1;
+      else input.value = place(amount);
+      tell(amount);
+    },
+  };
+}
+
+/** @param {HTMLElement} element */
+export function changes(element) {
+  const box = find(element, ".changes");
+  const takeBack = (of, text, label, left) => button(text, () => setEdits(left(), of), { ariaLabel: label });
+
+  /** @param {import("../../static/asking.js").Edits} of @param {[string, string][]} made */
+  function listed(of, made) {
+    const buttons = made.map(([edit, words]) =>
+      takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit)));
+    if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
+    const told = of === "edits" ? _("The model is changed, and all you see follows: {changes}") : _("B is changed: {changes}");
+    return made.length ? [span("of", ...inPieces(told, { changes: buttons }))] : [];
+  }
+
+  element.hidden = true;
+  onContent(element, (made) => {
+    element.hidden = !Object.values(made).some((each) => each.length);
+    box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
+  });
+}
+
+/** @param {HTMLElement} element */
+export function promptLists(element) {
+  const boxes = /** @type {HTMLTextAreaElement[]} */ (findAll(element, "textarea"));
+  const make = find(element, "button"), told = find(element, ".error");
+  let shown = ""; // the lists that the boxes began with, as JSON: what somebody writes stays until there are others
+
+  onContent(element, (content) => {
+    element.hidden = !content;
+    told.textContent = ""; // it was of what is another now
+    if (!content) return;
+    make.textContent = content.make;
+    const lists = JSON.stringify(content.lists);
+    if (lists === shown) return;
+    shown = lists;
+    boxes.forEach((box, i) => { box.value = content.lists[i]; });
+  });
+
+  make.addEventListener("click", async () => {
+    told.textContent = "";
+    try { pick({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    catch (error) { if (error instanceof Refused) told.textContent = error.message; }
+  });
+}
+
+/** @param {HTMLElement} element */
+export function promptPairs(element) {
+  const pairs = find(element, ".pairs"), mark = () => pairs.classList.toggle("first", !state["b.checkpoint"]);
+  for (const button of findAll(element, "[data-pair]"))
+    button.addEventListener("click", () => makeMove({ kind: "pair", pair: +button.dataset.pair }));
+  mark();
+  onState(element, mark);
+}
+
+/** @param {HTMLElement} element */
+export function advice(element) {
+  const line = find(element, ".advice");
+
+  function show({ words, offer }) {
+    element.hidden = !words;
+    line.replaceChildren(words);
+    if (!offer) return;
+    const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
+    const use = () => runPrompt(offer, true);
+    line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
+  }
+
+  element.hidden = true;
+  onContent(element, show);
+}
+
+// Going through pictures by itself at a steady pace, the next one only once the one before is painted: none pile up.
+
+const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a picture may take, or else there is none
+
+/**
+ * @param {() => boolean} advance goes on to the next; says whether there is another after it
+ * @param {() => boolean} isBusy whether the one before is still to be painted
+ * @param {(isPlaying: boolean) => void} tell when it begins and ends
+ */
+export function player(advance, isBusy, tell) {
+  let timer = null, since = 0;
+
+  function look() {
+    const waited = performance.now() - since;
+    if (isBusy() && waited > PATIENCE_MS) return void stop();
+    if (isBusy() || waited < EVERY_MS) return wait();
+    since = performance.now();
+    if (advance()) wait();
+    else stop();
+  }
+  function wait() { timer = setTimeout(look, SOON_MS); }
+
+  /** Says whether it was playing. */
+  function stop() {
+    const wasPlaying = timer !== null;
+    clearTimeout(timer);
+    timer = null;
+    if (wasPlaying) tell(false);
+    return wasPlaying;
+  }
+
+  return {
+    stop,
+    /** What is on show stays as long as any other, but for what it has stayed already. */
+    start() {
+      since = performance.now() - EVERY_MS;
+      tell(true);
+      wait();
+    },
+  };
+}
+
+// A slider over the steps of its training that a model was kept at. They stand evenly, so that steps which double each
+// time are on a logarithmic scale.
+
+/** A checkpoint's name, when it was kept in words, and what is written below its place. @typedef {[string, string, string]} Moment */
+
+const MOST_TICKS = 14; // that have room on a wide screen; of a narrow one every second or fourth of them has
+
+/**
+ * @param {HTMLElement} box where it is put first
+ * @param {"checkpoint" | "b.checkpoint"} of which run's
+ * @param {string} name
+ */
+function stepSlider(box, of, name) {
+  const slider = make("input", { type: "range", min: "0", step: "1", ariaLabel: name });
+  const told = make("output", { className: "step" }), ticks = make("span", { className: "ticks", ariaHidden: "true" });
+  /** @type {Moment[]} */
+  let moments = [];
+
+  const last = () => moments.length - 1;
+  const place = () => moments.findIndex(([checkpoint]) => checkpoint === state[of]);
+  const go = (i) => chooseStep(moments[Math.max(0, Math.min(last(), i))][0], of);
+
+  /** @param {Moment[]} content */
+  function show(content) {
+    if (JSON.stringify(content) !== JSON.stringify(moments)) {
+      moments = content;
+      slider.max = String(last());
+      const every = Math.ceil(moments.length / MOST_TICKS);
+      ticks.replaceChildren(...moments.map(([, , text], i) => tick(text, i / last(), last() - i, every)));
+    }
+    follow();
+  }
+
+  function follow() {
+    const [, words] = moments[place()] ?? ["", ""], run = of === "checkpoint" ? "A" : "B";
+    slider.value = String(place());
+    slider.setAttribute("aria-valuetext", words);
+    say(told, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
+  }
+
+  slider.addEventListener("input", () => go(+slider.value));
+  box.prepend(told, span("track", slider, ticks));
+  return { show, follow, go, place, last, nameAt: (i) => moments[i][0] };
+}
+
+// The text stands below every so manieth place, counted from the last.
+function tick(text, share, fromLast, every) {
+  const isSaid = fromLast % every === 0, nth = fromLast / every;
+  const made = span(isSaid ? ["tick", nth % 2 ? "" : "second", nth % 4 ? "" : "fourth"].join(" ").trim() : "tick", isSaid ? text : "");
+  made.style.setProperty("--share", String(share));
+  return made;
+}
+
+/** @param {HTMLElement} element */
+export function runs(element) {
+  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two"), step = find(box, ".training-step");
+  const steps = stepSlider(step, "b.checkpoint", _("step of the training of B"));
+  let value = null, typing = false;
+
+  function draw(content) {
+    value = content;
+    followPartners(value.two);
+    two.hidden = !value.two || typing;
+    ways.hidden = !two.hidden;
+    step.hidden = !value.two?.moments.length;
+    steps.show(value.two?.moments ?? []);
+    if (two.hidden) ways.replaceChildren(...waysIn());
+    else two.replaceChildren(...compared());
+    countDraw(box);
+  }
+
+  function waysIn() {
+    if (typing) return [promptBox()];
+    /** @type {HTMLElement[]} */
+    const found = [anotherPrompt()];
+    if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
+    if (value.models.length) found.push(modelList(_("another model")));
+    if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
+    return [span("what", _("compare with")), ...found];
+  }
+
+  const anotherPrompt = (properties) => button(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); }, properties);
+
+  function promptBox() {
+    const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
+    const form = make("form", {}, span("what", _("compare with")), input, make("button", { type: "submit" }, _("Compare")),
+      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      typing = false;
+      makeMove({ kind: "compare", with: "prompt", text: input.value });
+    });
+    input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { typing = false; draw(value); } });
+    return form;
+  }
+
+  const withModel = (checkpoint) => makeMove({ kind: "compare", with: "model", checkpoint });
+
+  function modelList(title) {
+    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...value.models.map(([model, checkpoint]) => new Option(model, checkpoint)));
+    list.addEventListener("change", () => { if (list.value) withModel(list.value); });
+    return list;
+  }
+
+  function compared() {
+    const { about, aligned, gaps, pins } = value.two;
+    const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
+      button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
+    const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
+    const which = span("switch", ...shown);
+    which.ariaLabel = _("which run the pictures show");
+    which.role = "group";
+    const seldom = [
+      anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
+      button(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
+      span("aligned", aligned + missing),
+      pinning(),
+    ];
+    if (pins) seldom.push(button(_("align anew"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
+    queueMicrotask(mark);
+    return [
+      which,
+      button("⇄", () => makeMove({ kind: "swap" }), { title: _("swap A and B"), ariaLabel: _("swap A and B") }),
+      button("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
+      more(),
+      make("span", { className: "about", title: about }, _("B: {about}", { about })),
+      span("seldom", ...seldom),
+    ];
+  }
+
+  // On a telephone what is seldom pressed is behind a button.
+  function more() {
+    const tell = (button) => { button.ariaExpanded = String(box.classList.contains("open")); };
+    const made = button("⋯", () => { box.classList.toggle("open"); tell(made); }, { className: "more", ariaLabel: _("more of the two runs") });
+    tell(made);
+    return made;
+  }
+
+  // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
+  function pinning() {
+    const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("put together"));
+    const pin = button("", () => { awaitPartner(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    tell();
+    return pin;
+  }
+
+  function mark() {
+    for (const one of two.querySelectorAll("[data-shown]")) one.ariaPressed = String(/** @type {HTMLElement} */ (one).dataset.shown === (state.shown ?? "a"));
+  }
+
+  const TITLES = () => ({
+    a: _("Pictures show A, on the scale of both."),
+    b: _("Pictures show B, on the scale of both."),
+    difference: _("Pictures show what A has more than B, at the tokens that stand beside each other."),
+  });
+
+  onState(element, mark);
+  onContent(element, draw);
+}
+
+/** @param {HTMLElement} element */
+export function series(element) {
+  const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
+  const steps = stepSlider(box, "checkpoint", _("step of its training"));
+  const playing = player(advance, areOld, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
+
+  // Whether there is another after it.
+  function advance() {
+    steps.go(steps.place() + 1);
+    return steps.place() < steps.last();
+  }
+
+  function toggle() {
+    if (playing.stop()) return;
+    if (steps.place() >= steps.last()) chooseStep(steps.nameAt(0));
+    playing.start();
+  }
+
+  play.textContent = _("Play");
+  play.addEventListener("click", toggle);
+  // Whatever else somebody does stops it; the button has the focus once it was pressed.
+  const isPress = (event) => play.contains(/** @type {Node} */ (event.target)) && (event.type === "pointerdown" || ["Enter", " "].includes(event.key));
+  for (const type of ["pointerdown", "keydown", "wheel"])
+    document.addEventListener(type, (event) => { if (!isPress(event)) playing.stop(); }, { capture: true, passive: true });
+  onState(element, steps.follow);
+  onContent(element, (moments) => {
+    box.hidden = !moments.length;
+    steps.show(moments);
+    countDraw(box);
+  });
+}
