@@ -72,7 +72,7 @@ VIEW = View(
     panels=(
         Panel(
             name="heads",
-            title=N_("All heads: rows are layers, columns are heads; shift-click chooses several"),
+            title=N_("All heads, a row for each layer; shift-click for several"),
             draw=lambda trace, selection: all_head_patterns(trace),
             kind="head_grid",
             is_selection_independent=True,
