@@ -59,7 +59,8 @@ export function startHistory(goTo) {
   run = history.state?.run ?? 0;
   // Going back to a run finds it as it was left, with all that was written since; among its own steps only tabs change.
   window.addEventListener("popstate", ({ state: step }) => {
-    if (!step?.state || !seen) return;
+    if (!step?.state) return;
+    if (!seen) return location.reload(); // what is being loaded is of the step that was left
     left.set(run, seen);
     const isSameRun = step.run === run;
     [run, seen] = [step.run, { ...(left.get(step.run) ?? step.state), view: step.state.view }];
@@ -83,6 +84,7 @@ const entry = () => [{ run, own, state: seen }, "", addressOf(seen, location.hre
 
 /** The state is another now. @param {State} state */
 export function followInHistory(state) {
+  if (!state.checkpoint) return; // nothing has come yet: the step keeps what it had before a reload
   const before = seen;
   if (!before || (before.view === state.view && !isOtherRun(before, state))) {
     timer ??= setTimeout(writeAddress, SOON_MS); // also while tokens come without a pause

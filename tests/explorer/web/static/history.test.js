@@ -38,6 +38,16 @@ test("what the browser kept over a reload is there", () => {
   assert.deepEqual(own, { twin: { generated: [1] } });
 });
 
+test("a page that nothing has come to leaves the step as it was, and is loaded anew where somebody goes back", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  globalThis.location.reload = () => steps.went.push("reload");
+  followInHistory({ lang: "en", view: "tokens" });
+  t.mock.timers.tick(300);
+  assert.deepEqual([steps.replaced.length, steps.pushed.length], [0, 0]);
+  back({ run: 4, state: owl });
+  assert.deepEqual(steps.went, ["reload"]);
+});
+
 test("clicks replace the step they are made at, soon", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   followInHistory(fox);
