@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
@@ -45,6 +46,9 @@ from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower
+# Seconds after which a thread hands over Python's lock (5 ms by default). Writing 40 tokens takes it some 500 times anew,
+# after each product, and beside one thread that computes in Python waits that long each time: 1.8 to 5.5 s in all, 0.5 s so.
+SWITCH_INTERVAL_S = 0.0005
 MAX_SESSIONS = 100  # Gradio sessions, about 0.3 MB each; an evicted one is recreated unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
@@ -112,6 +116,7 @@ class Page:
             options: of `gr.Blocks.launch`.
         """
         blocks = self.build()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.collect()
         gc.freeze()  # objects loaded by now are permanent: without this, each collection takes 70 ms
         bound_host = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
