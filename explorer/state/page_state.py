@@ -77,7 +77,7 @@ class PageState:
 
     @property
     def visible_other(self) -> Run | None:
-        """The second run if the open tab shows two runs: the simple page shows one."""
+        """The second run if the open tab shows two runs: the story shows one."""
         return None if is_story_view(self.selection.view) else self.other
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-# Groups of views in the page's order. "story": the steps of the simple page; "own": of the user's own model and views.
+# Groups of views in the page's order. "story": the steps of the story; "own": of the user's own model and views.
 Group = Literal["story", "whole_model", "components", "prediction", "try", "training", "own"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 MAX_SEARCH_CHARS = 40  # characters
@@ -108,7 +108,7 @@ def resolve_tab(name: Any) -> str | None:
 
 
 def is_story_view(name: str) -> bool:
-    """Return whether a view is a step of the simple page."""
+    """Return whether a view is a step of the story."""
     return _groups.get(name) == "story"
 
 

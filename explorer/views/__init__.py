@@ -45,7 +45,7 @@ def add_user_views(paths: Iterable[Path]) -> None:
 
 
 def full_page_views(has_own_module: bool) -> tuple[View, ...]:
-    """Return the views of the full page in tab order, the user's own last."""
+    """Return the views that show numbers in tab order, the user's own last."""
     return (*FULL, *(DIAGNOSIS_VIEWS if has_own_module else ()), *USER_VIEWS)
 
 
@@ -65,7 +65,7 @@ VIEW_BY_NAME: dict[str, View] = {}
 USER_VIEWS: list[View] = []
 PACKAGE_VIEWS = discover_views()
 FULL = tuple(view for view in PACKAGE_VIEWS if view.group != "story" and not view.requires_own_module)
-SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the simple page
+SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the story
 DIAGNOSIS_VIEWS = tuple(view for view in PACKAGE_VIEWS if view.requires_own_module)
 VIEWS = FULL + SIMPLE
 for package_view in VIEWS + DIAGNOSIS_VIEWS:

@@ -17,7 +17,7 @@ Bar = partial(dict, type="bar")
 Heatmap = partial(dict, type="heatmap")
 Scatter = partial(dict, type="scatter")
 
-# NumPy dtype -> plots.js's name of it, for arrays that are encoded as bytes
+# NumPy dtype -> plotly.js's name of it, for arrays that are encoded as bytes
 TYPED_ARRAYS = {"int8": "i1", "uint8": "u1", "int16": "i2", "int32": "i4", "float32": "f4", "float64": "f8"}
 LIST_SETTINGS = ("range",)  # settings that must be lists
 
@@ -36,7 +36,7 @@ class Figure:
         self._layout, self._template = dict(layout), template
 
     def to_plotly_json(self) -> dict[str, Any]:
-        """Return data and layout as plots.js reads them, without the template."""
+        """Return data and layout as plotly.js reads them, without the template."""
         return {"data": [_encode(trace) for trace in self._traces], "layout": _encode(self._layout)}
 
     @property
@@ -114,16 +114,16 @@ class Figure:
 
 
 def _encode(value: Any, name: str = "") -> Any:
-    """Return a value without Nones and with every numeric array in base64, which plots.js reads fastest.
+    """Return a value without Nones and with every numeric array in base64, which plotly.js reads fastest.
 
-    The format is plots.js's "typed array specification".
+    The format is plotly.js's "typed array specification".
     """
     if isinstance(value, Mapping):
         return {key: _encode(item, key) for key, item in value.items() if item is not None}
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype == np.int64 and value.size and np.abs(value).max() < 2**31:
-        value = value.astype(np.int32)  # plots.js has no int64
+        value = value.astype(np.int32)  # plotly.js has no int64
     dtype = TYPED_ARRAYS.get(str(value.dtype))
     if dtype is None or not value.size or name in LIST_SETTINGS:
         return value.tolist()

@@ -1,4 +1,4 @@
-"""Bars over the tokens of a run, in percent: the figures of the simple page."""
+"""Bars over the tokens of a run, in percent: the figures of the story."""
 
 import numpy as np
 

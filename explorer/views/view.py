@@ -137,8 +137,8 @@ class View:
         requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
-        full_page_link: (trace, selection) -> for a step of the simple page: the link text and the change of the
-            selection with which the full page continues.
+        full_page_link: (trace, selection) -> for a step of the story: the link text and the change of the
+            selection with which the numbers continue.
     """
 
     name: str

@@ -24,7 +24,7 @@ from explorer.web import protocol
 
 WEB = Path(__file__).parent
 ENTRY_SCRIPT = "static/page.js"  # what begins by itself
-STYLE_SHEET, PLOTLY = "widgets.css", "plots.js"
+STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
@@ -37,7 +37,7 @@ LAZY_PREFIXES = (
 
 @cache
 def head_tags() -> str:
-    """Return the head's tags: the widgets' style sheet, plots.js, and the entry script with what it needs at once.
+    """Return the head's tags: the widgets' style sheet, plotly.js, and the entry script with what it needs at once.
 
     Without the preload links the browser would discover a module only after reading its importer.
     """
@@ -66,7 +66,7 @@ def event_script(expression: str, arguments: str = "") -> str:
 
 
 def write_plotly(target: Path):
-    """Write the installed plots.js, a classic script, under the name `ExplorerPlotly`.
+    """Write the installed plotly.js, a classic script, under the name `ExplorerPlotly`.
 
     Gradio loads an older copy, and whichever loads last would own `window.Plotly`. The library is taken out of the
     functions that wrap it in the file, so that the browser need not parse it once for each of them.
@@ -104,10 +104,10 @@ def static_folder() -> Path:
 
 
 def write_static_files(target: Path):
-    """Write the JavaScript modules, the generated ones too, plots.js, and one style sheet of all widgets."""
+    """Write the JavaScript modules, the generated ones too, plotly.js, and one style sheet of all widgets."""
+    target.mkdir(parents=True, exist_ok=True)
     write_plotly(target)
     sheets = (path.read_text(encoding="utf-8") for path in sorted(WEB.glob("widgets/*/*.css")))
-    target.mkdir(parents=True, exist_ok=True)
     (target / STYLE_SHEET).write_text("\n".join(sheets), encoding="utf-8")
     for name in js_module_paths(WEB):
         (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """Layout of the page, from top to bottom: what Gradio's components are, and the markup around them."""
 
 from collections.abc import Sequence
-from html import escape
 
 import gradio as gr
 
@@ -37,7 +36,7 @@ from explorer.web.widgets.tokens import (
 )
 from explorer.web.widgets.view_tools import ActiveInterventions, ComparisonBar, PromptAdviceLine, TrainingStepSlider
 from explorer.web.widgets.walk import WalkthroughPlayer
-from explorer.web.widgets.widget import Widget, escape_text
+from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
@@ -149,7 +148,7 @@ class PageLayout:
                 f'<button type="button" data-text="{escape_text(text)}">{escape_text(translate(name))}</button>'
                 for name, text in EXAMPLES.items()
             )
-            region(f"<span>{escape_text(_('try'))}</span>", *examples, elem_id="examples")
+            region(fill_template("<span>{words}</span>", words=_("try")), *examples, elem_id="examples")
 
     def build_views(self, catalog: ModelCatalog):
         full = full_page_views(has_own_module=bool(catalog.own_module))
@@ -219,7 +218,7 @@ class PageLayout:
                 interactive=True,
             )
             region(
-                f"<h2>{escape(_('What was written'))}</h2>",
+                fill_template("<h2>{heading}</h2>", heading=_("What was written")),
                 GeneratedText(elem_id=protocol.STORY),
                 GenerationPlayer(elem_id=protocol.PLAYBACK),
                 ContinuationTree(elem_id=protocol.BRANCHES),

@@ -9,6 +9,8 @@ from typing import Any
 import gradio as gr
 
 from explorer.translations import ENGLISH, negotiate_locale, use_locale
+from explorer.web.http.request_types import State
+from explorer.web.layout import StateComponent
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
 _build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
@@ -16,7 +18,10 @@ _build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
 
 def localized_components(blocks: gr.Blocks) -> list[gr.blocks.Block]:
     """Return the components that have texts."""
-    return [block for block in blocks.blocks.values() if isinstance(block, gr.components.Component | gr.Accordion)]
+    with_texts = (
+        block for block in blocks.blocks.values() if isinstance(block, gr.components.Component | gr.Accordion)
+    )
+    return [block for block in with_texts if not isinstance(block, StateComponent)]
 
 
 class Localization:
@@ -37,7 +42,7 @@ class Localization:
         props = {component["id"]: component["props"] for component in blocks.config["components"]}
         return [props[block._id] for block in localized_components(blocks)]
 
-    def updates(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+    def updates(self, state: State) -> list[dict[str, Any]]:
         """Return the updates of all components, in order, to the language of the page's state."""
         language = negotiate_locale(state.get("lang"))
         return [

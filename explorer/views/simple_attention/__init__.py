@@ -1,4 +1,4 @@
-"""Attention step of the simple page: the head that contributes most to the guess, and its attention."""
+"""Attention step of the story: the head that contributes most to the guess, and its attention."""
 
 import numpy as np
 

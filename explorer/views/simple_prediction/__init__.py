@@ -1,4 +1,4 @@
-"""Prediction step of the simple page: the guess from layer to layer."""
+"""Prediction step of the story: the guess from layer to layer."""
 
 import numpy as np
 

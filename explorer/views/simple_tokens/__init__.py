@@ -1,4 +1,4 @@
-"""Tokens step of the simple page: the tokens that the model reads, and how well it predicted each."""
+"""Tokens step of the story: the tokens that the model reads, and how well it predicted each."""
 
 import numpy as np
 

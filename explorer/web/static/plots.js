@@ -135,9 +135,9 @@ const narrowest = (pixels) => Math.min(Infinity, ...pixels.slice(1).map((pixel, 
 export const plain = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 
 // Heatmaps of more cells than Plotly draws while somebody waits: it has the axes, the marks and the scale of colours, and
-// below them an image of a pixel a cell (cells.py).
+// below them an image of a pixel a cell (widgets/figure).
 
-const STEPS = 65534; // between the least and the largest value (cells.py)
+const STEPS = 65534; // between the least and the largest value (widgets/figure)
 
 /**
  * The numbers of a heatmap as they were sent, row by row, of a triangle the lower half alone.

@@ -1,16 +1,15 @@
 // @ts-check
-// The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say. Widgets,
-// Gradio's controls and the style sheet follow it.
+// The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
 import { language } from "./language.js";
 import { FULL_TABS, SIMPLE_TABS } from "./protocol.js";
 
-// Checkpoints of one training, by their names (state/series.py).
+// Checkpoints of one training, by their names (state/checkpoint_names.py).
 
 /** The name of the model, which all checkpoints of its training share. @param {string} [checkpoint] */
 export const modelOf = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");
 
-// The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say.
+// The page's state: what is asked, and never an answer. What is in it, page_state.py and generation_settings.py say.
 
 /** @typedef {Record<string, any>} State */
 

@@ -56,7 +56,6 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/event_wiring.py": {"prompt, checkpoint": "script"},
     "web/error_messages.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/http/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
@@ -64,7 +63,10 @@ EXCEPTIONS = {
         "gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
-    "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
+    "web/layout.py": {
+        "TransformerLM Explorer": "a name",
+        "{}({ props, watch, emit: { {} } })": "script",
+    },
     "web/page.py": {BAR_CSS: "style"},
     "web/stores.py": {
         "this process": "for who looks after the server",
@@ -72,9 +74,6 @@ EXCEPTIONS = {
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
     "web/log_limits.py": {" (the last line of this client for now)": "log"},
-    "web/widgets/widget.py": {
-        "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
-    },
 }
 
 

@@ -25,13 +25,11 @@ def read_source(name: str) -> str:
     return (assets.WEB / name).read_text(encoding="utf-8")
 
 
-def served_path(tag: str) -> Path:
-    return Path(re.search(r"gradio_api/file=([^\"]+)", tag)[1])
-
-
 def test_no_module_makes_markup_of_text():
-    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function"
-    assert [name for name in SCRIPTS if re.search(forbidden, read_source(name))] == []
+    """But of a view's, which Python makes of its own words alone (view_markup.py)."""
+    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextual.*|\beval\(|new Function"
+    found = [(name, call) for name in SCRIPTS for call in re.findall(forbidden, read_source(name))]
+    assert found == [("static/page.js", "createContextualFragment(markup).firstElementChild);")]
 
 
 def test_every_module_is_checked_and_holds_a_concept():
@@ -65,28 +63,43 @@ def test_modules_are_served_as_they_stand_to_each_other():
             assert imported.startswith(".") and ((folder / name).parent / imported).exists(), (name, imported)
 
 
-def test_the_browser_fetches_every_module_at_once_but_for_messages():
-    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_script_tags())
-    assert {Path(link) for link in links} == {
-        assets.static_folder() / name for name in {*MODULES, *GENERATED} - MESSAGES
+def test_the_browser_fetches_every_module_at_once_but_for_messages_and_what_is_loaded_once_used():
+    links = re.findall(r'<link rel="modulepreload" href="([^"]+)"', assets.head_tags())
+    (entry,) = re.findall(r'<script type="module" src="([^"]+)"', assets.head_tags())
+    assert entry == assets.static_url("static/page.js")
+    later = {name for name in MODULES if name.startswith(assets.LAZY_PREFIXES)}
+    assert {prefix for prefix in assets.LAZY_PREFIXES if any(name.startswith(prefix) for name in later)} == {
+        *assets.LAZY_PREFIXES
     }
+    assert links == [assets.static_url(name) for name in sorted({*MODULES, *GENERATED} - MESSAGES - later)]
 
 
-def test_gradio_s_own_scripts_go_first():
-    """The browser fetches six files at a time, and widgets are built only after Gradio's scripts."""
-    tags = re.findall(r"<(?:link|script) [^>]*>", assets.page_script_tags())
-    assert tags and all('fetchpriority="low"' in tag for tag in tags)
-
-
-def test_the_theme_comes_before_all_else():
-    scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_script_tags())
-    assert scripts == [assets.static_url("static/dom.js"), assets.static_url("static/page.js")]
+def test_what_is_fetched_at_once_imports_nothing_that_is_not():
+    """The browser would discover it only after reading its importer."""
+    later = (assets.MESSAGES_PREFIX, *assets.LAZY_PREFIXES)
+    folder = assets.static_folder()
+    for name in MODULES:
+        if not name.startswith(later):
+            imported = [(folder / name).parent / path for path in find_imports(folder / name)]
+            names = [path.resolve().relative_to(folder.resolve()).as_posix() for path in imported]
+            assert [other for other in names if other.startswith(later)] == [], name
 
 
 def test_addresses_are_relative():
     """The app must work below any path."""
-    assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', assets.plotly_script_tag())
-    assert '(new URL("gradio_api/file=' in assets.event_script("page.begin()")
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', assets.head_tags())
+    addresses += re.findall(r'new URL\("([^"]+)", document\.baseURI\)', assets.event_script("page.start()"))
+    assert len(addresses) > 10 and all(address.startswith("explorer/static/") for address in addresses)
+
+
+def test_files_have_another_address_when_their_content_is_another(monkeypatch, tmp_path):
+    """Browsers keep them for good."""
+    (tmp_path / "page.js").write_text("1;", encoding="utf-8")
+    monkeypatch.setattr(assets, "static_folder", lambda: tmp_path)
+    paths = [assets.static_path.__wrapped__(), assets.static_path.__wrapped__()]
+    (tmp_path / "page.js").write_text("2;", encoding="utf-8")
+    paths.append(assets.static_path.__wrapped__())
+    assert paths[0] == paths[1] != paths[2]
 
 
 def test_what_python_knows_is_exported():
@@ -113,6 +126,7 @@ def test_figures_have_the_themes_colours():
 
 
 def test_plotly_leaves_gradio_s_own_copy_alone():
-    source = served_path(assets.plotly_script_tag()).read_text(encoding="utf-8")
-    assert "plots.js v" in source[:1000] and "MIT license" in source[:1000]
+    assert f'<script defer src="{assets.static_url(assets.PLOTLY)}"></script>' in assets.head_tags()
+    source = (assets.static_folder() / assets.PLOTLY).read_text(encoding="utf-8")
+    assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
     assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)

@@ -1,23 +1,63 @@
-"""Gradio's configuration of the page in the user's language."""
+"""Texts of Gradio's components in the visitor's language."""
 
-from explorer.translations import use_locale
+import re
+
+import gradio as gr
+import pytest
+
+from explorer.web.layout import PageLayout
+from explorer.web.localize import TEXT_PROPS, Localization
+
+SAME = {"top-k", "top-p", "min-p"}  # as they are called in every language
 
 
-def texts(config: dict) -> list[str]:
-    values = (c["props"].get(name) for c in config["components"] for name in ("label", "info", "placeholder", "value"))
-    return [text for text in values if isinstance(text, str) and any(letter.isalpha() for letter in text)]
+@pytest.fixture
+def components(page) -> list[gr.blocks.Block]:
+    """The components that the updates are of."""
+    (event,) = [fn for fn in page.blocks.fns.values() if fn.fn and page.layout.prompt in fn.outputs]
+    return event.outputs
 
 
-def test_words_are_the_visitors_and_all_else_is_the_same(page):
-    english = page.blocks.config
-    with use_locale("zh-CN"):
-        chinese = page.blocks.config
-    assert (english["language"], chinese["language"]) == ("en", "zh-CN")
-    assert [c["id"] for c in english["components"]] == [c["id"] for c in chinese["components"]]
-    assert [c["type"] for c in english["components"]] == [c["type"] for c in chinese["components"]]
-    assert english["dependencies"] == chinese["dependencies"]
-    for english_component, chinese_component in zip(english["components"], chinese["components"], strict=True):
-        assert english_component["props"].get("elem_id") == chinese_component["props"].get("elem_id")
-    assert "Generate" in texts(english) and "Generate" not in texts(chinese) and "生成" in texts(chinese)
-    buttons = [c["props"]["value"] for c in chinese["components"] if c["type"] == "button"]
-    assert len(buttons) > 10 and not [text for text in buttons if text.isascii()]
+@pytest.fixture
+def localization(page) -> Localization:
+    return Localization(lambda: PageLayout(page.library.catalog))
+
+
+@pytest.fixture
+def chinese(components, localization) -> list[tuple[str, str, str, str]]:
+    """Id, property, English and Chinese of every text; the Chinese is "" if none is sent."""
+    updates = localization.updates({"lang": "zh-CN"})
+    return [
+        (component.elem_id or "", name, getattr(component, name), update.get(name, ""))
+        for component, update in zip(components, updates, strict=True)
+        for name in TEXT_PROPS
+        if isinstance(getattr(component, name, None), str) and getattr(component, name)
+    ]
+
+
+def test_whatever_has_words_is_translated(chinese):
+    words = [(re.sub("<[^>]*>", "", english), text) for _id, _name, english, text in chinese]
+    untranslated = {english for english, text in words if not re.search("[\u4e00-\u9fff]", text)}
+    assert {text for text in untranslated if any(map(str.isalpha, text))} == SAME
+    assert ("generate", "value", "Generate", "生成") in chinese
+
+
+def test_markup_is_the_same_but_for_its_words(chinese):
+    fixed = r'<\w+|\b(?:id|class|data-widget|data-module)="[^"]*"'
+    markup = [(english, text) for _id, name, english, text in chinese if name == "value" and "<" in english and text]
+    assert len(markup) > 5
+    for english, text in markup:
+        assert re.findall(fixed, text) == re.findall(fixed, english)
+
+
+def test_what_a_visitor_has_set_stays(page, components, localization):
+    updates = localization.updates({"lang": "zh-CN"})
+    with_text = {id(component): update for component, update in zip(components, updates, strict=True)}
+    for component in (page.layout.prompt, page.layout.stop_strings, page.layout.temperature, page.layout.seed):
+        assert "value" not in with_text[id(component)]
+    assert page.layout.state not in components and page.layout.update not in components
+
+
+@pytest.mark.parametrize("language", ["en", "", "xx", "en-GB"])
+def test_an_english_page_stays_as_it_is(localization, language):
+    assert all(update == gr.update() for update in localization.updates({"lang": language}))

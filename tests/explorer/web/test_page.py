@@ -9,19 +9,27 @@ from explorer.state.errors import UserError
 from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.http.prompt_rate_limit import PromptRateLimiter
 from explorer.web.page import as_api
+from explorer.web.view_markup import view_markup
 
 
 def test_everything_that_is_drawn_has_its_place(page):
-    ids = [block.elem_id for block in page.blocks.blocks.values() if getattr(block, "elem_id", None)]
+    blocks = page.blocks.blocks.values()
+    markup = "".join(block.value for block in blocks if type(block) is gr.HTML)
+    everywhere = markup + "".join(map(view_markup, VIEWS))
+    ids = [block.elem_id for block in blocks if getattr(block, "elem_id", None)]
+    ids += re.findall(r'\bid="([^"]+)"', everywhere)
     assert len(set(ids)) == len(ids)
     assert {f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels} <= set(ids)
-    assert [tab.id for tab in page.layout.tab.values()] == [view.name for view in (*SIMPLE, *FULL)]
+    tabs = re.findall(r'role="tab"[^>]* data-view="(\w+)" aria-controls="([\w-]+)"', markup)
+    assert [view for view, _controls in tabs] == [view.name for view in (*FULL, *SIMPLE)]
+    assert {controls for _view, controls in tabs} <= set(ids)
 
 
-def test_gradio_calls_python_for_generation_and_for_programs_alone(page):
+def test_gradio_calls_python_for_generation_words_and_programs_alone(page):
     called = {fn.api_name: fn for fn in page.blocks.fns.values() if fn.fn and (fn.inputs or fn.outputs)}
     assert {name for name, fn in called.items() if fn.api_visibility == "public"} == {"explore", "generate"}
-    generation = {name: fn for name, fn in called.items() if fn.api_visibility != "public"}
+    (localize,) = [fn for fn in called.values() if page.layout.prompt in fn.outputs]
+    generation = {name: fn for name, fn in called.items() if fn.api_visibility != "public" and fn is not localize}
     assert generation.keys() == {"page_generate", "page_regenerate", "page_compare"}
     for fn in generation.values():
         assert fn.inputs == [page.layout.state] and fn.outputs == [page.layout.update]

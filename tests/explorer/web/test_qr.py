@@ -27,7 +27,8 @@ def encode_all(tmp_path_factory):
 
     def encode_texts(texts: list[str], mask: int | None = None) -> list[list[list[bool]] | None]:
         expression = f"{json.dumps(texts)}.map((text) => qrOf(text{'' if mask is None else f', {mask}'}))"
-        script = f"import {{ qrOf }} from './{WEB.name}/static/qr.js'; console.log(JSON.stringify({expression}));"
+        module = f"./{WEB.name}/widgets/room/room.js"
+        script = f"import {{ qrOf }} from '{module}'; console.log(JSON.stringify({expression}));"
         completed = subprocess.run(
             [NODE, "--input-type=module", "-e", script], cwd=folder, capture_output=True, check=True, timeout=60
         )

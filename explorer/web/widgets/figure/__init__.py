@@ -134,7 +134,7 @@ class HeadGrid(Widget):
         they are signed, the value furthest from 0. All together take at most `MAX_BYTES`. A head's rows are padded
         to a multiple of 4 bytes, as in a bitmap file (static/plots.js).
         """
-        layers, heads, tokens, _ = multiples.values.shape
+        layers, heads, tokens, _num_keys = multiples.values.shape
         block = -(-tokens // max_side_pixels(layers * heads))
         sheets = [layer_pixels(values, block, multiples.signed) for values in multiples.values]
         return {

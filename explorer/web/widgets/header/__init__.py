@@ -151,7 +151,7 @@ class TextBlock(Widget):
 
 
 class FullPageLink(Widget):
-    """A link to the view of the full page that shows more."""
+    """A link to the view of numbers that shows more."""
 
     kind = "full_page_link"
 

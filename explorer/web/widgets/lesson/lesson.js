@@ -8,7 +8,7 @@ import { _, ngettext, tokenNodes } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 import { openSheet } from "./sheet.js";
 
-// A lesson's words, which come as a small tree (lessons/course/words.py), as elements of text.
+// A lesson's words, which come as a small tree (lessons/course/markdown.py), as elements of text.
 
 /** @typedef {string | { kind: string, text?: string, parts?: Part[] }} Part */
 /** @typedef {{ kind: string, text?: string, parts?: Part[], ordered?: boolean, items?: Part[][], head?: Part[][], rows?: Part[][][] }} Block */
@@ -262,7 +262,7 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   return [make("p", { className: "legend" }, _("Drag the points, or move them with the arrow keys.")), svg, button(_("Reply"), given, { className: "reply" })];
 }
 
-const MOST = 1e12; // that a reply may be (questions/judged.py)
+const MOST = 1e12; // that a reply may be (questions/question.py)
 
 /** @type {Ask} */
 function askBlanks({ rows }, judged, reply) {

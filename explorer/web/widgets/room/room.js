@@ -85,7 +85,7 @@ const MASKS = [
  * @param {number} [mask] by its number; the one that is read best where none is given
  * @returns {boolean[][] | null}
  */
-function qrOf(text, mask) {
+export function qrOf(text, mask) {
   const coded = codedIn(text);
   if (!coded) return null;
   const { size, set, rows, isFixed } = frame(coded.version), placed = place(coded.bits, size, isFixed);
@@ -183,7 +183,7 @@ function penaltyOf(rows) {
 // How many of a class replied what: counts alone, beside the question that they are of.
 
 const SHOWN = 8, BETWEEN = "_"; // different replies in words; between the parts of one
-const BINS = 10; // in which numbers are counted (questions/judged.py)
+const BINS = 10; // in which numbers are counted (questions/question.py)
 
 /** @typedef {{ says: string, count: number, isRight: boolean }} Row */
 /** @typedef {{ rows: string[], columns: string[], counts: number[][], right: number[] | null }} Grid */

@@ -51,7 +51,7 @@ class SelectFields(Widget):
 
 
 def is_number_input(field: SelectField) -> bool:
-    return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_, text) in enumerate(field.options))
+    return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_label, text) in enumerate(field.options))
 
 
 class InterventionControls(Widget):

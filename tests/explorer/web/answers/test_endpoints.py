@@ -51,6 +51,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
+    texts |= set() if about == "pick" else {"view"}
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
         | {"facts", "vocabulary"}

@@ -73,12 +73,13 @@ def test_nothing_is_taken_for_what_it_does_not_say_it_is(client, path):
 
 def test_scripts_are_kept_and_what_may_change_is_not(client):
     page = client.get("/sub/")
-    scripts = re.findall(r'gradio_api/file=[^"\\]+\.js|assets/index-[^"]+\.js', page.text)
-    assert [scripts[i].partition("/")[0] for i in (0, -1)] == ["gradio_api", "assets"]
-    for path in (scripts[0], scripts[-1]):  # one of each kind
+    scripts = re.findall(r'explorer/static/[^"\\]+\.js|assets/index-[^"]+\.js', page.text)
+    by_kind = {path.partition("/")[0]: path for path in scripts}
+    assert by_kind.keys() == {"explorer", "assets"}
+    for path in by_kind.values():
         script = client.get(f"/sub/{path}")
         assert script.status_code == 200 and "immutable" in script.headers["cache-control"], path
-    gone = client.get(f"/sub/{scripts[0]}.gone")
+    gone = client.get(f"/sub/{by_kind['explorer']}.gone")
     for answer in (page, gone, client.get("/sub/config"), client.get("/sub/theme.css")):
         assert "immutable" not in answer.headers.get("cache-control", ""), answer.url
 

@@ -420,7 +420,7 @@ HEADERS += ["bytes=0-99999999999999999999", "a" * 5000, "../..", "%00", "null"]
 def test_headers(app, values):
     """Strange header values for a page, a file, a question, a function and an event."""
     page = app.client.get("/").text
-    script = re.search(r'gradio_api/file=[^"]+/page\.js', page)[0]
+    script = re.search(r'explorer/static/[^"]+/page\.js', page)[0]
     call, asking = (json.dumps(body).encode() for body in (function_arguments(app, "define"), question(app, "step")))
     asks = ("GET", "/", b""), ("HEAD", "/?page=x&deep_link=y", b""), ("GET", script, b""), ("GET", "config", b"")
     asks += (("POST", "explorer/define", call), ("POST", "explorer/answer", asking))

@@ -1,8 +1,7 @@
 // A page as far as rooms look at it: what it asks of the server, each answered by a test.
 import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { keepLeading, keepListening, openRoom } from "../../../../explorer/web/static/room.js";
-import { setState } from "../../../../explorer/web/static/state.js";
-import { connectBus } from "../../../../explorer/web/static/state.js";
+import { connectState, setState } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage } from "./stand_ins.js";
 
 export const CODE = "K7MQ29TFZX", KEY = "a-key-of-32-characters-abcdefghi", kept = {};
@@ -28,7 +27,7 @@ export function standInRooms() {
     });
   };
   placeBanner();
-  connectBus({ write() {}, move() {}, follow() {}, open() {}, halt() {} });
+  connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {} } });
   setState(MINE);
   keepListening();
   keepLeading();

@@ -3,8 +3,7 @@ import test from "node:test";
 import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/room.js";
-import { setState, state } from "../../../../explorer/web/static/state.js";
-import { connectBus } from "../../../../explorer/web/static/state.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -15,7 +14,7 @@ const kept = { "explorer:lessons": JSON.stringify({ order: { step: 3, replies: {
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem() {} };
 placeBanner();
 const done = [];
-connectBus({ write() {}, wake() {}, sync: () => done.push("sync"), open: () => done.push("open"), halt: () => done.push("halt") });
+connectState({ props: {}, watch() {}, emit: { wake() {}, sync: () => done.push("sync"), halt: () => done.push("halt") } });
 const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };
 const begin = () => { setState(MINE); done.length = 0; };
 begin();
@@ -51,7 +50,7 @@ test("another place is gone to as a click does, another tab is opened, and Gradi
   await settled();
   goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
   await settled();
-  assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["open", "sync"], "view"]);
+  assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["sync"], "view"]);
   asked.at(-1).answer();
   await settled();
   const before = asked.length;
@@ -64,7 +63,7 @@ test("another text is gone to as Back does, and a lesson's step with the reply t
   begin();
   goAlong({ ...MINE, prompt: [7], lesson: "order", step: 3, reply: "3:theirs" });
   await settled();
-  assert.deepEqual([state.prompt, state.reply, state.turn, done, asked.at(-1).action], [[7], "3:mine", 5, ["open"], { kind: "follow" }]);
+  assert.deepEqual([state.prompt, state.reply, state.turn, done, asked.at(-1).action], [[7], "3:mine", 5, [], { kind: "follow" }]);
   goAlong({ ...MINE, prompt: [8], lesson: "order", step: 3 });
   assert.equal(state.reply, "3:mine");
   goAlong({ ...MINE, prompt: [8], lesson: "order", step: 4 });

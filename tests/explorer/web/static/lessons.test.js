@@ -3,8 +3,7 @@ import test from "node:test";
 import { beginAsking } from "../../../../explorer/web/static/asking.js";
 import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { askAgain, goToStep, keepPlaces, leaveLesson, leftAt, lessonTold, onLessonTold, replyTo, replyWith, showAnyway, tellLesson } from "../../../../explorer/web/static/history.js";
-import { setState, state } from "../../../../explorer/web/static/state.js";
-import { connectBus } from "../../../../explorer/web/static/state.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -13,7 +12,7 @@ globalThis.sessionStorage = { removeItem() {} };
 const kept = {};
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; } };
 placeBanner();
-connectBus({ write() {}, sync() {}, open() {}, halt() {}, wake() {} });
+connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {}, wake() {} } });
 beginAsking();
 keepPlaces();
 setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 0, lesson: "order", step: 2, reply: "" });

@@ -3,16 +3,16 @@ import test from "node:test";
 import { beginAsking, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setMaking } from "../../../../explorer/web/static/asking.js";
 import { placeBanner } from "../../../../explorer/web/static/connection.js";
 import { own } from "../../../../explorer/web/static/history.js";
-import { setState, state } from "../../../../explorer/web/static/state.js";
-import { connectBus } from "../../../../explorer/web/static/state.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
+document.querySelector = (selector) => (selector === "#prompt textarea" ? { value: "a" } : null);
 const asked = standInPython(), UNDO = { kind: "undo" };
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
 let halted = 0;
-connectBus({ write() {}, sync() {}, open() {}, wake() {}, halt: () => halted++ });
+connectState({ props: {}, watch() {}, emit: { sync() {}, wake() {}, halt: () => halted++ } });
 beginAsking();
 setState({ checkpoint: "tiny", prompt: [1], generated: [5, 6], turn: 0 });
 const kinds = (before) => asked.slice(before).map(({ action }) => action?.kind);
@@ -50,7 +50,7 @@ test("moves are made one after another, each of the run that the one before led 
 });
 
 test("what is being written ends with what is seen before anything is done", async () => {
-  for (const act of [() => makeMove(UNDO), () => runPrompt("a"), () => runExample("a"), () => changeModel("a", "twin")]) {
+  for (const act of [() => makeMove(UNDO), () => runPrompt("a"), () => runExample("a"), () => changeModel("twin")]) {
     setMaking(true);
     const { turn } = state, before = halted;
     act();
@@ -87,7 +87,7 @@ test("what is to be written waits until all is done", async () => {
 test("another model begins with its own continuations, where it has been here before", async () => {
   Object.assign(own, { twin: { generated: [9] }, fables: { generated: [3] } });
   for (const [checkpoint, kept] of [["twin", { generated: [9] }], ["fables/step-000512", { generated: [3] }], ["other", null]]) {
-    changeModel("a", checkpoint);
+    changeModel(checkpoint);
     await settled();
     const { action } = asked.at(-1);
     assert.deepEqual([action.kind, action.text, action.checkpoint, action.own], ["model", "a", checkpoint, kept]);

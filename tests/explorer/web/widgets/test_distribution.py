@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from explorer.web.layout.sampling_panel import PRESETS
 
 from explorer.analysis.next_token import next_token_distribution
 from explorer.state.generation_settings import GenerationSettings
+from explorer.web.layout import PRESETS
 from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
 from model.generation.autoregressive import generate
 
@@ -76,7 +76,7 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
 
 def test_presets_are_settings_and_travel_to_the_script():
     widget = SamplingPresets(PRESETS)
-    preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html_template)
+    preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
     assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
     for settings in PRESETS.values():
         assert replace(GenerationSettings(), **settings).validate()

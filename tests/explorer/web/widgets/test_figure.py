@@ -36,9 +36,9 @@ def test_gaps_are_json():
 
 def test_what_a_click_selects_is_told_to_the_script():
     component = Figure(selects={"x": "key"}, height=123)
-    selects = re.search(r'data-selects="([^"]*)"', component.html_template)[1]
+    selects = re.search(r'data-selects="([^"]*)"', component.html)[1]
     assert json.loads(html.unescape(selects)) == {"x": "key"}
-    assert "height:123px" in component.html_template
+    assert "height:123px" in component.html
 
 
 def test_marking_another_cell_leaves_the_data_as_they_are(trace):

@@ -78,4 +78,4 @@ def test_it_is_small_enough_to_send(tiny_config, layers, heads):
 
 
 def test_its_place_is_kept_before_it_is_drawn():
-    assert "--min-width:900px;--ratio:900/416" in ModelMap(height=416, min_width=900).html_template
+    assert "--min-width:900px;--ratio:900/416" in ModelMap(height=416, min_width=900).html

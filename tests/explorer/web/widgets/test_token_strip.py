@@ -27,5 +27,5 @@ def test_every_token_has_every_shade(trace):
 
 
 def test_every_shade_can_be_chosen():
-    template = TokenStrip().html_template
-    assert all(f'<option value="{name}">' in template for name in SHADES)
+    markup = TokenStrip().markup
+    assert all(f'<option value="{name}">' in markup for name in SHADES)
