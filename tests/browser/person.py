@@ -31,7 +31,7 @@ IN_ADDRESS = """(fields) => {
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
 ANSWER = "**/explorer/answer"  # what the page asks Python
-AT_REST = "document.querySelector('#views')?.getAttribute('aria-busy') === 'false'"
+AT_REST = "document.querySelector('#view')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
@@ -127,16 +127,19 @@ class Person:
             yield
 
     def tab(self, title: str):
-        """Open a tab, from the menu if the bar has no room for it."""
-        tab = self.page.get_by_role("tab", name=title)
-        if not tab.count():
-            self.page.get_by_role("button", name="More tabs").click()
-        tab.or_(self.page.locator(".overflow-dropdown").get_by_role("button", name=title)).first.click()
+        """Open a tab."""
+        self.page.get_by_role("tab", name=title).first.click()
 
     def unfold(self, fold: str):
         """Open controls that a telephone folds away; a wide screen shows them anyway."""
         button = self.page.locator(f"#{fold} .fold")
         if button.is_visible() and button.get_attribute("aria-expanded") == "false":
+            button.click()
+
+    def unfold_changes(self):
+        """Open the open tab's controls that change the model."""
+        button = self.page.locator("[id$=-what-ifs] .fold:visible")
+        if button.get_attribute("aria-expanded") == "false":
             button.click()
 
     def change_theme(self):

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from explorer.state.interventions import parse_interventions
 from explorer.views.style import LIGHT
-from explorer.web.widgets.figure import heatmap_encoding
+from explorer.web.widgets import figure
 from tests.rendered_figures import contains_number
 
 from .painted import TICKS, capture_visible_run, in_both_themes, scale_colours
@@ -34,7 +34,7 @@ IMAGE_AND_AXES = """(plot, [columns, rows]) => {
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(heatmap_encoding, "MAX_CELLS", 100)
+    monkeypatch.setattr(figure, "MAX_CELLS", 100)
 
 
 def pixels(plot) -> np.ndarray:

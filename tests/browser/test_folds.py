@@ -8,7 +8,7 @@ from tests.exhaustive import first_in_core
 TELEPHONE = {"width": 390, "height": 844}
 TOPS = """(view) => {
   const top = (selector) => document.querySelector(selector).getBoundingClientRect().top;
-  return [`#${view}-words`, `#${view}-formula`, "#bar"].map((place) => top(place) - top("#views .tab-wrapper"));
+  return [`#${view}-words`, `#${view}-formula`, "#bar"].map((place) => top(place) - top("#views"));
 }"""
 
 
@@ -48,18 +48,15 @@ def test_a_line_says_how_much_is_changed(visitor):
 def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     page = person.page
-    for fold, behind in (
-        ("#more-of-header", ["#facts", "#language", "#header button:has-text('Copy link')"]),
-        ("#more-questions", ["#stand-ins", "#runs", "#strip label:not(.beginning)"]),
-    ):
-        for selector in behind:
-            expect(page.locator(selector)).to_be_hidden()
-        page.locator(f"{fold} button").click()
-        for selector in behind:
-            expect(page.locator(selector)).to_be_visible()
+    behind = ["#facts", "#language", "#share", "#strip label:not(.beginning)"]
+    for selector in behind:
+        expect(page.locator(selector)).to_be_hidden()
+    page.locator("#more-of-header button").click()
+    for selector in behind:
+        expect(page.locator(selector)).to_be_visible()
 
 
 @pytest.mark.exhaustive
-def test_a_wide_screen_has_nothing_to_open(person):
-    expect(person.page.locator(".fold:visible")).to_have_count(0)
+def test_a_wide_screen_shows_the_lists(person):
     expect(person.chooser("layer")).to_be_visible()
+    expect(person.page.locator("#attention-choosers .fold")).to_be_hidden()

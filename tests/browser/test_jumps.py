@@ -72,7 +72,7 @@ def test_every_tab_paints_what_the_map_chose(visitor):
         person.wait_until("page.state.view === given", component["view"])
         state = person.state
         assert all(component[name] in (-1, state[name]) for name in ("layer", "head")), (component, state)
-        tab = person.page.locator(f"[role=tab][data-tab-id={component['view']}]")
+        tab = person.page.locator(f"[role=tab][data-view={component['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, opening)
         visit(person, opening, FULL[1 + i % (len(FULL) - 1)])  # from a part to every tab

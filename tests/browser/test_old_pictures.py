@@ -11,7 +11,7 @@ WATCH = """() => {
   window.dimmed = 0;
   new MutationObserver((changes) => {
     window.dimmed += changes.filter(({ target }) => target.classList.contains("stale")).length;
-  }).observe(document.querySelector("#views"), { subtree: true, attributeFilter: ["class"] });
+  }).observe(document.querySelector("#view"), { subtree: true, attributeFilter: ["class"] });
 }"""
 # A click on a token, on a machine so fast that no time passes until it is answered.
 AT_ONCE = """() => {

@@ -6,15 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.lessons.example_prompts import EXAMPLES
-from explorer.views import VIEWS
 
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
-  document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
+  document.querySelector(`[role=tab][data-view=${view}]`).click();
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
   asking.pick({ layer, head: layer });
 })(given)"""
-# The scripts that Gradio runs where it has opened a tab.
-SELECTED = "gradio_config.dependencies.filter(({ js }) => js?.includes('openedTab')).map(({ js }) => js)"
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
 
@@ -116,19 +113,8 @@ def test_tabs_draw_the_same_selection(person):
         person.expect_selected(view=title.lower(), query=6, key=1)
 
 
-def test_a_tab_that_gradio_names_late_does_not_come_back(person):
-    """Gradio may report the tab that a page opened with when another is open already."""
-    handlers = person.page.evaluate(SELECTED)
-    assert all(any(f"'{view.name}'" in handler for handler in handlers) for view in VIEWS)
-    person.tab("Residual stream")
-    for handler in handlers:
-        person.page.evaluate(f"({handler})()")
-    assert person.at_rest().state["view"] == "residual"
-    expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
-
-
 @pytest.mark.exhaustive
-def test_a_tab_of_the_menu_is_opened(visitor):
+def test_a_tab_out_of_sight_is_opened(visitor):
     person = visitor("attention", viewport={"width": 390, "height": 844})
     person.tab("Residual stream")
     expect(person.page.locator("#residual-lengths .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -200,12 +186,14 @@ def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
     expect(clocks).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(changes.get_by_role("button")).to_have_count(0)
     titles = person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()")
+    person.unfold_changes()
     with person.redrawn(clocks, person.prediction):
         person.page.get_by_role("checkbox", name="rotation off").check()
     expect(changes.get_by_role("button")).to_have_text("rotation off ✕")
     expect(person.page.locator("#positions-pattern_change .plot")).to_be_visible()
     assert person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()") != titles
     person.at_rest().page.reload()  # an answer that is cut off is told
+    person.unfold_changes()
     expect(person.page.get_by_role("checkbox", name="rotation off")).to_be_checked()
     changes.get_by_role("button").click()
     expect(changes.get_by_role("button")).to_have_count(0)

@@ -24,7 +24,7 @@ def test_a_newcomer_guesses_first_and_then_sees(newcomer):
     guess, answers = card(person).get_by_role("textbox"), card(person).get_by_role("listitem")
     expect(guess).to_be_visible()
     expect(answers.first).to_be_hidden()
-    for hidden in ("#picker", "#views", "#generation", "#run", ".evidence-mark"):
+    for hidden in ("#picker", "#views", "#next-token", "#more-settings", "#bar", "#run", ".evidence-mark"):
         expect(person.page.locator(hidden).first).to_be_hidden()
     primary = "button => getComputedStyle(button).backgroundColor"
     colour = card(person).locator(".see").evaluate(primary)
@@ -100,7 +100,7 @@ def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newco
     expect(person.page.locator("#strip select")).to_have_value("surprisal")
     key = person.chips.and_(person.page.locator(".key"))
     expect(key).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
-    person.page.get_by_role("button", name="Full", exact=True).click()
+    person.page.get_by_role("button", name="Numbers", exact=True).click()
     expect(person.page.locator("#strip select")).to_have_value("rank")
 
 
@@ -154,19 +154,19 @@ def test_later_visits_have_nothing_to_dismiss(newcomer):
 
 def test_full_is_one_press_away_and_remembered(newcomer):
     person = newcomer().open(view="")
-    person.page.get_by_role("button", name="Full", exact=True).click()
+    person.page.get_by_role("button", name="Numbers", exact=True).click()
     expect(person.page.get_by_role("tab", name="Overview")).to_be_visible()
     expect(person.page.locator("#overview-map .map")).to_be_visible()
     person.expect_selected(view="overview")
     person.page.goto(person.address)
     expect(person.page.locator("#overview-map .map")).to_be_visible()
-    assert pressed_mode(person) == "Full"
-    person.page.get_by_role("button", name="Simple", exact=True).click()
+    assert pressed_mode(person) == "Numbers"
+    person.page.get_by_role("button", name="Story", exact=True).click()
     expect(card(person)).to_be_visible()
     person.expect_selected(view="pieces")
     person.page.go_back()
     expect(person.page.locator("#overview-map .map")).to_be_visible()
-    assert pressed_mode(person) == "Full"
+    assert pressed_mode(person) == "Numbers"
 
 
 @pytest.mark.exhaustive
@@ -178,7 +178,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
 
     person.page.route(ANSWER, hold)  # Python's first answer is on its way
     person.page.goto(person.address)
-    full = person.page.get_by_role("button", name="Full", exact=True)
+    full = person.page.get_by_role("button", name="Numbers", exact=True)
     expect(full).to_be_disabled()
     comes = True
     for route in waiting:
@@ -190,7 +190,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
 
 @pytest.mark.exhaustive
 def test_an_address_that_names_a_tab_opens_it(newcomer):
-    for view, mode in (("attention", "Full"), ("looks", "Simple")):
+    for view, mode in (("attention", "Numbers"), ("looks", "Story")):
         expect(newcomer().open(view).page.locator("#mode [aria-pressed=true]")).to_have_text(mode)
 
 
@@ -206,7 +206,7 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
         expect(further).to_be_visible()
         further.click()
         assert person.state["view"] not in {step.name for step in SIMPLE}
-        person.page.get_by_role("button", name="Simple", exact=True).click()
+        person.page.get_by_role("button", name="Story", exact=True).click()
         expect(plot).to_be_visible()
 
 

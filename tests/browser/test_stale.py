@@ -46,6 +46,7 @@ def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
     prepare_page(person.page)
     person.page.get_by_role("button", name="copy a name", exact=True).click()
     wait_until_quiet(person.page)
+    person.unfold_changes()
     person.page.locator("#attention-what-ifs input[type=range]").first.fill("0.5")
     person.set("temperature", 0.3)
     person.grid.locator("[data-layer='0'][data-head='0']").click()
@@ -71,7 +72,7 @@ def test_after_any_control_the_page_says_what_it_does_when_opened_so(walk, view,
     while time.monotonic() < end:
         page = walking.here.page
         if walking.here.state["view"] != view:
-            page.evaluate("view => document.querySelector(`[data-tab-id=${view}]`).click()", view)
+            page.evaluate("view => document.querySelector(`[data-view=${view}]`).click()", view)
             walking.steps.append(f"tab {view}")
             wait_until_quiet(page)
         left = [control for control in walking.controls() if control not in used]

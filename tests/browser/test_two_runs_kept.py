@@ -51,10 +51,10 @@ def test_the_simple_page_shows_one_run(newcomer):
     expect(person.page.locator("#runs")).to_be_hidden()
     expect(person.page.locator("#strip-b")).to_be_hidden()
     expect(person.page.locator("#looks-weights .main-svg").first).to_be_visible()
-    person.page.get_by_role("button", name="Full", exact=True).click()
+    person.page.get_by_role("button", name="Numbers", exact=True).click()
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     expect(person.page.locator("#runs")).to_contain_text("A − B")
-    person.page.get_by_role("button", name="Simple", exact=True).click()
+    person.page.get_by_role("button", name="Story", exact=True).click()
     expect(person.page.locator("#strip-b")).to_be_hidden()
 
 

@@ -89,7 +89,7 @@ def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
         state = person.state
         assert {name: state[name] for name in selection} == selection
         assert 0 <= state["temperature"] <= 2 and 0 <= state["key"] <= state["query"] < person.chips.count()
-        expect(person.page.locator("#views .main-svg:visible").first).to_be_visible()
+        expect(person.page.locator("#view .main-svg:visible").first).to_be_visible()
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")
 
@@ -101,7 +101,7 @@ def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
         person.open(view="overview", **query)
         expect(person.warning.first).to_be_visible()
         expect(person.strip).to_have_text(FIRST_PROMPT)
-        expect(person.page.locator("#views .main-svg:visible").first).to_be_visible()
+        expect(person.page.locator("#view .main-svg:visible").first).to_be_visible()
         expect(person.picker).to_have_value("tiny")
         assert person.page.locator("img[src=x]").count() == 0
     person.run("The fox")

@@ -1,4 +1,4 @@
-"""Message to a user who waits for others, and questions that the page asks before Gradio draws."""
+"""Message to a user who waits for others, and questions that the page asks at once."""
 
 from threading import Event
 
@@ -41,12 +41,12 @@ def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
     expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
 
 
-def test_python_is_asked_about_a_tab_before_gradio_opens_it(person):
+def test_python_is_asked_about_a_tab_at_once(person):
     person.at_rest()
     requests = person.page.evaluate("""() => {
       const sent = [], way = window.fetch;
       window.fetch = (where, options) => { sent.push([where, options?.body]); return way(where, options); };
-      document.querySelector("#views [data-tab-id=residual]").click();
+      document.querySelector("#views [data-view=residual]").click();
       window.fetch = way;
       return sent.map(([where, body]) => [where, JSON.parse(body).about, JSON.parse(body).state.view]);
     }""")

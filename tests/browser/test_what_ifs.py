@@ -12,6 +12,7 @@ LOOK = {"text": "Once upon a time", "layer": 1, "head": 1, "query": 3, "key": 1,
 
 
 def control(person: Person, label: str) -> Locator:
+    person.unfold_changes()
     return person.page.locator(".what-ifs label:visible", has_text=label).locator("input")
 
 
@@ -23,6 +24,7 @@ def expect_changes(person: Person, *texts: str):
 
 def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
     person = visitor("experiments", **LOOK)
+    person.unfold_changes()
     edge = person.page.locator(
         ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
     )
@@ -37,6 +39,7 @@ def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(
     dropped.select_option("nowhere")
     expect_changes(person, "blocks.*.attn.pattern@3*mask*1")
     person.page.reload()
+    person.unfold_changes()
     expect(masked).to_have_value("3")
     dropped.select_option("with head 1 of layer 1")
     expect_changes(person, "blocks.*.attn.pattern@3*mask*1", "blocks.1.attn.pattern.1@3*drop*1")

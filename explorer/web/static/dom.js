@@ -196,6 +196,12 @@ export function tellSideways(box, content) {
   resized.observe(content);
 }
 
+/** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */
+export function bringSideways(box, item) {
+  const around = box.getBoundingClientRect(), at = item.getBoundingClientRect();
+  box.scrollLeft += Math.max(0, at.right - around.right) || Math.min(0, at.left - around.left);
+}
+
 /**
  * Lets the keyboard come to a box without buttons as long as there is more in it than is seen, and scroll it.
  * @template {HTMLElement} Box

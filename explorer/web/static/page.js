@@ -1,14 +1,14 @@
 // @ts-check
 // The page from the beginning: its views and widgets start here, and what Gradio's own events call, whose scripts
 // (event_wiring.py) are in no module.
-import { act, beginAsking, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
+import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
-import { onContent, tellBroken, watchLooks } from "./contents.js";
-import { find, findAll, followTheme, isElsewhere, make, nameSideways, rove, stopAt, toggleTheme } from "./dom.js";
+import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
+import { bringSideways, find, findAll, followTheme, isElsewhere, make, nameSideways, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase } from "./plots.js";
-import { VIEW } from "./protocol.js";
+import { SELECTABLE, VIEW } from "./protocol.js";
 import { bus, followMode, keptBy, onState, ready, setState, state, viewAtFirst } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
@@ -102,10 +102,14 @@ function followTabs(bar) {
     },
     round: true,
   });
+  let followed = ""; // the tab that was brought into sight: the bar may have been scrolled since
   const follow = () => {
     for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
     stopAt(tabs, chosen());
+    if (followed !== state.view) queueMicrotask(() => bringSideways(bar, chosen())); // once the bar is seen
+    followed = state.view;
   };
+  tellSideways(bar, tabs[0]);
   onState(bar, follow);
   follow();
 }
@@ -219,6 +223,26 @@ function followButtons() {
   onState(undo, follow);
   follow();
 }
+
+// The page for scripts: `window.explorer`.
+
+window.explorer = Object.freeze({
+  /** The state, its fields named as in the address. */
+  get state() { return Object.freeze(structuredClone(state)); },
+  /** Changes fields of the selection or settings; resolved once all that follows is painted. @param {import("./state.js").State} change */
+  async select(change) {
+    const unknown = Object.keys(change).filter((name) => !SELECTABLE.includes(name));
+    if (unknown.length) throw new TypeError(`unknown: ${unknown.join(", ")}; select takes ${SELECTABLE.join(", ")}`);
+    await settled();
+    pick(change);
+    bus.sync();
+    return settled();
+  },
+  settled,
+});
+
+/** Resolved once no question is open and nothing is being drawn. */
+function settled() { return allDrawn(() => isBusy() || isWriting() || !state.checkpoint); }
 
 addBase();
 followTheme(); // before anything is drawn
