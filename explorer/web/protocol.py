@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
 from explorer.translations import LANGUAGES
 from explorer.views import SIMPLE, full_page_views
 
@@ -61,6 +62,7 @@ def js_constants() -> dict[str, Any]:
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
+        "SELECTABLE": [*Selection().as_dict(), *GenerationSettings().as_dict()],
         "SERIES": SERIES,
         "SIMPLE_TABS": [view.name for view in SIMPLE],
         "STAND_INS": STAND_INS,

@@ -57,6 +57,14 @@ function mark(number, question, view, before) {
 /** Whether a picture of the open tab, or the next token, is still to be drawn as it was last asked for. */
 export const areOld = () => [...old].some((block) => block.isConnected);
 
+/** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
+export async function allDrawn(isAsking) {
+  for (let calm = 0; calm < 2;) {
+    await frame();
+    calm = isAsking() || isDrawing || areOld() ? 0 : calm + 1;
+  }
+}
+
 /** What a block shows has been drawn, as a question's answer has it. @param {HTMLElement | null} block @param {number} number */
 export function renew(block, number) {
   if (!(+block?.dataset.asked <= number)) return;

@@ -11,6 +11,7 @@ export const LESSON: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;
+export const SELECTABLE: string[];
 export const SERIES: string;
 export const SIMPLE_TABS: string[];
 export const STAND_INS: string;
@@ -20,3 +21,11 @@ export const LANGUAGES: Record<string, string>;
 export const WHAT_IFS: string;
 export const WHOLE: string[];
 export const WHY: string;
+
+/** The page for scripts (page.js). */
+type Explorer = {
+  readonly state: Record<string, any>;
+  select(change: Record<string, any>): Promise<void>;
+  settled(): Promise<void>;
+};
+declare global { interface Window { explorer: Explorer } }
