@@ -17,7 +17,7 @@ RESTORE_STATE = """(state) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   sessionStorage.clear();
-  if (document.body.classList.contains("dark")) window.modules.page.toggleTheme();
+  if (document.body.classList.contains("dark")) window.modules.dom.toggleTheme();
   localStorage.clear();
   const open = ".toast-close, #notices .notice button, .fold[aria-expanded=true]";
   for (const button of document.querySelectorAll(open)) button.click();
@@ -36,7 +36,7 @@ HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
-  const names = ["page", "asking", "contents", "state", "history"];
+  const names = ["page", "asking", "contents", "dom", "state", "history"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
   if (links.includes(null)) return setTimeout(load, 20);
   const modules = await Promise.all(links.map(({ href }) => import(href)));
@@ -73,6 +73,7 @@ class Person:
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
         self.prediction = page.locator("#next-token .distribution")
+        self.draw = page.locator("#next-token-more")  # of the next token, and the search among all
         self.picker = page.locator("#picker select")
         self.warning = page.locator("#notices .notice")
 

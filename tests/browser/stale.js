@@ -30,8 +30,14 @@ function ofPlot({ data, layout }) {
   return [...traces, hash(JSON.stringify([layout?.shapes, layout?.annotations, layout?.title, layout?.xaxis?.title, layout?.yaxis?.title]))].join("/");
 }
 
+/** Opens the controls that change the model. */
+function unfold() {
+  for (const fold of document.querySelectorAll("[id$=-what-ifs] .fold[aria-expanded=false]")) fold.click();
+}
+
 /** All in sight that says something: [where, what] each. */
 function read(skipped) {
+  unfold();
   const lines = [], isInline = (node) => node.nodeType === 3 || node.matches?.(".term");
   function visit(element) {
     if (element.matches(skipped) || element.hidden) return;
@@ -63,6 +69,7 @@ let there = {};
 
 /** The names of the controls in sight; of many of one kind, as tokens and cells are, some. */
 function controls(skipped, most) {
+  unfold();
   const kinds = {};
   for (const element of document.querySelectorAll(CONTROLS)) {
     if (element.closest(skipped) || element.disabled || !element.getClientRects().length) continue;

@@ -11,7 +11,6 @@ from playwright.sync_api import expect
 
 from explorer.views import FULL, SIMPLE
 from explorer.views.style import DARK, LIGHT
-from tests.exhaustive import first_in_core
 
 from .checkpoints import FIELDS_FOR_ALL_TABS
 
@@ -58,18 +57,16 @@ def violations(person, include=None) -> list[str]:
     return [describe_violation(violation) for violation in Axe().run(person.page, include, AXE).response["violations"]]
 
 
-@pytest.mark.parametrize("width", first_in_core(["narrow", "wide"]))
-def test_what_is_written_on_a_button_is_in_its_name(newcomer, width):
+def test_what_is_written_on_a_button_is_in_its_name(newcomer):
     """Speech input users say what they see: the map's components, and the line above the buttons."""
-    person = arrive(newcomer, FULL, width, LIGHT)
+    person = arrive(newcomer, FULL, "narrow", LIGHT)
     assert not violations(person)
-    if width == "narrow":
-        brief = person.page.locator("#brief").get_by_role("button")
-        text, token, probability = (
-            brief.locator(selector).text_content() for selector in (".text", ".next", ".probability")
-        )
-        name_pattern = rf"{re.escape(text)}\s*: next {re.escape(token)}\s*, probability {probability}"
-        expect(brief).to_have_accessible_name(re.compile(name_pattern))
+    brief = person.page.locator("#brief").get_by_role("button")
+    text, token, probability = (
+        brief.locator(selector).text_content() for selector in (".text", ".next", ".probability")
+    )
+    name_pattern = rf"{re.escape(text)}\s*: next {re.escape(token)}\s*, probability {probability}"
+    expect(brief).to_have_accessible_name(re.compile(name_pattern))
 
 
 @pytest.mark.exhaustive
@@ -84,9 +81,11 @@ def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("width", ["wide", "narrow"])
-@pytest.mark.parametrize(("views", "bar"), [(FULL, "#views"), (SIMPLE, "#steps")], ids=["full", "simple"])
+@pytest.mark.parametrize(
+    ("views", "bar", "width", "theme"),
+    [(FULL, "#views", "wide", DARK), (SIMPLE, "#steps", "narrow", LIGHT)],
+    ids=["numbers", "story on a telephone"],
+)
 def test_everything_can_be_read(newcomer, views, bar, width, theme):
     """Axe finds no violations, and the texts in figures, which it skips, have enough contrast."""
     person = arrive(newcomer, views, width, theme)
@@ -148,9 +147,8 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
     assert person.page.evaluate(FOCUSED_TAB) == FULL[0].title
 
 
-@pytest.mark.parametrize("view", first_in_core(["overview", "looks"]))
-def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer, view):
-    person = newcomer().open(view).at_rest()
+def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer):
+    person = newcomer().open("overview").at_rest()
     person.page.keyboard.press("Tab")
     link = person.page.get_by_role("link", name="Skip to the pictures")
     expect(link).to_be_focused()

@@ -20,12 +20,3 @@ def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(visitor):
     expect(begun).not_to_be_checked()
     person.choose_model("tiny")
     expect(begun).to_be_hidden()
-
-
-@pytest.mark.exhaustive
-def test_the_box_is_as_the_run_is_where_a_click_on_it_came_to_nothing(visitor):
-    person = visitor(checkpoint="stories260K", text="Once upon a time")
-    begun = person.page.get_by_label("begins with <s>")
-    begun.evaluate("box => { box.checked = false; }")  # as after a move that was refused
-    person.run("Once upon a time")
-    expect(begun).to_be_checked()

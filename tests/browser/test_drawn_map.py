@@ -2,7 +2,6 @@
 
 import io
 import re
-from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from PIL import Image
 from explorer.analysis.next_token import next_token_distribution
 from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
 from explorer.views.overview.portrait_layout import PortraitLayout
-from tests.exhaustive import in_turn
 from tests.rendered_figures import contains_number
 
 from .conftest import DESK
@@ -22,7 +20,6 @@ from .drawn_map import (
     MAP_TEXTS,
     SELECTED_FIELDS,
     TALL,
-    TELEPHONE,
     contrast,
     expected_boxes,
     map_numbers,
@@ -34,13 +31,7 @@ from .painted import capture_visible_run, in_both_themes, scale_colours, wait_fo
 
 @pytest.mark.parametrize(
     ("checkpoint", "kind"),
-    [
-        *in_turn(["gpt-twin", "tiny"], [LandscapeLayout, PortraitLayout]),
-        *(
-            pytest.param(*case, marks=pytest.mark.exhaustive)
-            for case in product(["no-positions", "one-head"], [LandscapeLayout, PortraitLayout])
-        ),
-    ],
+    [("gpt-twin", LandscapeLayout), ("tiny", PortraitLayout)],
 )
 def test_every_part_has_its_colour_and_its_words_where_it_stands(visitor, checkpoint, kind):
     # As high as the map of a telephone is, so that nothing of it is out of sight.
@@ -138,14 +129,13 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_frames_are_around_what_is_chosen_at_once(visitor, kind):
+def test_frames_are_around_what_is_chosen_at_once(visitor):
     """Frames move without waiting for Python."""
-    person, picture = open_map(visitor, viewport=DESK if kind is LandscapeLayout else TELEPHONE, **SELECTED_FIELDS)
+    person, picture = open_map(visitor, **SELECTED_FIELDS)
     config = capture_visible_run(person).config
 
     def expect_framed(choice: dict | None, layer: int, head: int, *, listed: int, **rows: int):
-        plan = kind(config, listed)
+        plan = LandscapeLayout(config, listed)
         boxes = {"head": plan.head(layer, head)} | {name: plan.next_token(i) for name, i in rows.items()}
         around = {name: [a, b, c - a, d - b] for name, (a, b, c, d) in boxes.items()}
         framed, marked = person.evaluate(FRAMES_AFTER_CHOICE, choice)

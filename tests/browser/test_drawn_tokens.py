@@ -101,7 +101,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
         plain = sampling_distribution(trace["logits"][query])
         u = uniform_draw(3, text_position)
         expect(person.page.locator("#next-token-words")).to_contain_text(f"position {query}")
-        line = wait_for_animations(person.prediction).locator(".line").evaluate(LINE)
+        line = wait_for_animations(person.draw).locator(".line").evaluate(LINE)
         assert line["luck"] == pytest.approx(u, abs=0.01)
         for row in person.prediction.evaluate(ROWS):
             expected = 0, sampled[row["id"]], plain[row["id"]]
@@ -113,7 +113,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
         assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw_token(sampled, u)], abs=0.01)
         assert tokenizer.vocabulary[draw_token(sampled, u)].strip() in drawn_stretch["note"]
         assert draw_token(sampled, u) == (next_id if query == at_end else text_ids[text_position])
-    person.prediction.get_by_label("log bars").check()
+    person.draw.get_by_label("log bars").check()
     wait_for_animations(person.prediction)
     for row in person.prediction.evaluate(ROWS):
         length = max(0, 1 + np.log10(max(sampled[row["id"]], 1e-12)) / 6)

@@ -12,7 +12,7 @@ TOPS = """(view) => {
 }"""
 
 
-@pytest.mark.parametrize("view", first_in_core(["attention", "experiments", "patching", "overview"]))
+@pytest.mark.parametrize("view", first_in_core(["attention", "patching"]))
 def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(visitor, view):
     person = visitor(view, viewport=TELEPHONE).at_rest()
     prose_top, formula, bar = person.page.evaluate(TOPS, view)

@@ -5,8 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_in_core
-
 from .drawn_map import LONGEST_TRANSITION, open_map, wait_for_map
 
 
@@ -30,7 +28,7 @@ def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("width", first_in_core([1440, 1000, 620]))
+@pytest.mark.parametrize("width", [1440, 620])
 def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
     """Exact to a fraction of a pixel, at every width."""
     person, picture = open_map(visitor)

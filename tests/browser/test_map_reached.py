@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.exhaustive import first_in_core
-
-from .conftest import DESK
 from .drawn_map import TELEPHONE, accessible_name, contrast, open_map, scroll_into_view, wait_for_map
 from .person import Person
 
@@ -126,9 +123,8 @@ def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers
     expect(picture).to_be_visible()
 
 
-@pytest.mark.parametrize("viewport", first_in_core([DESK, TELEPHONE]), ids=["wide", "telephone"])
-def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(visitor, viewport):
-    person, picture = open_map(visitor, viewport=viewport, layer=0, head=0, query=9)
+def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(page_of_the_map):
+    person, picture = page_of_the_map
     assert picture.evaluate(STOPS) == 1
     reached_by_keys = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
     assert picture.evaluate(STOPS) == 1

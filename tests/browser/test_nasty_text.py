@@ -53,17 +53,6 @@ def test_text_is_shown_as_typed(person):
 
 
 @pytest.mark.exhaustive
-def test_all_views_draw_nasty_text(person):
-    for title in ("Positions", "Activations"):
-        person.tab(title)
-        for text in ("<img src=x onerror=alert(1)>", "A 👨‍👩‍👧‍👦 ${7*7}", "a\x00b\u202ec"):
-            person.run(text)
-            last = str(person.chips.count() - 1)
-            expect(person.chooser("query")).to_have_value(last)
-            expect(person.chooser("query").locator("option")).to_have_count(int(last) + 1)
-
-
-@pytest.mark.exhaustive
 def test_a_carriage_return_and_half_a_character_come_by_the_url(newcomer):
     person = newcomer().open(text="a\r\nb")
     assert person.strip.text_content() == "a\r\nb"
@@ -81,8 +70,8 @@ def test_half_a_surrogate_pair_is_replaced(person):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("text", ["the moon " * 11_500, "a" * 100_000], ids=["words", "one-word"])
-def test_a_hundred_kilobytes_are_cut_and_said_to_be(person, tiny_tokenizer, text):
+def test_a_hundred_kilobytes_are_cut_and_said_to_be(person, tiny_tokenizer):
+    text = "the moon " * 11_500
     ids = tiny_tokenizer.encode(text)
     person.run(text)
     expect(person.warning).to_contain_text(f"{len(ids):,} tokens")

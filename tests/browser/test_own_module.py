@@ -67,10 +67,3 @@ def test_the_first_difference_is_told_drawn_and_on_the_map(newcomer, mine):
     differs = person.page.locator("#overview-map .part[aria-label*='≠']")
     expect(differs).to_have_count(1)
     expect(differs).to_have_attribute("aria-label", re.compile(f"parts from the reference here, at {re.escape(FIRST)}"))
-
-
-@pytest.mark.exhaustive
-def test_a_page_without_a_module_has_no_such_tab(newcomer):
-    person = newcomer().open(view="own_module", text="Once upon a time")
-    person.expect_selected(view="overview")
-    expect(person.page.get_by_role("tab", name="Yours against the reference")).to_have_count(0)

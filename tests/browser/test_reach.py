@@ -3,8 +3,6 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_in_core
-
 TELEPHONE = {"width": 390, "height": 844}
 PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
 COVERED = """(pressed) => {
@@ -22,14 +20,9 @@ BAR_AND_ITS_ROOM = """[
 ]"""
 
 
-@pytest.mark.parametrize(
-    "size",
-    [TELEPHONE, pytest.param({"width": 1440, "height": 900}, marks=pytest.mark.exhaustive)],
-    ids=["telephone", "wide"],
-)
 @pytest.mark.exhaustive
-def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(visitor, size):
-    person = visitor(viewport=size)
+def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(visitor):
+    person = visitor(viewport=TELEPHONE)
     for scroll_top in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
         person.page.evaluate(f"scrollTo(0, {scroll_top})")
         for name in ("Step", "Generate", "Stop"):
@@ -51,9 +44,8 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("size", first_in_core([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
-def test_what_is_told_covers_nothing_that_is_pressed(visitor, size):
-    person = visitor(viewport=size)
+def test_what_is_told_covers_nothing_that_is_pressed(visitor):
+    person = visitor(viewport=TELEPHONE)
     person.prompt.fill("")
     person.page.get_by_role("button", name="Run").click()
     expect(person.warning.last).to_contain_text("The prompt is empty")
@@ -86,7 +78,7 @@ SMALL = """() => [...document.querySelectorAll("button, select, summary, input, 
 }).map((target) => target.outerHTML.slice(0, 160))"""
 
 
-@pytest.mark.parametrize("view", first_in_core(["attention", "", "experiments"]))
+@pytest.mark.parametrize("view", ["", "experiments"])
 @pytest.mark.exhaustive
 def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)

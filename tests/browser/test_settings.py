@@ -86,14 +86,6 @@ def test_a_slider_can_be_put_back(person):
     person.expect_selected(temperature=0.8)
 
 
-@pytest.mark.exhaustive
-def test_sliders_and_token_work_together(person):
-    person.set("temperature", 0)
-    person.chips.nth(5).click()
-    expect(words(person)).to_contain_text("position 5")
-    expect(words(person)).to_contain_text("1 of 300")
-
-
 def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
     balanced, likeliest = (
         person.page.get_by_role("button", name=name) for name in ("balanced", "always the likeliest")
@@ -110,8 +102,8 @@ def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
 
 
 def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(person, undrawn):
-    marker, falls = person.prediction.locator(".luck"), person.prediction.locator(".falls")
-    marker_style, drawn_stretch = marker.get_attribute("style"), person.prediction.locator(".stretch.drawn")
+    marker, falls = person.draw.locator(".luck"), person.draw.locator(".falls")
+    marker_style, drawn_stretch = marker.get_attribute("style"), person.draw.locator(".stretch.drawn")
     tokens = set()
     for temperature in (2, 0):
         with person.redrawn(person.prediction):
@@ -131,7 +123,7 @@ def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(perso
 
 
 def test_any_token_can_be_looked_for(person, undrawn):
-    search = person.prediction.get_by_role("searchbox")
+    search = person.draw.get_by_role("searchbox")
     with person.redrawn(person.prediction):
         search.press_sequentially("2")
     matches = person.prediction.locator("tr.found")
@@ -145,9 +137,9 @@ def test_a_search_outlives_a_reload(newcomer):
     person = newcomer().open(find="2")
     matches = person.prediction.locator("tr.found")
     person.page.reload()
-    expect(person.prediction.get_by_role("searchbox")).to_have_value("2")
+    expect(person.draw.get_by_role("searchbox")).to_have_value("2")
     expect(matches.first).to_be_visible()
-    person.prediction.get_by_role("searchbox").fill("")
+    person.draw.get_by_role("searchbox").fill("")
     expect(rows(person)).to_have_count(NUM_ROWS)
 
 
@@ -183,7 +175,7 @@ def test_small_probabilities_are_seen_on_a_logarithmic_scale(person):
     bar = rows(person).nth(5).locator(".bars b")
     expect(words(person)).to_contain_text("40 of 300")
     before = bar.evaluate("bar => parseFloat(bar.style.width)")
-    person.prediction.get_by_label("log bars").check()
+    person.draw.get_by_label("log bars").check()
     assert bar.evaluate("bar => parseFloat(bar.style.width)") > before + 5
 
 

@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, expect
 from explorer.views.overview.landscape_layout import LandscapeLayout
 from explorer.views.overview.map_layout import MapLayout
 from explorer.views.overview.portrait_layout import PortraitLayout
-from tests.exhaustive import first_in_core
 
 from .conftest import DESK
 from .drawn_map import TELEPHONE, open_map, scroll_into_view, wait_for_map
@@ -68,9 +67,8 @@ def assert_painted(picture: Locator, plan: MapLayout):
         assert box == pytest.approx(plan.next_token(row), abs=0.1)
 
 
-@pytest.mark.parametrize("checkpoint", first_in_core(["gpt-twin", "tiny"]))
-def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visitor, checkpoint):
-    person, picture = open_map(visitor, checkpoint, viewport=TELEPHONE)
+def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visitor):
+    person, picture = open_map(visitor, viewport=TELEPHONE)
     config = capture_visible_run(person).config
     assert_painted(picture, PortraitLayout(config, 5))
     boxes = {component["label"]: component["box"] for component in picture.evaluate(PAINTED)}

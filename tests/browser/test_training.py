@@ -190,7 +190,6 @@ def test_what_is_above_the_tabs_is_compact_on_a_telephone(visitor):
     height = "(id) => document.querySelector(id).getBoundingClientRect().height"
     expect(slider(person)).to_be_visible()
     assert person.page.evaluate(height, "#series") <= 48
-    person.unfold("more-questions")
     assert person.page.evaluate(height, "#runs") <= 72
     person.page.get_by_role("button", name="another training step").click()
     expect(slider_of_b(person)).to_be_visible()

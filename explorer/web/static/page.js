@@ -132,16 +132,22 @@ function translateGradio() {
   if (language === "en") return;
   translate(document.body);
   new MutationObserver((changes) => {
-    for (const { addedNodes } of changes) for (const added of addedNodes) if (added instanceof HTMLElement) translate(added);
-  }).observe(document.body, { childList: true, subtree: true });
+    for (const { target, addedNodes } of changes) {
+      relabel(/** @type {HTMLElement} */ (target));
+      for (const added of addedNodes) if (added instanceof HTMLElement) translate(added);
+    }
+  }).observe(document.body, { childList: true, subtree: true, attributeFilter: ["aria-label"] });
+}
+
+/** @param {HTMLElement} element */
+function relabel(element) {
+  const label = element.ariaLabel ?? "", said = translated(label);
+  if (said !== label) element.ariaLabel = said;
 }
 
 /** @param {HTMLElement} box */
 function translate(box) {
-  for (const labelled of [box, ...box.querySelectorAll("[aria-label]")]) {
-    const label = labelled.ariaLabel ?? "", said = translated(label);
-    if (said !== label) labelled.ariaLabel = said;
-  }
+  for (const labelled of [box, ...findAll(box, "[aria-label]")]) relabel(labelled);
   for (const toast of box.querySelectorAll(".toast-title > span, .toast-title, .toast-message-text")) {
     const text = toast.firstChild;
     if (text instanceof Text) text.data = translated(text.data);

@@ -53,27 +53,6 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
 
 
 @pytest.mark.exhaustive
-def test_what_was_written_stays_while_nobody_answers_for_ten_seconds(somebody):
-    person = somebody(temperature=0, max_new_tokens=512)
-    generate_tokens(person, 5)
-    person.page.context.set_offline(True)
-    expect(banner(person)).to_contain_text("The server does not answer")
-    generated = person.state["generated"]
-    person.prompt.fill("typed meanwhile")
-    person.page.wait_for_timeout(10_000)
-    assert person.state["generated"][: len(generated)] == generated
-    person.page.context.set_offline(False)
-    expect(banner(person)).not_to_contain_text("The server does not answer")
-    person.wait_until(IS_CONSISTENT)
-    assert person.state["generated"][: len(generated)] == generated
-    expect(person.prompt).to_have_value("typed meanwhile")
-    person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.wait_until("page.state.generated.length > given", len(generated))
-    person.page.get_by_role("button", name="Stop").click()
-    assert person.state["generated"][: len(generated)] == generated
-
-
-@pytest.mark.exhaustive
 def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, server):
     person = somebody(server.address)
     before = person.at_rest().state

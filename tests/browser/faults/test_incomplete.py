@@ -104,11 +104,10 @@ def cutting_proxy(address: str, prefix: str) -> Iterator[str]:
     server.shutdown()
 
 
-@pytest.mark.parametrize("prefix", ["/x/", pytest.param("/lab/explorer/", marks=pytest.mark.exhaustive)])
-def test_behind_a_proxy_that_cuts_its_path_the_page_says_what_the_server_is_to_be_told(profile, address, prefix):
+def test_behind_a_proxy_that_cuts_its_path_the_page_says_what_the_server_is_to_be_told(profile, address):
     page, loads = profile.new_page(), []
     page.on("framenavigated", lambda frame: loads.append(frame.url))
-    with cutting_proxy(address, prefix) as cut:
+    with cutting_proxy(address, "/lab/explorer/") as cut:
         page.goto(cut)
         line = page.locator("#incomplete")
         path = urlsplit(page.url).path

@@ -14,15 +14,15 @@ PHONE = {"width": 390, "height": 844}
 CORE_LESSON = "who-looks-at-whom"  # in the core suite
 
 
-def lessons_by_question_kind() -> list[str]:
-    """Return the lesson of the core suite, and each lesson with a kind of question that none before it has."""
-    names, kinds = [], set()
+def steps_by_question_kind() -> list[tuple[str, int]]:
+    """Return the lesson and number of the first step with each kind of question that the core lesson has not."""
+    first_steps = {}
     for name in (CORE_LESSON, *LESSONS):
-        questions = [step.question for step in LESSONS[name].steps]
-        if new_kinds := {(type(question), bool(getattr(question, "options", ()))) for question in questions} - kinds:
-            names.append(name)
-            kinds |= new_kinds
-    return names
+        for number, step in enumerate(LESSONS[name].steps, 1):
+            if step.question and getattr(step.question, "blanks", "") != "none":
+                kind = type(step.question), bool(getattr(step.question, "options", ()))
+                first_steps.setdefault(kind, (name, number))
+    return [(name, number) for name, number in first_steps.values() if name != CORE_LESSON]
 
 
 def column(page: Page) -> Locator:

@@ -28,7 +28,12 @@ def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bu
 def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=2)
     expect(column(page).locator("input")).to_be_visible()
-    for selector in ("#next-token .distribution", "#next-token-words .prose", "#prediction-lens .html-container"):
+    for selector in (
+        "#next-token .distribution",
+        "#next-token-more .falls",
+        "#next-token-words .prose",
+        "#prediction-lens .html-container",
+    ):
         expect(page.locator(selector)).to_be_hidden()
     page.set_viewport_size(PHONE)
     expect(page.locator("#brief button")).to_be_hidden()

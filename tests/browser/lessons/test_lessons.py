@@ -5,25 +5,22 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.exhaustive import first_in_core
-
 from .steps import (
     CORE_LESSON,
     LESSONS,
     PHONE,
     column,
     expect_step,
-    lessons_by_question_kind,
     next_step,
     open_lesson,
     reply,
+    steps_by_question_kind,
 )
 
 
-@pytest.mark.parametrize("name", first_in_core(lessons_by_question_kind()))
-def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
-    lesson = LESSONS[name]
-    open_lesson(page, bundled_address, lesson=name)
+def test_a_lesson_is_gone_through_to_its_end(page, bundled_address):
+    lesson = LESSONS[CORE_LESSON]
+    open_lesson(page, bundled_address, lesson=CORE_LESSON)
     for number, step in enumerate(lesson.steps, 1):
         expect_step(page, step, number, len(lesson.steps))
         if step.question:
@@ -36,6 +33,16 @@ def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
         column(page).get_by_role("button", name="Next" if number < len(lesson.steps) else "Finish").click()
     expect(column(page)).to_be_hidden()
     assert "lesson=" not in page.url or page.wait_for_function("!location.search.includes('lesson=')")
+
+
+@pytest.mark.exhaustive
+def test_every_kind_of_question_is_replied_to(page, bundled_address):
+    for name, number in steps_by_question_kind():
+        open_lesson(page, bundled_address, lesson=name, step=number)
+        step = LESSONS[name].step(number)
+        expect_step(page, step, number, len(LESSONS[name].steps))
+        reply(page, step)
+        expect(column(page).locator(".after > *")).to_have_count(len(step.after))
 
 
 def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address):

@@ -35,7 +35,7 @@ const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, 
 
 const PICTURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
 // What names the likeliest next tokens outside of pictures.
-const NAMING = "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)";
+const NAMING = ["#next-token-more", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
 /** @type {CSSStyleSheet | null} */
 let sheet = null; // that covers them
 
@@ -45,7 +45,7 @@ let sheet = null; // that covers them
  */
 const covered = ({ ids, view }) => ({
   pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
-  words: [...TOLD.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? [NAMING] : [])],
+  words: [...TOLD.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? NAMING : [])],
 });
 
 /** Covers that, or nothing. @param {{ ids: string[], view: string } | null | undefined} hides */
