@@ -154,12 +154,12 @@ class PageLayout:
         full = full_page_views(has_own_module=bool(catalog.own_module))
         region(
             TrainingStepSlider(elem_id=protocol.SERIES),
-            view_tabs("views", _("views"), full),
-            view_tabs("steps", _("steps"), SIMPLE),
             TextBlock(elem_id=protocol.PROBLEM),
             TextBlock(elem_id=protocol.VOCABULARY),
             PromptAdviceLine(elem_id=protocol.ADVICE),
             ActiveInterventions(elem_id=protocol.CHANGES),
+            view_tabs("views", _("views"), full),
+            view_tabs("steps", _("steps"), SIMPLE),
             ComparisonBar(elem_id=protocol.RUNS),
             '<div id="view"></div>',
             Glossary(elem_id="glossary"),
