@@ -60,7 +60,7 @@ def test_a_picture_wider_than_its_place_says_so(visitor):
 
 def assert_scroll_hint(person, box):
     person.page.set_viewport_size(TELEPHONE)
-    title = box.locator("xpath=ancestor-or-self::*[contains(@class, 'html-container')]//h2")
+    title = box.locator("h2")
     has_hint = "(title) => getComputedStyle(title, '::after').content.includes('scrolls sideways')"
     expect(box).to_have_attribute("data-more", "right")
     box.evaluate("place => { place.scrollLeft = place.scrollWidth; }")

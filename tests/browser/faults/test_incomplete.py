@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from .lost import IS_CONSISTENT, banner, generate_tokens
 
-MODULE, PLOTLY, STYLE = "widgets/figure/figure.js", "explorer/static/*/plots.js", "assets/*.css"
+MODULE, PLOTLY, STYLE = "widgets/figure/figure.js", "explorer/static/*/plotly.js", "assets/*.css"
 ANSWERS = "gradio_api/app_id"
 
 
