@@ -46,8 +46,8 @@ from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower
-# Seconds after which a thread hands over Python's lock (5 ms by default). Writing 40 tokens takes it some 500 times anew,
-# after each product, and beside one thread that computes in Python waits that long each time: 1.8 to 5.5 s in all, 0.5 s so.
+# Seconds after which a thread hands over Python's lock (5 ms by default). Writing 40 tokens takes the lock anew 500
+# times, after each product: beside one thread that computes in Python that took 1.8 to 5.5 s, and takes 0.5 s so.
 SWITCH_INTERVAL_S = 0.0005
 MAX_SESSIONS = 100  # Gradio sessions, about 0.3 MB each; an evicted one is recreated unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would

@@ -1,5 +1,6 @@
 """Endpoints for the browser: contents of the open view's and the prediction's widgets by element id."""
 
+import base64
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -61,7 +62,7 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = [self.inspect, self.define, self.direction_of_lists]
+        own_functions = [self.next_token_scores, self.define, self.direction_of_lists]
         return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
@@ -170,6 +171,20 @@ class Endpoints:
         return point_derivation_text(
             open_view, picture.removeprefix(element_id(open_view.view.name, "")), Point.parse(point)
         )
+
+    def next_token_scores(self, state: State) -> dict[str, Any]:
+        """Return the scores of the token after the selected one, from which sliders work out probabilities.
+
+        Returns:
+            `scores`: base64 of the logits (V,) after the repetition penalty, the largest first; little-endian floats,
+                of 4 bytes, or of 8 where there is a penalty. `size`: V.
+
+        Raises:
+            UserError, CheckpointError: there is no such run.
+        """
+        page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
+        scores = self.page_contents.next_token_scores(page_state, settings, self.runs.trace(page_state.run))
+        return {"scores": base64.b64encode(scores.astype(scores.dtype.newbyteorder("<"))).decode(), "size": len(scores)}
 
     def define(self, state: State, term: str) -> str:
         """Return a term's definition, and its value in this run.

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from explorer.analysis.divergence import align_to_vocabulary
 from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
 from explorer.analysis.prediction_reasons import prediction_reasons
@@ -101,6 +103,12 @@ class PageContents:
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
         }
+
+    def next_token_scores(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> np.ndarray:
+        """Return the logits (V,) after the selected token with the repetition penalty applied, the largest first."""
+        position = min(page_state.selection.query, len(trace) - 1)
+        penalised = next_token_in_run(page_state.run, position, settings, trace).stages.penalised
+        return -np.sort(-penalised)
 
     def previous_prediction(
         self, page_state: PageState, position: int, settings: GenerationSettings, trace: Trace

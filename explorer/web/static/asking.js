@@ -251,7 +251,7 @@ export const allDone = () => done;
 export const isAsking = () => waiting !== null;
 
 /** Whether anything is to be asked, or on its way. */
-export const isBusy = () => isAsking() || actions.length > 0;
+export const isBusy = () => isAsking() || actions.length > 0 || tuning !== null;
 
 onReturn(() => { if (state.checkpoint) ask("show"); });
 
@@ -275,6 +275,8 @@ async function answered(about, action) {
   const unwanted = new AbortController(), before = wanted, { tell, ...inspected } = clicked ?? {};
   let isDone = !action, isWhole = false, number = questions;
   const isNewer = () => wanted >= 0 || actions.length > (action ? 1 : 0);
+  clearTimeout(tuning);
+  tuning = null;
   waiting = { hasBegun: false, abort: () => unwanted.abort() };
   setBusy(true);
   wanted = -1;
@@ -348,8 +350,18 @@ export function tune(change) {
   const others = read.filter(([name, value]) => state[name] !== value); // a slider that is left says its value again
   if (!others.length) return;
   setState(Object.fromEntries(others));
-  ask("tune");
+  if (!isTunedHere(Object.fromEntries(others))) return ask("tune");
+  clearTimeout(tuning);
+  tuning = setTimeout(() => ask("tune"), TUNED_MS);
 }
+
+const TUNED_MS = 150; // from the last move of a slider that the page follows by itself until Python is asked for the rest
+let tuning = null;
+/** @type {(change: import("./state.js").State) => boolean} */
+let isTunedHere = () => false;
+
+/** Has `draw` show what it can of other settings by itself; it says whether it did. @param {(change: import("./state.js").State) => boolean} draw */
+export function drawTuned(draw) { isTunedHere = draw; }
 
 /**
  * Another step of the training of the run's model, or of the second run's. All steps share a tokenizer, so text, selection

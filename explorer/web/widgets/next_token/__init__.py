@@ -8,8 +8,9 @@ from explorer.analysis.sampling_table import ProbabilityInterval, SamplingTable,
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
-from explorer.translations import _
+from explorer.translations import _, translate
 from explorer.web.widgets.next_token.table import (
+    CUT,
     OtherRunPrediction,
     other_run_column,
     other_run_summary,
@@ -102,6 +103,8 @@ class NextTokenTable(Widget):
         return {
             "columns": [{"name": c.name, "title": c.title, "about": c.description} for c in stages],
             "rows": rows,
+            "settings": {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")},
+            "cut": translate(CUT),
             "actual": actual,
             "drawn": sampled_id,
             "find": find,

@@ -1,11 +1,12 @@
 // @ts-check
 // The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
 // one.
-import { makeMove, pick, syncControls, tune } from "../../static/asking.js";
+import { drawTuned, makeMove, pick, syncControls, tune } from "../../static/asking.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, listenFor, make, rove, say, span, stopAt, tellSideways } from "../../static/dom.js";
 import { linkTo } from "../../static/history.js";
 import { _, inPieces, tokenNodes } from "../../static/language.js";
+import { SETTINGS as QUICK, tunedTable, watchSliders } from "../../static/sampling.js";
 import { onState, state } from "../../static/state.js";
 
 // The line of all probability, a stretch a token, with a mark at the random number.
@@ -118,7 +119,14 @@ export function distribution(element) {
   more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay in sight
   let value = null, built = "", place = "", before = null; // what was drawn before the last change of the settings
 
+  let told = null; // what Python said last
   function show(content) {
+    told = content;
+    // Of settings that somebody has moved on from since, it is not shown.
+    draw(QUICK.some((name) => content.settings[name] !== state[name]) ? tunedTable(content) ?? content : content);
+  }
+
+  function draw(content) {
     const now = placeOf(content);
     if (now !== place) before = null;
     [value, place] = [content, now];
@@ -210,6 +218,12 @@ export function distribution(element) {
     if (isNewChange()) before = value?.rows.find(({ id }) => id === value.drawn) ?? null;
   });
   onContent(element, show);
+  watchSliders();
+  drawTuned((change) => {
+    const tuned = told && Object.keys(change).every((name) => QUICK.includes(name)) && tunedTable(told);
+    if (tuned) draw(tuned);
+    return Boolean(tuned);
+  });
   tellSideways(find(box, ".table"), table);
 }
 
