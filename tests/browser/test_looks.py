@@ -5,10 +5,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-from explorer.views import FULL
 from explorer.views.style import DARK, LIGHT
-
-from .checkpoints import FIELDS_FOR_ALL_TABS
 
 FONT = "plot => plot._fullLayout.font.color"
 ACCENT = "table => getComputedStyle(table).getPropertyValue('--accent')"
@@ -48,16 +45,6 @@ def test_the_theme_changes_page_and_figures(newcomer):
 def test_the_page_opens_dark_where_the_system_is(newcomer):
     person = newcomer(color_scheme="dark").open()
     assert person.pattern.evaluate(FONT) == DARK.text
-
-
-@pytest.mark.exhaustive
-def test_nothing_overflows(visitor):
-    person = visitor(viewport={"width": 390, "height": 844}, **FIELDS_FOR_ALL_TABS)
-    for view in FULL:
-        person.at_rest().tab(view.title)  # a click while the page still moves could hit something else
-        figure = person.page.locator("[role=tabpanel]:visible .plot:visible").last
-        expect(figure.locator(".main-svg").first).to_be_visible()
-        assert person.page.evaluate(OVERFLOW) <= 0, view.title
 
 
 def test_words_beside_an_axis_have_room(visitor):

@@ -63,7 +63,7 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     with person.redrawn(person.pattern):
         person.grid.locator("[data-layer='2'][data-head='3']").click(position={"x": 5, "y": 30})
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
-    expect(person.page.get_by_text("recomputed from q and k, off by")).to_be_visible()
+    expect(person.page.locator("#attention-formula")).to_contain_text("recomputed from q and k, off by")
     person.tab("Activations")
     person.chooser("tap").select_option("position_embed")
     heatmap = person.page.locator("#activations-heatmap .plot")

@@ -126,7 +126,7 @@ def test_a_tab_out_of_sight_is_opened(visitor):
 
 @pytest.mark.exhaustive
 def test_no_answer_undoes_a_later_choice(person):
-    for turn in range(8):
+    for turn in range(4):
         view, layer = ("positions", "attention")[turn % 2], turn // 2 % 2
         person.evaluate(OPEN_AND_CHOOSE, [view, layer])
         with person.redrawn(person.prediction):

@@ -58,16 +58,14 @@ def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
 
 
 def test_pictures_are_never_those_of_what_was_asked_before(person):
-    """Covers every kind of change between two presses of the switch, however quick."""
+    """Covers a choice and a change between two presses of the switch, however quick."""
     compare(person)
     changes = {
         "head": lambda: person.evaluate("asking.pick({ layer: 1, head: 0 })"),
-        "change": lambda: person.evaluate("asking.setEdits(['blocks.0.attn.z.1*zero'])"),
         "change of B": lambda: person.evaluate("asking.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
-        "prompt": lambda: person.run("Once upon a time there was a red hen who wanted the moon."),
     }
-    other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B"), "A": ("A − B", "B")}
-    for change, last in zip(changes.values(), ("A", "B", "A − B", "A"), strict=True):
+    other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B")}
+    for change, last in zip(changes.values(), ("B", "A − B"), strict=True):
         for name in other_choices[last]:
             switch(person, name).click()
         change()

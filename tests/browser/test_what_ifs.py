@@ -23,7 +23,7 @@ def expect_changes(person: Person, *texts: str):
 
 
 def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
-    person = visitor("experiments", **LOOK)
+    person = visitor("attention", **LOOK)
     person.unfold_changes()
     edge = person.page.locator(
         ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
