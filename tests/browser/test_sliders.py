@@ -11,8 +11,9 @@ TABLE = """() => ({
 })"""
 
 
-def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(visitor):
-    person = visitor("view=attention&temperature=0.8&top_k=3&top_p=0.9&min_p=0.05&repetition_penalty=1.3")
+def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(newcomer):
+    settings = {"temperature": 0.8, "top_k": 3, "top_p": 0.9, "min_p": 0.05, "repetition_penalty": 1.3}
+    person = newcomer().open("attention", **settings)
     page, held = person.page, []
     with page.expect_response("**/next_token_scores"):
         page.locator("#top_k input").first.hover()
