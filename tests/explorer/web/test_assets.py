@@ -28,8 +28,8 @@ def read_source(name: str) -> str:
 def test_no_module_makes_markup_of_text():
     """But of a view's, which Python makes of its own words alone (view_markup.py)."""
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextual.*|\beval\(|new Function"
-    found = [(name, call) for name in SCRIPTS for call in re.findall(forbidden, read_source(name))]
-    assert found == [("static/page.js", "createContextualFragment(markup).firstElementChild);")]
+    calls = [(name, call) for name in SCRIPTS for call in re.findall(forbidden, read_source(name))]
+    assert calls == [("static/page.js", "createContextualFragment(markup).firstElementChild);")]
 
 
 def test_every_module_is_checked_and_holds_a_concept():
@@ -37,8 +37,10 @@ def test_every_module_is_checked_and_holds_a_concept():
     assert [name for name in SCRIPTS if read_source(name).count("\n") > 500] == []
 
 
-def test_no_module_leaves_a_global():
-    assert [name for name in SCRIPTS if re.search(r"\b(?:window|globalThis)\.\w+ = ", read_source(name))] == []
+def test_no_module_leaves_a_global_but_the_one_for_scripts():
+    written = r"\b(?:window|globalThis)\.(\w+) = "
+    names = [(name, written_name) for name in SCRIPTS for written_name in re.findall(written, read_source(name))]
+    assert names == [("static/page.js", "explorer")]
 
 
 def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
