@@ -1,7 +1,7 @@
 """Marks for parametrised tests: which cases are in the core suite, and which run only with the exhaustive one."""
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -25,14 +25,31 @@ def every_nth_in_core(n: int, values: Sequence[Any]) -> list:
     return [exhaustive(value) if i % n else value for i, value in enumerate(values)]
 
 
+def side_by_side(*axes: Sequence[Any]) -> list[tuple]:
+    """Return the first values of all axes together, then the second, and so on; shorter axes start over."""
+    return [tuple(axis[i % len(axis)] for axis in axes) for i in range(max(map(len, axes)))]
+
+
 def in_turn(*axes: Sequence[Any]) -> list:
     """Return parameters of a test over the product of some axes.
 
-    The core suite has every value of each axis, but not with every value of the others: the first of all axes
-    together, then the second, and so on; shorter axes start over. All other combinations are exhaustive.
+    The core suite has every value of each axis, side by side. Exhaustive are others, until every value met every value
+    of every other axis.
     """
-    core = {tuple(i % len(axis) for axis in axes) for i in range(max(map(len, axes)))}
+    core = side_by_side(*(range(len(axis)) for axis in axes))
+    met = set().union(*map(_pairs, core))
+    others = list(product(*(range(len(axis)) for axis in axes)))
+    cases = dict.fromkeys(core, ())
+    while others := [case for case in others if not _pairs(case) <= met]:
+        case = max(others, key=lambda case: len(_pairs(case) - met))
+        met |= _pairs(case)
+        cases[case] = pytest.mark.exhaustive
     return [
-        pytest.param(*values, marks=() if indices in core else pytest.mark.exhaustive)
-        for indices, values in zip(product(*(range(len(axis)) for axis in axes)), product(*axes), strict=True)
+        pytest.param(*(axis[i] for axis, i in zip(axes, case, strict=True)), marks=marks)
+        for case, marks in sorted(cases.items())
     ]
+
+
+def _pairs(case: Sequence[int]) -> set[tuple]:
+    """Return the pairs of values in a case, each as (axis, index)."""
+    return set(combinations(enumerate(case), 2))

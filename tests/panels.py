@@ -55,8 +55,8 @@ def each_panel_and_style(
     """Parametrise over (name, style, length) where the panel applies to the style.
 
     The core suite has each panel once, at the middle length: with the styles of the bundled checkpoints in turn if
-    both apply, else with the first that does. Exhaustive are the other styles, every one or every nth, another each
-    time, and the other lengths for the styles of the bundled checkpoints.
+    both apply, else with the first that does. Exhaustive are the other styles, every one or every nth, another for
+    the next panel, each with one of the lengths in turn.
     """
     lengths, cases = list(lengths), []
     middle = lengths[len(lengths) // 2]
@@ -66,11 +66,12 @@ def each_panel_and_style(
         candidates = bundled or styles[:1]
         core = candidates[index % len(candidates)] if candidates else None
         for style_index, style in enumerate(styles):
-            if style not in candidates and (style_index + index) % every:
-                continue
-            for length in lengths if style in bundled else [middle]:
-                marks = () if (style, length) == (core, middle) else pytest.mark.exhaustive
-                cases.append(pytest.param(name, style, length, marks=marks, id=f"{name}-{style}-{length}"))
+            if style == core:
+                cases.append(pytest.param(name, style, middle, id=f"{name}-{style}-{middle}"))
+            elif (style_index + index) % every == 0:
+                length = lengths[(style_index // every + index) % len(lengths)]
+                marks, case = pytest.mark.exhaustive, (name, style, length)
+                cases.append(pytest.param(*case, marks=marks, id=f"{name}-{style}-{length}"))
     return pytest.mark.parametrize(("name", "style", "length"), cases)
 
 

@@ -23,23 +23,39 @@ def in_turn(styles: Iterable[str]) -> list:
     return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]):
-    """Reduce the core suite's tests that run over other parameters besides the bundled styles.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
+    """Reduce the tests that run over other parameters besides the fixture `style`.
 
     The styles take turns, as the axes of `exhaustive.in_turn` do: the first value with the first style, the next
-    with the next.
+    with the next; in the core suite the bundled styles alone, in the exhaustive one all of them, until each style and
+    each value had its turn.
     """
-    tests = defaultdict(lambda: defaultdict(list))  # items of a test by their parameters other than the style
+    tests = defaultdict(lambda: defaultdict(dict))  # items of a test by their other parameters, and by their style
     for item in items:
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        if "style" in parameters and not item.get_closest_marker("exhaustive"):
+        if takes_style_by_fixture(item):
+            parameters = item.callspec.params
             key = tuple(id(value) for name, value in parameters.items() if name != "style")
-            tests[item.nodeid.partition("[")[0]][key].append(item)
+            tests[item.nodeid.partition("[")[0]][key][parameters["style"]] = item
+    superfluous = set()
     for test in tests.values():
         for index, items_by_style in enumerate(test.values() if len(test) > 1 else ()):
-            items_by_style.pop(index % len(items_by_style))
-            for item in items_by_style:
-                item.add_marker(pytest.mark.exhaustive)
+            core = [item for item in items_by_style.values() if not item.get_closest_marker("exhaustive")]
+            for item in core:
+                if item is not core[index % len(core)]:
+                    item.add_marker(pytest.mark.exhaustive)
+            for number, item in enumerate(items_by_style.values()):
+                turns = {number % len(test) == index, index % len(items_by_style) == number}
+                if item.get_closest_marker("exhaustive") and True not in turns:
+                    superfluous.add(item)
+    if superfluous:
+        config.hook.pytest_deselected(items=list(superfluous))
+        items[:] = [item for item in items if item not in superfluous]
+
+
+def takes_style_by_fixture(item: pytest.Item) -> bool:
+    """Return whether a test runs with every style, and not with those of its own parameters."""
+    of_its_own = any("style" in mark.args[0] for mark in item.iter_markers("parametrize"))
+    return "style" in getattr(getattr(item, "callspec", None), "params", ()) and not of_its_own
 
 
 @pytest.fixture(scope="session", autouse=True)

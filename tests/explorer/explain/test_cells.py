@@ -122,7 +122,7 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
             assert as_drawn(name, selection, trace, derivation.value) == pytest.approx(z, abs=TOLERANCE * scale)
 
 
-@each_heatmap_and_style(lengths=[1, 12])
+@each_heatmap_and_style(lengths=[1, 12], every=3)
 def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length):
     trace = capture_panel_run(name, style, length)
     for selection, fig in draw_heatmaps(name, trace):
@@ -130,7 +130,7 @@ def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length
 
 
 @pytest.mark.exhaustive
-@each_heatmap_and_style(every=3)
+@each_heatmap_and_style(every=6)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     for trace in (capture_stream_edited_style(style, length), capture_all_kinds_edited_style(style, length)):
         for selection, fig in draw_heatmaps(name, trace):
@@ -186,7 +186,7 @@ def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
     assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == expected(trace)
 
 
-@each_panel_and_style(condition=lambda view, panel: bool(panel.inspect))
+@each_panel_and_style(condition=lambda view, panel: bool(panel.inspect), every=3)
 def test_a_point_outside_is_refused(name, style, length):
     panel, trace = PANELS[name][1], capture_panel_run(name, style, length)
     selection = Selection().clamp_to_trace(trace)
@@ -221,7 +221,7 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
 
 
 @pytest.mark.exhaustive
-@each_heatmap_and_style(every=3)
+@each_heatmap_and_style(every=6)
 def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
     trace = capture_panel_run(name, style, length)
     for selection, fig in draw_heatmaps(name, trace):

@@ -36,7 +36,7 @@ def test_every_picture_of_numbers_explains_them():
 def selections(name: str, trace: Trace) -> list[Selection]:
     last = len(trace) - 1
     candidates = [
-        Selection(query=last, key=last // 2, depth=1, tap="logits"),
+        Selection(query=last, key=last // 2, residual_depth=1, tap="logits"),
         Selection(layer=1, head=2, query=last // 2, key=0, dim=9, neuron=7, target=3, rival=2, first_token="hidden"),
     ]
     return [selection.clamp_to_trace(trace) for selection in candidates]
@@ -130,7 +130,7 @@ def check(name: str, trace: Trace) -> int:
     return count
 
 
-@each_picture_and_style()
+@each_picture_and_style(every=3)
 def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
     has_none = name.startswith("patching")  # between a run and itself; of two prompts: views/patching/test_view.py
     assert bool(check(name, capture_panel_run(name, style, length))) is not has_none
@@ -142,20 +142,20 @@ def test_so_it_is_of_a_single_token(name):
     check(name, capture_first_applicable_run(name, length=1))
 
 
-@each_picture_and_style(run=lambda name, style: capture_edited_style(style), every=3)
+@each_picture_and_style(run=lambda name, style: capture_edited_style(style), every=6)
 @pytest.mark.exhaustive
 def test_so_it_is_in_a_changed_run(name, style, length):
     check(name, capture_edited_style(style))
 
 
 @pytest.mark.exhaustive
-@each_picture_and_style(every=3)
+@each_picture_and_style(every=6)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     check(name, capture_stream_edited_style(style, length))
     check(name, capture_all_kinds_edited_style(style, length))
 
 
-@each_picture_and_style()
+@each_picture_and_style(every=3)
 def test_a_point_that_is_not_there_is_refused(name, style, length):
     trace, panel = capture_panel_run(name, style, length), PANELS[name][1]
     selection = selections(name, trace)[0]

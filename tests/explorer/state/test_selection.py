@@ -95,8 +95,8 @@ def test_the_nearest_that_exists_takes_the_place_of_what_does_not(rope_trace):
 
 
 def test_there_is_a_depth_after_the_last_block(rope_trace):
-    assert Selection(depth=2).clamp_to_trace(rope_trace).depth == 2
-    assert Selection(depth=99).clamp_to_trace(rope_trace).depth == rope_trace.config.num_layers
+    assert Selection(residual_depth=2).clamp_to_trace(rope_trace).residual_depth == 2
+    assert Selection(residual_depth=99).clamp_to_trace(rope_trace).residual_depth == rope_trace.config.num_layers
 
 
 def test_the_key_is_never_after_the_query(rope_trace):

@@ -43,15 +43,16 @@ PROMPT = 5
 
 
 def generation_edits() -> Iterator:
-    """Pairs of a model style and an intervention that it can have: its own on positions, and the shared ones.
+    """Pairs of a model style and an intervention that it can have: its own on positions, and shared ones in turn.
 
-    Each intervention is in the core suite where it first occurs.
+    Each intervention is there at least where it first occurs.
     """
     met = set()
-    for style, lm in sample_models.models().items():
-        for text in [POSITION_INTERVENTIONS[lm.config.position], *EDITS_OF_GENERATION]:
+    for nth, (style, lm) in enumerate(sample_models.models().items()):
+        for number, text in enumerate([POSITION_INTERVENTIONS[lm.config.position], *EDITS_OF_GENERATION]):
             if sample_models.applicable_interventions(lm, text) == [*parse_interventions(text)]:
-                yield pytest.param(style, text, marks=pytest.mark.exhaustive if text in met else ())
+                if number == 0 or text not in met or (number + nth) % 4 == 0:
+                    yield style, text
                 met.add(text)
 
 

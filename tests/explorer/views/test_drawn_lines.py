@@ -175,7 +175,7 @@ def test_every_neuron_is_a_dot_on_its_curve(look, style):
 
 @pytest.mark.parametrize("style", PRE_NORM)
 def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
-    case = look(style, depth=1)
+    case = look(style, residual_depth=1)
     points = case.picture("tokens", "spread").points()
     vectors = case.stream[2] - case.stream[2].mean(0)
     first, second = np.linalg.svd(vectors)[0].T[:2]  # (T,) each, of length 1

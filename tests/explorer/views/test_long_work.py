@@ -10,7 +10,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, ResultNotReadyError, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
-from tests.sample_models import capture_style, tokenizer
+from tests.sample_models import STYLES, capture_style, tokenizer
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 
@@ -45,8 +45,8 @@ def test_the_long_ones_wait_to_be_asked_for(waiting):
 
 @pytest.mark.exhaustive
 def test_each_tells_how_far_it_is_and_leaves_the_model_alone_between_pieces(lms, style, waiting):
-    lm = lms[style]
-    for name, job in waiting.items():
+    lm, begin = lms[style], list(STYLES).index(style) % 3
+    for name, job in list(waiting.items())[begin::3]:  # the styles take turns
         done = []
         for units in job.steps():
             done.append(units)

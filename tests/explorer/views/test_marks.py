@@ -24,7 +24,7 @@ def selections(name: str, trace: Trace) -> list[Selection]:
         "prediction-lens": [{"lens": kind} for kind in LENSES],
         "activations-heatmap": [{"tap": tap} for tap in trace.values if not tap.startswith("blocks.0")],
         "activations-histogram": [{"tap": "logits"}, {"tap": "blocks.1.attn.k"}],
-        "tokens-spread": [{"depth": depth} for depth in range(trace.config.num_layers + 1)],
+        "tokens-spread": [{"residual_depth": depth} for depth in range(trace.config.num_layers + 1)],
     }.get(name, [{}, {}])
     cell_fields = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "rival": 2}]
     return [
@@ -53,7 +53,7 @@ def spoil():
     return with_wrong_values
 
 
-@each_panel_and_style()
+@each_panel_and_style(every=4)
 def test_a_mark_warns_of_every_wrong_value_that_is_drawn(spoil, name, style, length):
     _, panel = PANELS[name]
     trace = capture_panel_run(name, style, length)
@@ -70,7 +70,7 @@ def test_a_mark_warns_of_every_wrong_value_that_is_drawn(spoil, name, style, len
         assert wrong or panel.verify(subject(panel, trace), selection).state == "unchecked"
 
 
-@each_panel_and_style(lengths=[1, 12, 32])
+@each_panel_and_style(lengths=[1, 12, 32], every=2)
 def test_no_mark_warns_of_what_is_right(name, style, length):
     trace = capture_panel_run(name, style, length)
     marks = [
@@ -79,7 +79,7 @@ def test_no_mark_warns_of_what_is_right(name, style, length):
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
 
 
-@each_panel_and_style(every=3)
+@each_panel_and_style(every=6)
 @pytest.mark.exhaustive
 def test_nor_of_a_run_that_is_changed_along_its_stream(name, style, length):
     """Multiplicative edits between a component and the logits count in the components and in the lens."""

@@ -25,7 +25,7 @@ def on_demand(style: str, run: Trace) -> Trace:
     return replace(lazy, baseline=run.baseline and on_demand(style, run.baseline))
 
 
-@each_panel_and_style()
+@each_panel_and_style(every=3)
 @pytest.mark.exhaustive
 def test_every_panel_is_drawn_and_vouched_for(name, style, length):
     _view, panel = PANELS[name]

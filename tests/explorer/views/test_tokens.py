@@ -194,7 +194,7 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
 
 def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
-    selection = Selection(query=QUERY, dim=5, depth=2, first_token="hidden")
+    selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_facts.token_table(trace, QUERY)
     assert panels["merges"](trace, selection) == merges.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)

@@ -23,14 +23,16 @@ FIELDS = {name: type(default) for name, default in Selection().as_dict().items()
 CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}, "model_map": set()}
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+# Each view of each style, with one of the lengths in turn.
 each_view_and_style = pytest.mark.parametrize(
-    ("view", "style"),
+    ("view", "style", "length"),
     [
-        pytest.param(view, style, marks=() if style == shown[place % len(shown)] else pytest.mark.exhaustive)
-        for place, view in enumerate(VIEWS)
+        pytest.param(view, style, length, marks=() if style == shown[number % len(shown)] else pytest.mark.exhaustive)
+        for number, view in enumerate(VIEWS)
         for styles in [[style for style in STYLES if view.is_applicable(capture_style(style))]]
         for shown in [[style for style in styles if style in CORE] or styles]
-        for style in styles
+        for nth, style in enumerate(styles)
+        for length in [[1, 12, 32][(number + nth) % 3]]
     ],
     ids=lambda value: getattr(value, "name", value),
 )
@@ -101,7 +103,7 @@ def test_a_click_that_selects_several_things_knows_them_all(name, style, length)
             assert clicked.view in {view.name for view in VIEWS}
 
 
-@each_panel_and_style(lengths=[1, 12, 32], run=unedited_run, every=3)
+@each_panel_and_style(lengths=[1, 12, 32], run=unedited_run)
 def test_every_panel_can_be_drawn(name, style, length):
     trace, panel = capture_style(style, length), PANELS[name][1]
     assert len(trace) == length
@@ -130,7 +132,6 @@ def open_view(view: View, run: Trace) -> OpenView:
 
 
 @each_view_and_style
-@pytest.mark.parametrize("length", [1, 12, pytest.param(32, marks=pytest.mark.exhaustive)], ids="{} tokens".format)
 def test_every_formula_has_numbers_in_it(view, style, length):
     for trace in (capture_style(style, length), capture_edited_style(style, length)):
         for selection in selections(trace):

@@ -61,11 +61,10 @@ def test_every_view_offers_amounts_that_can_be(trace_of, lms, style):
         what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3, query=7, key=2)
     ):
         assert what_if.title and "{" not in what_if.title
-        for amount in (what_if.default, what_if.minimum, what_if.maximum):
-            for here in (False, True)[: 1 + bool(what_if.here)]:
-                edits = (what_if.make_intervention(amount, here),)
-                run = capture(lms[style], trace_of(style).token_ids, edits)
-                assert run.edits == edits == parse_interventions(",".join(map(str, edits)).split(","))
+        for amount, is_here in ((what_if.default, True), (what_if.minimum, False), (what_if.maximum, True)):
+            edits = (what_if.make_intervention(amount, is_here and bool(what_if.here)),)
+            run = capture(lms[style], trace_of(style).token_ids, edits)
+            assert run.edits == edits == parse_interventions(",".join(map(str, edits)).split(","))
 
 
 def test_the_present_amounts_are_those_of_the_run(lms, rope_trace):

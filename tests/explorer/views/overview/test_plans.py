@@ -15,7 +15,7 @@ from explorer.views.overview.map_layout import Box
 from explorer.views.overview.portrait_layout import WIDTH, PortraitLayout
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM
-from tests.exhaustive import in_turn
+from tests.exhaustive import side_by_side
 from tests.sample_models import STYLES, capture_style, config
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
@@ -27,10 +27,7 @@ PLACEMENTS = CHOICES["norm_placement"]
 both = pytest.mark.parametrize("kind", PLANS)
 
 
-@pytest.fixture(
-    params=[(style, None) for style in STYLES]
-    + [pytest.param(case.values, marks=case.marks) for case in in_turn(PLACEMENTS, SIZES)]
-)
+@pytest.fixture(params=[(style, None) for style in STYLES] + [*side_by_side(PLACEMENTS, SIZES)])
 def diagram(request) -> Diagram:
     """Return the map of every kind of model, and of models with many layers."""
     style, size = request.param

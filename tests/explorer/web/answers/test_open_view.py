@@ -9,7 +9,7 @@ from explorer.state.selection import Selection
 from explorer.views import VIEWS
 from explorer.web.answers.open_view import OpenView, make_open_view
 from explorer.web.answers.point_derivation import point_derivation_text
-from tests.exhaustive import in_turn
+from tests.exhaustive import side_by_side
 from tests.nasty_prompts import NASTY_PROMPTS
 
 VIEW = {view.name: view for view in VIEWS}
@@ -70,7 +70,7 @@ def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, page_s
 
 
 @pytest.mark.parametrize(
-    ("text", "view"), in_turn(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
+    ("text", "view"), side_by_side(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
 )
 def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
     page_state = opening.state_from_query({"checkpoint": "rope", "text": text})

@@ -42,7 +42,7 @@ PICKS = {
     "tap": ("embed", "blocks.1.attn.q", "blocks.0.ffn.hidden", "logits"),
     "dim": (0, 5),
     "neuron": (0, 9),
-    "depth": (0, 1, 2),
+    "residual_depth": (0, 1, 2),
     "target": (1, 2, 5),
     "rival": (0, 2, 3),
     "heads": ("", "0.0~1.1"),
