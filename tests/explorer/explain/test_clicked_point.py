@@ -1,8 +1,7 @@
 """Parsing of the clicked point that the browser sends."""
 
 import pytest
-
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 
 
 @pytest.mark.parametrize(
@@ -10,11 +9,11 @@ from explorer.explain.point import Point
 )
 def test_a_point_that_makes_no_sense_is_refused(values):
     with pytest.raises(ValueError, match="point"):
-        Point.parse(values)
+        ClickedPoint.parse(values)
 
 
 def test_a_point_is_read_from_what_the_browser_sends():
-    point = Point.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
+    point = ClickedPoint.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
     assert (point.column, point.row, point.coordinate_or_none("layer"), point.coordinate_or_none("head")) == (
         3,
         2,
@@ -22,4 +21,4 @@ def test_a_point_is_read_from_what_the_browser_sends():
         0,
     )
     with pytest.raises(IndexError):
-        _ = Point(0.5, 0).column
+        _ = ClickedPoint(0.5, 0).column

@@ -11,7 +11,7 @@ from explorer.translations import _
 
 
 @dataclass(frozen=True)
-class Point:
+class ClickedPoint:
     """A clicked point of a figure.
 
     Attributes:
@@ -29,7 +29,7 @@ class Point:
     item: int | None = None
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> "Point":
+    def parse(cls, values: Mapping[str, Any]) -> "ClickedPoint":
         """Parse a point from untrusted values; UserError if they are invalid."""
         if not isinstance(values, Mapping):
             raise UserError(_("a point is an object with an x and a y, got {got!r:.80}", got=values))
