@@ -12,11 +12,11 @@ from explorer.analysis.intervention_effects import (
     pattern_change,
 )
 from explorer.analysis.next_token import surprisal
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.intervention_effects import next_token_probability
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection
@@ -154,7 +154,7 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
     )
 
 
-def inspect_next_token(comparison: Comparison, selection: Selection, point: Point) -> Derivation:
+def inspect_next_token(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     token_ids = next_token_change(comparison, selection.query).top(BARS)
     if point.row >= len(token_ids):
         raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))

@@ -13,9 +13,9 @@ import numpy as np
 
 from explorer.analysis.tolerance import largest_error, tolerance
 from explorer.explain.captured import Check, check_captured_value, derive, input_names
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names
-from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
@@ -76,7 +76,7 @@ def worse_verification(first: Verification, second: Verification) -> Verificatio
 
 MAX_NAMED_FAILURES = 2  # checks
 Verifier = Callable[[Trace, Selection], Verification]
-Inspect = Callable[[Trace, Selection, Point], Derivation | tuple[Derivation, ...] | None]
+Inspect = Callable[[Trace, Selection, ClickedPoint], Derivation | tuple[Derivation, ...] | None]
 
 
 def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
@@ -201,7 +201,7 @@ def inspect_captured(template: str, *axes: str) -> Inspect:
         axes: the index of each axis: a coordinate of the point, or else a field of the selection.
     """
 
-    def inspect_cell(trace: Trace, selection: Selection, point: Point) -> Derivation:
+    def inspect_cell(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
         fields = selection.as_dict()
         for name in {"layer", "head", *axes} & {"x", "y", "layer", "head"}:
             if (coordinate := point.coordinate_or_none(name)) is not None:

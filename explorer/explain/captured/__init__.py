@@ -9,9 +9,9 @@ from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import ALL, Calculation, Index, format_index
 from explorer.explain.captured.interventions import apply_linear_part, calculate_with_interventions
 from explorer.explain.captured.tap_formulas import get_formula
+from explorer.explain.clicked_point import check_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import describe_element
-from explorer.explain.point import check_element
 from explorer.tracing.trace import Trace
 
 

@@ -2,10 +2,10 @@
 
 from explorer.analysis.activation_statistics import compute_histogram, tap_matrix
 from explorer.explain.calculation import Calculation, Input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _

@@ -12,11 +12,11 @@ from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.calculation import ALL, Calculation, Input, read_input
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
+from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import largest, mean
 from explorer.explain.labels import format_attention_cell, format_query_key, format_token_position
 from explorer.explain.notation import format_dot_product, format_number
-from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

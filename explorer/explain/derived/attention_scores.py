@@ -16,10 +16,10 @@ from explorer.architecture.attention import (
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import format_attention_cell, format_query_key
 from explorer.explain.notation import format_factor, format_number, format_sum
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace

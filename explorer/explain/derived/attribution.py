@@ -21,12 +21,12 @@ from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_linear_part
 from explorer.explain.captured.linear import concatenate_heads
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attention import output_columns
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import quote_token
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

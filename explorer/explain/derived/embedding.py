@@ -4,11 +4,11 @@ from explorer.analysis.embedding import embedding_parts, nearest_tokens, princip
 from explorer.architecture import embedding_scale
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.captured.embedding import TABLE
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import cosine, dot_product
 from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.notation import format_factor, format_number, quote_token
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

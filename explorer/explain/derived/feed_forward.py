@@ -7,12 +7,12 @@ import numpy as np
 from explorer.analysis.feed_forward import NEAR_ZERO_RATIO, RELU_KINDS, neuron_logit_effects, sparsity
 from explorer.architecture.residual_stream import path_to_unembedding
 from explorer.explain.calculation import ALL, Calculation, read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attribution import THROUGH_NORMS, formula_with_softcap, propagate, unembedding_direction
 from explorer.explain.labels import format_token_id, format_token_position
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate

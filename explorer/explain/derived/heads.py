@@ -7,9 +7,9 @@ import numpy as np
 from explorer.analysis.heads import HEAD_SCORES, head_scores, target_mask
 from explorer.architecture.attention import first_visible_key
 from explorer.explain.calculation import read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import mean
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -14,13 +14,13 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.residual import stages
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input, read_input
+from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import mean, quotient
 from explorer.explain.derived.distribution import surprisal
 from explorer.explain.derived.prediction import token_probability
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
 from explorer.state.interventions import make_intervention
 from explorer.tracing.comparison import Comparison

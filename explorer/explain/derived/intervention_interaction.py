@@ -4,11 +4,11 @@ import math
 
 from explorer.analysis.intervention_interaction import InterventionInteraction, intervention_interaction
 from explorer.explain.calculation import Calculation, Input, read_input, unique_inputs
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.distribution import probability
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number, format_sum, quote_token
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _, translate

@@ -8,11 +8,11 @@ from explorer.analysis.kv_cache import (
     positions_computed,
 )
 from explorer.explain.calculation import ALL, Calculation, read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate

@@ -4,10 +4,10 @@ from explorer.analysis import position_embeddings
 from explorer.architecture.embedding_scale import embedding_scale_formula
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.captured.embedding import TABLE
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
 from explorer.explain.labels import format_token_position
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate

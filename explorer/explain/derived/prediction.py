@@ -2,10 +2,10 @@
 
 from explorer.analysis.next_token import actual_token_ranks, entropy, next_token_distribution, surprisal
 from explorer.explain.calculation import read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import distribution
 from explorer.explain.labels import format_token_id, format_token_position
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

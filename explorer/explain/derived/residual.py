@@ -24,11 +24,11 @@ from explorer.architecture.residual_stream import (
 )
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.captured.norms import mean_square_or_variance
+from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import arithmetic
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
 from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace

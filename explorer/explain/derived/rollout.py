@@ -4,10 +4,10 @@ import numpy as np
 
 from explorer.analysis.attention_rollout import attention_rollout
 from explorer.explain.calculation import Calculation, read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.labels import format_query_key
 from explorer.explain.notation import format_dot_product, format_number
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _

@@ -2,11 +2,11 @@
 
 from explorer.analysis.steering import SteeringEffects, direction_cosines, embed_and_block_output_taps
 from explorer.explain.calculation import Calculation, Input, read_input
+from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.arithmetic import cosine
 from explorer.explain.labels import format_token_position, token_formatter
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element, get_item
 from explorer.explain.source_line import SourceLine
 from explorer.state.interventions import DirectionSpec
 from explorer.tracing.trace import Trace

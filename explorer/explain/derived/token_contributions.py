@@ -5,12 +5,12 @@ import math
 from explorer.analysis.token_contributions import TokenContributions, token_contributions
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input, read_input
+from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import rollout
 from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.labels import format_token_position
 from explorer.explain.notation import format_number
-from explorer.explain.point import get_element
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _

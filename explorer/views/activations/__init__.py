@@ -6,10 +6,10 @@ import numpy as np
 
 from explorer.analysis.activation_statistics import Statistics, compute_histogram, tap_matrix
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.activations import histogram_share
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -130,7 +130,7 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
     )
 
 
-def inspect_element(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_element(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     value = trace[selection.tap]
     head = (selection.head * len(value) // trace.config.num_heads,) if value.ndim == 3 else ()
     return derive(trace, selection.tap, (*head, point.row, point.column))

@@ -2,11 +2,11 @@
 
 from explorer.analysis.attention import PATTERNS
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import attention_stage, displayed_weight
 from explorer.explain.derived.attention_scores import dimension_contribution
 from explorer.explain.derived.heads import head_score
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.state.view_registry import SelectionField
@@ -42,7 +42,7 @@ def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verificatio
     return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)
 
 
-def inspect_line(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_line(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the weight at a clicked token.
 
     A token at the left is a query of the chosen key, one at the right a key of the chosen query.

@@ -4,11 +4,11 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attribution import component_contribution
 from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.explain.source_line import SourceLine
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
@@ -131,7 +131,7 @@ def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
     )
 
 
-def inspect_component(comparison: Comparison, selection: Selection, point: Point) -> tuple[Derivation, ...]:
+def inspect_component(comparison: Comparison, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive the clicked component's contribution in A and in B."""
     arguments = attribution_arguments(comparison, selection)
     component, layer = get_item(
@@ -140,7 +140,7 @@ def inspect_component(comparison: Comparison, selection: Selection, point: Point
     return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
 
 
-def inspect_next_token(comparison: Comparison, selection: Selection, point: Point) -> Derivation | None:
+def inspect_next_token(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
     probs_a, probs_b = probabilities(comparison, selection.query)
     token_ids = top_tokens(probs_a, probs_b)

@@ -8,11 +8,11 @@ from explorer.analysis.steering import (
     parse_direction_or_default,
     steering_effects_on_prompts,
 )
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.steering import direction_cosine, steering_effect
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.interventions import DirectionSpec
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -121,11 +121,11 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
     )
 
 
-def inspect_stream_cosine(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_stream_cosine(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     return direction_cosine(trace, selected_direction(trace, selection), point.row, point.column)
 
 
-def inspect_example_effect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_example_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable").tolist()
     return steering_effect(trace, steering, get_item(order, point.coordinate("item")))

@@ -1,6 +1,7 @@
 """Experiments view: interventions on components and their effects."""
 
 from explorer.analysis.residual import stages
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import weight_change
 from explorer.explain.derived.intervention_effects import (
@@ -10,7 +11,6 @@ from explorer.explain.derived.intervention_effects import (
     derive_surprisal_change,
     residual_change,
 )
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -69,14 +69,14 @@ def verify_ablation(trace: Trace, selection: Selection) -> Verification:
     return verify_derived("logits", against=RERUN_CHECK)(baseline_trace(trace), selection)
 
 
-def inspect_head_ablation(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     run = baseline_trace(trace)
     if point.column >= run.config.num_heads:
         raise PointNotFoundError(_("there is no head {head}", head=point.column))
     return ablation_effect(run, selection.query, target_token(trace, selection), point.column, point.row)
 
 
-def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     layer, component = divmod(point.coordinate("item"), 2)
     run = baseline_trace(trace)
     return ablation_effect(

@@ -9,10 +9,10 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.compensation import component_compensation, head_compensation
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
@@ -158,13 +158,13 @@ def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAtt
     return [direct_logit_attribution(run, selection.query, token_id, contrast_id) for run in comparison.runs]
 
 
-def inspect_head_compensation(comparison: Comparison, selection: Selection, point: Point) -> Derivation:
+def inspect_head_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     return head_compensation(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), point.row, point.column
     )
 
 
-def inspect_component_compensation(comparison: Comparison, selection: Selection, point: Point) -> Derivation:
+def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
     return component_compensation(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer

@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.intervention_interaction import check_recomputed_outcomes, intervention_interaction
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.intervention_interaction import (
     MEASURED,
@@ -13,7 +14,6 @@ from explorer.explain.derived.intervention_interaction import (
 )
 from explorer.explain.labels import token_formatter
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _, translate
@@ -111,7 +111,7 @@ SHOWN = {
 
 
 def inspect_combined_effect(
-    comparison: Comparison, query: int, token_id: int, measure: str, point: Point
+    comparison: Comparison, query: int, token_id: int, measure: str, point: ClickedPoint
 ) -> Derivation:
     index, count = point.coordinate("item"), len(comparison.trace.edits)
     if index < count:

@@ -3,9 +3,9 @@
 from explorer.analysis.feed_forward import neuron, neuron_logit_effects, neurons
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.feed_forward import neuron_logit_effect, share_near_zero
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -50,7 +50,7 @@ def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(*weights, "blocks.{layer}.ffn.hidden", *read, *softcap_inputs)(trace, selection)
 
 
-def inspect_neuron_bar(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a clicked bar: the neuron's pre-activation, gate, activation or hidden value."""
     steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
     neuron_ids, _places = bar_neurons_and_offsets(neurons(trace, selection.layer, selection.query), selection.neuron)
@@ -60,7 +60,7 @@ def inspect_neuron_bar(trace: Trace, selection: Selection, point: Point) -> Deri
     return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
 
 
-def inspect_neuron_dot(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
     """Derive a neuron's value before and after its activation function."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
@@ -75,7 +75,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: Point) -> tupl
     return before, after
 
 
-def inspect_logit_effect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     token_ids = most_affected_tokens(neuron_logit_effects(trace, selection.layer, selection.neuron, selection.query))
     if point.coordinate("item") >= len(token_ids):
         raise PointNotFoundError(_("there is no such bar"))

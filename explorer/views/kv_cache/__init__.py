@@ -5,10 +5,10 @@ from functools import reduce
 import numpy as np
 
 from explorer.analysis.kv_cache import cached_norms, cached_norms_all_heads, cached_tap
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.kv_cache import cache_megabytes, cached_vector_norm, derive_positions_computed
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -152,7 +152,7 @@ def heads_panel(kind: str) -> Panel:
     )
 
 
-def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     stored = point.coordinate("item") + 1
     if stored > trace.config.context_length:
         raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))

@@ -6,9 +6,9 @@ from explorer.analysis.model_overview import Overview, overview
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -61,7 +61,7 @@ def draw_model_map(trace: Trace, selection: Selection) -> Diagram:
     return make_diagram(trace, selection, numbers, score, alt)
 
 
-def inspect_map(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_map(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     numbers, _plain, score = compute_overview(trace, selection)
     return inspect_part(trace, selection, MapParts(trace, selection, numbers, score), point)
 

@@ -7,11 +7,11 @@ from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import stages
 from explorer.architecture.logit_constants import has_logit_constants
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.prediction import next_token_probability
 from explorer.explain.derived.residual import norm_divisor, residual_norm
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview.map_data import MapPart
@@ -20,7 +20,9 @@ from explorer.views.target_token import target_and_contrast
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
 
-def inspect_part(trace: Trace, selection: Selection, map_parts: Iterable[MapPart], point: Point) -> Derivation | None:
+def inspect_part(
+    trace: Trace, selection: Selection, map_parts: Iterable[MapPart], point: ClickedPoint
+) -> Derivation | None:
     """Derive the number of a map part, the one with the point's `item` as its index.
 
     It is a contribution to the explained logit, or a norm's divisor, a vector's norm or a probability; None for
@@ -64,7 +66,7 @@ def stage_index_after_addition(trace: Trace, index: int) -> int:
     return taps.index(residual_sum_taps(trace.config)[index])
 
 
-def inspect_running_sum(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_running_sum(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a bar of the running sum; the last one is the total."""
     layers = range(trace.config.num_layers)
     sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]

@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
 from explorer.analysis.tolerance import largest_error
+from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.patching import (
     check_patched_run,
@@ -15,7 +16,6 @@ from explorer.explain.derived.patching import (
     path_effect,
 )
 from explorer.explain.notation import format_number
-from explorer.explain.point import Point, get_element, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection
@@ -109,7 +109,7 @@ def neuron_patch_and_metrics(prompt_pair: PromptPairContext, layer: int, neuron:
 
 
 def inspect_node(
-    runs: Comparison, selection: Selection, component: str, direction: str, point: Point
+    runs: Comparison, selection: Selection, component: str, direction: str, point: ClickedPoint
 ) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
     intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, point.row, point.column)
@@ -123,7 +123,7 @@ def inspect_node(
     )
 
 
-def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
+def inspect_neuron(runs: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
     order = strongest_neuron_indices(
         neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric")), TOP_NEURONS
@@ -142,7 +142,7 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Deri
     )
 
 
-def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: Point) -> Derivation | None:
+def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: ClickedPoint) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
     get_element(
         prompt_pair.experiment.estimate(selection.option("patch_direction"), component, selection.option("metric")),
@@ -166,7 +166,7 @@ def derive_estimate(
 
 
 def inspect_estimate_vs_exact(
-    runs: Comparison, selection: Selection, component: str, point: Point
+    runs: Comparison, selection: Selection, component: str, point: ClickedPoint
 ) -> tuple[Derivation, Derivation] | None:
     """Derive the exact effect and the estimate of a dot."""
     prompt_pair, direction = make_prompt_pair(runs, selection), selection.option("patch_direction")
@@ -186,7 +186,7 @@ def inspect_estimate_vs_exact(
     return exact_derivation and (exact_derivation, derive_estimate(prompt_pair, selection, component, (layer, column)))
 
 
-def inspect_path(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
+def inspect_path(runs: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
     prompt_pair = make_prompt_pair(runs, selection)
     receiver, direction = selected_receiver(prompt_pair, selection), selection.option("patch_direction")
     get_element(prompt_pair.experiment.path_metrics(direction, receiver)[0], point.row, point.column)

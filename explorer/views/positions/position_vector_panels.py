@@ -11,10 +11,10 @@ from explorer.analysis.position_embeddings import (
 )
 from explorer.explain.captured import derive
 from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.position_embeddings import cosine_between_positions, mean_cosine, position_norm
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -137,7 +137,7 @@ ADDITIONS = {
 }
 
 
-def inspect_position_vector(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_position_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     line, is_dot = divmod(point.coordinate("curve"), 2)
     if not is_dot:
         raise PointNotFoundError(_("only the dots are of this run"))

@@ -5,11 +5,11 @@ import numpy as np
 from explorer.analysis.rope import rotated_pairs, wrap_angles
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import attention_scores
 from explorer.explain.derived.attention_scores import dims_of_pair
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
@@ -146,7 +146,7 @@ VERIFY_PAIRS = verify_derived(
 )
 
 
-def inspect_score_by_distance(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_score_by_distance(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     if point.column >= trace.config.context_length:
         raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
     return attention_scores.score_at_distance(
@@ -154,7 +154,7 @@ def inspect_score_by_distance(trace: Trace, selection: Selection, point: Point) 
     )
 
 
-def inspect_clock_hand(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+def inspect_clock_hand(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
     """Derive both elements of the pair at a hand's tip."""
     vector, position, when = parse_hand_curve(selection, point.coordinate("curve"))
     name = f"blocks.{selection.layer}.attn.{vector}{when}"

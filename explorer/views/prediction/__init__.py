@@ -6,13 +6,13 @@ from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.norms import compute_norm_divisor, norm_kinds
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.architecture.softcaps import softcap_formula
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import rollout as derived_rollout
 from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.state.view_registry import SelectionField
@@ -104,29 +104,29 @@ THROUGH_FINAL_NORM = {
 VERIFY_COMPONENTS = verify_derived(*PARTS, "logits", against=SUM_CHECK)
 
 
-def inspect_lens(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_lens(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     return lens_cell(trace, point.row, point.column, target_token(trace, selection), selection.option("lens"))
 
 
-def inspect_trajectory(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_trajectory(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     tokens = [token_id for token_id in target_and_contrast(trace, selection) if token_id is not None]
     if point.coordinate("curve") >= len(tokens):
         raise PointNotFoundError(_("there is no such token"))
     return lens_cell(trace, point.coordinate("item"), selection.query, tokens[point.coordinate("curve")], "target")
 
 
-def inspect_rollout(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_rollout(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
     return derived_rollout.rollout_weight(trace, selection.query, point.column)
 
 
-def inspect_component(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_component(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     component, layer = get_item(component_keys(trace), point.coordinate("item"))
     return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
 
-def inspect_actual_token(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_actual_token(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     position = point.coordinate("item")
     return (
         prediction_measure(trace, position + 1, "rank")

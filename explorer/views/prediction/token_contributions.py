@@ -5,10 +5,10 @@ import textwrap
 import numpy as np
 
 from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.token_contributions import check_gradient_run, token_contribution
 from explorer.explain.notation import format_number, join_names, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -121,7 +121,7 @@ def _bar_hover(method: str, token: str, value: float) -> str:
     return f"{token}: {translate(NAMES[method])} {format_number(value)}"
 
 
-def inspect_token_contribution(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_token_contribution(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     key, method = point.column, get_item(METHODS, point.coordinate("curve"))
     if key > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))

@@ -6,6 +6,7 @@ from explorer.analysis.residual import has_stages, norm_statistics_in_layer, sub
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.residual import (
     layernorm_mean,
@@ -19,7 +20,6 @@ from explorer.explain.derived.residual import (
     unnormed_stage_residual_norm,
 )
 from explorer.explain.notation import format_number, join_names, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -115,7 +115,7 @@ def verify_gains(trace: Trace, selection: Selection) -> Verification:
     return make_unverified(N_("weights as learned"), norms)(trace, selection)
 
 
-def inspect_stream_norm(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_stream_norm(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a norm: of the stream (lines) or of what is added (bars)."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     if curve == 0:
@@ -127,12 +127,12 @@ def inspect_stream_norm(trace: Trace, selection: Selection, point: Point) -> Der
     )
 
 
-def inspect_norm_divisor(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_norm_divisor(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     norm, is_mean = get_item(divisor_line_specs(trace, selection.layer), point.coordinate("curve"))
     return (layernorm_mean if is_mean else norm_divisor)(trace, norm, point.coordinate("item"))
 
 
-def inspect_norm_input_output(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_norm_input_output(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     norm, is_after = divmod(point.coordinate("curve"), 2)
     reading = get_item(norm_statistics_in_layer(trace, selection.layer), norm)
     return derive(trace, reading.name if is_after else reading.before, (selection.query, point.coordinate("item")))

@@ -5,9 +5,9 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import trace_ranking
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quote_token
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -97,7 +97,7 @@ def verify(trace: Trace, selection: Selection) -> Verification:
     return head_verification if head_verification.state == "off" else pattern_verification
 
 
-def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
     layer, head = top_contributing_head(trace, selection.query)

@@ -5,10 +5,10 @@ import numpy as np
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import next_token_distribution
 from explorer.architecture.residual_stream import block_lens_points
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.notation import quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -100,7 +100,7 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     )
 
 
-def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     depth = len(block_lens_points(trace.config)) * get_item(
         range(trace.config.num_layers + 1), point.coordinate("item")
     )

@@ -3,10 +3,10 @@
 import numpy as np
 
 from explorer.analysis.next_token import surprisal
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.prediction import actual_token_probability
 from explorer.explain.notation import quote_token
-from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -61,7 +61,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join([f"{tokens} {numbers}", least_expected_text(trace)])
 
 
-def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     position = point.column
     return actual_token_probability(trace, position - 1) if position else None
 

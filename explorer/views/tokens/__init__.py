@@ -7,6 +7,7 @@ from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.architecture.embedding_scale import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.embedding import (
     embedding_row_element,
@@ -15,7 +16,6 @@ from explorer.explain.derived.embedding import (
 )
 from explorer.explain.derived.prediction import PREDICTION_MEASURES, prediction_measure
 from explorer.explain.notation import format_number, quote_token
-from explorer.explain.point import Point, get_item
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -73,7 +73,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-def inspect_table_cell(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive a measure in the table; None for its columns of text.
 
     Raises:
@@ -91,7 +91,7 @@ def verify_stream(trace: Trace, selection: Selection) -> Verification:
     return verify_derived("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 
-def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Derivation:
+def inspect_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive an element of the token's vectors.
 
     Each row has the bars of all dimensions and, if a dimension is chosen, a second trace with its bar
@@ -106,7 +106,7 @@ def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Derivati
     return derive(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
 
 
-def inspect_pca_point(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
+def inspect_pca_point(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
     """Derive both coordinates of a token."""
     first = int(selection.first_token == "hidden" and len(trace) > 1)
     position = first + point.coordinate("item")

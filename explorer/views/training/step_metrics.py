@@ -7,11 +7,11 @@ import numpy as np
 from explorer.analysis.chance_head_scores import chance_head_scores
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.text_loss import NATS_PER_BIT, mean_text_loss
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.heads import head_score
 from explorer.explain.derived.text_loss import text_loss
 from explorer.explain.notation import format_number
-from explorer.explain.point import Point, get_item
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -168,18 +168,18 @@ def draw_order(shape: tuple[int, int], chosen_head: tuple[int, int]) -> list[tup
     return [*others, chosen_head]
 
 
-def _model_and_run(trace: Trace, point: Point) -> tuple[Any, Trace]:
+def _model_and_run(trace: Trace, point: ClickedPoint) -> tuple[Any, Trace]:
     """Return the model at a dot's step, to be kept alive while the run is in use, and that run."""
     return get_item(list(trace.at_training_steps().values()), point.coordinate("item"))
 
 
-def inspect_text_loss(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_text_loss(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the loss at a dot's step."""
     _lm, run = _model_and_run(trace, point)
     return text_loss(run)
 
 
-def inspect_head_score(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
+def inspect_head_score(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive a head's score at a dot's step."""
     shape = trace.config.num_layers, trace.config.num_heads
     layer, head = get_item(draw_order(shape, (selection.layer, selection.head)), point.coordinate("curve"))

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from explorer.analysis.steering import direction_from_texts
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
@@ -160,7 +160,7 @@ class Endpoints:
 
         Args:
             picture: element id of the figure.
-            point: coordinates, see `Point`; unvalidated.
+            point: coordinates, see `ClickedPoint`; unvalidated.
 
         Raises:
             UserError, CheckpointError: there is no such point or figure.
@@ -169,7 +169,7 @@ class Endpoints:
             raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
         open_view = make_open_view(self.runs, PageState.parse(state))
         return point_derivation_text(
-            open_view, picture.removeprefix(element_id(open_view.view.name, "")), Point.parse(point)
+            open_view, picture.removeprefix(element_id(open_view.view.name, "")), ClickedPoint.parse(point)
         )
 
     def next_token_scores(self, state: State) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.errors import PointNotFoundError
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
@@ -15,7 +15,7 @@ from explorer.web.answers.derivation_text import derivation_text, join_run_texts
 from explorer.web.answers.open_view import OpenView, unavailable_message
 
 
-def point_derivation_text(open_view: OpenView, panel_name: str, point: Point) -> str:
+def point_derivation_text(open_view: OpenView, panel_name: str, point: ClickedPoint) -> str:
     """Return the derivation of the number at a point of a panel as lines of text; "" if there is none.
 
     Args:
@@ -39,7 +39,7 @@ def point_derivation_text(open_view: OpenView, panel_name: str, point: Point) ->
         return unavailable_message(gone)
 
 
-def _derivation_text(open_view: OpenView, panel: Panel, point: Point) -> str:
+def _derivation_text(open_view: OpenView, panel: Panel, point: ClickedPoint) -> str:
     if panel.compared_run:
         return derivation_text(panel.inspect(open_view.panel_comparison(panel), open_view.selection, point))
     if not all(open_view.fits(panel, trace) for trace, _selection in open_view.visible_runs):
@@ -54,7 +54,7 @@ def _derivation_text(open_view: OpenView, panel: Panel, point: Point) -> str:
     return join_run_texts(texts)
 
 
-def _aligned_point(comparison: Comparison, panel: Panel, point: Point) -> Point | None:
+def _aligned_point(comparison: Comparison, panel: Panel, point: ClickedPoint) -> ClickedPoint | None:
     """Return the aligned point in the second run's figure; None if there is none."""
     partners, coordinates = comparison.alignment.partners, {}
     for axis in panel.token_coordinates:
@@ -67,7 +67,7 @@ def _aligned_point(comparison: Comparison, panel: Panel, point: Point) -> Point 
     return replace(point, **coordinates)
 
 
-def _check_head(point: Point, trace: Trace):
+def _check_head(point: ClickedPoint, trace: Trace):
     """Raise PointNotFoundError if the model has no such layer or head."""
     layer, head, config = point.coordinate_or_none("layer"), point.coordinate_or_none("head"), trace.config
     if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:

@@ -103,7 +103,7 @@ State = Annotated[_STATE, AfterValidator(_check_unknown)]  # the page's
 
 
 class PointFields(TypedDict):
-    """Coordinates of a clicked point, see `Point`."""
+    """Coordinates of a clicked point, see `ClickedPoint`."""
 
     __pydantic_config__ = STRICT
 

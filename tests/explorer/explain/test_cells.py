@@ -11,8 +11,8 @@ import torch
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.explain.point import Point
 from explorer.explain.source_line import ROOT
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
@@ -91,7 +91,7 @@ def cells(fig: go.Figure):
     for row in sorted({0, 1, rows // 2, rows - 1} & set(range(rows))):
         for column in sorted({0, 1, columns // 2, columns - 1} & set(range(columns))):
             text = None if heatmap.text is None else heatmap.text[row][column]
-            yield float(heatmap.z[row][column]), text, Point(x[column], y[row])
+            yield float(heatmap.z[row][column]), text, ClickedPoint(x[column], y[row])
 
 
 def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> float:
@@ -169,7 +169,7 @@ def test_every_heatmap_answers_a_click(name):
 
 def test_a_small_picture_answers_for_its_own_head(trace):
     _, panel = PANELS["attention-heads"]
-    derivation = panel.inspect(subject(panel, trace), Selection(), Point(3, 7, layer=1, head=2))
+    derivation = panel.inspect(subject(panel, trace), Selection(), ClickedPoint(3, 7, layer=1, head=2))
     assert derivation.value == trace["blocks.1.attn.pattern"][2, 7, 3]
     assert derivation.name == "blocks.1.attn.pattern[2, 7, 3]"
 
@@ -177,8 +177,8 @@ def test_a_small_picture_answers_for_its_own_head(trace):
 @pytest.mark.parametrize(
     ("name", "point", "expected"),
     [
-        ("attention-row", Point(3, 0.1), lambda trace: trace["blocks.1.attn.pattern"][2, 5, 3]),
-        ("feed_forward-tokens", Point(3, -0.1), lambda trace: trace["blocks.1.ffn.hidden"][3, 4]),
+        ("attention-row", ClickedPoint(3, 0.1), lambda trace: trace["blocks.1.attn.pattern"][2, 5, 3]),
+        ("feed_forward-tokens", ClickedPoint(3, -0.1), lambda trace: trace["blocks.1.ffn.hidden"][3, 4]),
     ],
 )
 def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
@@ -194,17 +194,17 @@ def test_a_point_outside_is_refused(name, style, length):
         if (x, y) == (0, 10**6) and name not in HEATMAPS:
             continue  # the height of a bar says nothing about which bar it is
         if name in PATTERN_PANELS and (x, y) == (10**6, 0):
-            assert panel.inspect(subject(panel, trace), selection, Point(x, y)) is None  # after the query
+            assert panel.inspect(subject(panel, trace), selection, ClickedPoint(x, y)) is None  # after the query
             continue
         with pytest.raises(PointNotFoundError):
-            panel.inspect(subject(panel, trace), selection, Point(x, y))
+            panel.inspect(subject(panel, trace), selection, ClickedPoint(x, y))
 
 
 def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
     layer, head, query, key = 1, 2, 7, 3
     selection = Selection(layer=layer, head=head, query=query, key=key)
     derivation = PANELS["attention-stages"][1].inspect(
-        subject(PANELS["attention-stages"][1], trace), selection, Point(key, 1)
+        subject(PANELS["attention-stages"][1], trace), selection, ClickedPoint(key, 1)
     )
     text = "\n".join(derivation.lines())
     suffix = "_rot" * (trace.config.position == "rope")
@@ -237,7 +237,7 @@ def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
     hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
         selection = Selection(tap="logits").clamp_to_trace(hostile)
-        point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 2.0)
+        point = ClickedPoint(11.0, 3.0) if name == "tokens-table" else ClickedPoint(1.0, 2.0)
         if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], hostile), selection, point):
             assert not re.search("[\n\u202e]", "".join(derivation.lines()))
 
@@ -246,6 +246,6 @@ def test_differences_show(trace):
     """A captured value that does not follow from its inputs differs from the recomputed one."""
     values = {**trace.values, "logits": trace["logits"] + 1}
     derivation = PANELS["activations-heatmap"][1].inspect(
-        replace(trace, values=values), Selection(tap="logits"), Point(3, 2)
+        replace(trace, values=values), Selection(tap="logits"), ClickedPoint(3, 2)
     )
     assert derivation.difference == pytest.approx(1, abs=1e-4)

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -107,7 +107,7 @@ def answers(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen, tuple[De
         result = PANELS[name][1].inspect(
             subject(PANELS[name][1], trace),
             selection,
-            Point(element.x, element.y, curve=element.group, item=element.item),
+            ClickedPoint(element.x, element.y, curve=element.group, item=element.item),
         )
         yield selection, element, result if isinstance(result, tuple) else (result,) if result else ()
 
@@ -160,11 +160,11 @@ def test_a_point_that_is_not_there_is_refused(name, style, length):
     trace, panel = capture_panel_run(name, style, length), PANELS[name][1]
     selection = selections(name, trace)[0]
     far = 10**6
-    for point in (Point(far, far, curve=0, item=far), Point(-1, -1, curve=0, item=-1)):
+    for point in (ClickedPoint(far, far, curve=0, item=far), ClickedPoint(-1, -1, curve=0, item=-1)):
         with pytest.raises(PointNotFoundError):
             panel.inspect(subject(panel, trace), selection, point)
     with suppress(PointNotFoundError):  # no error for any curve number
-        panel.inspect(subject(panel, trace), selection, Point(0, 0, curve=far, item=0))
+        panel.inspect(subject(panel, trace), selection, ClickedPoint(0, 0, curve=far, item=0))
 
 
 def test_a_wrong_number_shows(trace_of):
@@ -172,6 +172,6 @@ def test_a_wrong_number_shows(trace_of):
     trace = trace_of("gpt")
     wrong = replace(trace, values={**trace.values, "final_norm": trace["final_norm"] * 1.01})
     total = PANELS["overview-sum"][1].inspect(
-        subject(PANELS["overview-sum"][1], wrong), selections("", trace)[0], Point(0, 0, curve=0, item=7)
+        subject(PANELS["overview-sum"][1], wrong), selections("", trace)[0], ClickedPoint(0, 0, curve=0, item=7)
     )
     assert total.name == "what all parts together add" and total.difference > 1e-3

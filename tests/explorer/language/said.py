@@ -10,7 +10,7 @@ import numpy as np
 from said_of_views import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
-from explorer.explain.point import Point, get_element, get_item
+from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
 from explorer.state.branch_commands import apply_command
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -138,12 +138,12 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: parse_question(b'{"about": "nothing", "state": {}}'),
         lambda: page.actions.apply({"kind": "nothing"}, {}),
         lambda: endpoints.inspect({}, None, {}),
-        lambda: Point.parse([]),
-        lambda: Point.parse({}),
-        lambda: Point.parse({"x": 1}),
-        lambda: Point.parse({"x": 1, "y": "b"}),
-        lambda: Point(0.5, 0).column,
-        lambda: Point(0, 0).coordinate("layer"),
+        lambda: ClickedPoint.parse([]),
+        lambda: ClickedPoint.parse({}),
+        lambda: ClickedPoint.parse({"x": 1}),
+        lambda: ClickedPoint.parse({"x": 1, "y": "b"}),
+        lambda: ClickedPoint(0.5, 0).column,
+        lambda: ClickedPoint(0, 0).coordinate("layer"),
         lambda: get_element(np.zeros(3), 4),
         lambda: get_item([], 0),
         lambda: api.explore(""),

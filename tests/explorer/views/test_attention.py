@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.explain.point import Point
 from explorer.state.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -141,7 +141,7 @@ def test_a_weight_of_several_heads_tells_of_each(trace, kind):
     selection = Selection().replace(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
     cell_values = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
-    inspection = panel.inspect(trace, selection, Point(x=2, y=9))
+    inspection = panel.inspect(trace, selection, ClickedPoint(x=2, y=9))
     weights = [trace["blocks.0.attn.pattern"][1, 9, 2], trace["blocks.1.attn.pattern"][0, 9, 2]]
     expected = max(weights) if kind == "chosen_max" else sum(weights) / 2
     assert inspection.value == pytest.approx(cell_values[9, 2]) == pytest.approx(expected, abs=1e-7)

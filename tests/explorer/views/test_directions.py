@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.steering import prompt_lists_by_direction
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import quote_token
-from explorer.explain.point import Point
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.state.selection import Selection
@@ -68,7 +68,7 @@ def test_rows_frame_and_scale_are_those_of_the_stream(trace):
     assert contains_number(VIEW.formula(trace, selection).split("= ")[-1].split(" at ")[0], projection)
     for p in picture.points():
         if p.x == 9:
-            derivation = PROJECTION.inspect(trace, selection, Point(x=int(p.x), y=int(p.y)))
+            derivation = PROJECTION.inspect(trace, selection, ClickedPoint(x=int(p.x), y=int(p.y)))
             assert derivation.value == pytest.approx(p.value) and derivation.recomputed_value == pytest.approx(
                 p.value, abs=1e-5
             )
@@ -101,7 +101,7 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
         shortest = html.unescape(names[int(p.y)]).rstrip("…")
         assert html.unescape(p.hover_text).startswith(shortest[:20])
         if p.item in (0, 5):
-            derivation = EXAMPLES.inspect(trace, selection, Point(x=0, y=p.item, item=p.item))
+            derivation = EXAMPLES.inspect(trace, selection, ClickedPoint(x=0, y=p.item, item=p.item))
             assert derivation.value == pytest.approx(p.value, abs=1e-6)
             assert derivation.recomputed_value == pytest.approx(p.value, abs=1e-4)
 

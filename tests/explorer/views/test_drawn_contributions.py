@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from explorer.explain.point import Point as Clicked
+from explorer.explain.clicked_point import ClickedPoint as Clicked
 from explorer.state.interventions import Intervention, make_intervention
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, positions

@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neuron_logit_effects, neurons, sparsity
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, sparsity_by_layer
@@ -91,12 +91,12 @@ def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatc
     selection = Selection(layer=0, neuron=chosen, query=5)
     panel = next(panel for panel in VIEW.panels if panel.name == "curve")
     for item in range(len(others)):
-        before, after = panel.inspect(trace, selection, Point(0, 0, curve=1, item=item))
+        before, after = panel.inspect(trace, selection, ClickedPoint(0, 0, curve=1, item=item))
         assert_allclose(
             [before.value, after.value], [figure.data[1].x[item], figure.data[1].y[item]], rtol=1e-4, atol=1e-6
         )
     with pytest.raises(PointNotFoundError):
-        panel.inspect(trace, selection, Point(0, 0, curve=1, item=len(others)))
+        panel.inspect(trace, selection, ClickedPoint(0, 0, curve=1, item=len(others)))
 
 
 def test_a_layer_that_is_silent_can_be_drawn(rope_trace):

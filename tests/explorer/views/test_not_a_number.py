@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.embedding import principal_components
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -54,7 +54,9 @@ def test_every_picture_is_drawn(name, style, length):
             assert figure_payload(panel.draw(subject(panel, trace), selection))
             if panel.inspect:
                 with suppress(PointNotFoundError):
-                    panel.inspect(subject(panel, trace), selection, Point(0, 0, layer=0, head=0, curve=0, item=0))
+                    panel.inspect(
+                        subject(panel, trace), selection, ClickedPoint(0, 0, layer=0, head=0, curve=0, item=0)
+                    )
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)

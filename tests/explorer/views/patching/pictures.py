@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import VIEW
@@ -50,5 +50,5 @@ def cell_values(picture: RenderedFigure) -> np.ndarray:
     return np.array(heatmap["z"], dtype=float)
 
 
-def clicked_point(p) -> Point:
-    return Point(x=p.x, y=p.y, curve=p.group, item=p.item)
+def clicked_point(p) -> ClickedPoint:
+    return ClickedPoint(x=p.x, y=p.y, curve=p.group, item=p.item)

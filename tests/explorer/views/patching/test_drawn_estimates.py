@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution
-from explorer.explain.point import Point
 from explorer.state.errors import PointNotFoundError
 from explorer.views.style import positions
 from tests.rendered_figures import contains_number, render_panel
@@ -76,7 +76,7 @@ def test_a_clicked_estimate_or_path_is_worked_out_again(two, name, chosen, direc
         assert derivation.value == pytest.approx(p.value, abs=1e-9) and derivation.recomputed_value == near(p.value)
         assert contains_number("\n".join(derivation.lines()), p.value)
     with pytest.raises(PointNotFoundError):
-        PANEL[name].inspect(two.runs, selection, Point(x=99, y=0))
+        PANEL[name].inspect(two.runs, selection, ClickedPoint(x=99, y=0))
 
 
 @pytest.mark.parametrize("name", ["agreement", "agreement_positions"])

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, path_patching
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number
-from explorer.explain.point import Point
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
 from explorer.views.style import positions
@@ -91,7 +91,7 @@ def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, t
     for head in range(6):
         chosen = {"receiver": receiver, "head": head}
         assert_allclose(cell_values(case.picture("paths", **chosen))[0], expected[head // 2], atol=1e-4)
-        derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), Point(x=4, y=0))
+        derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), ClickedPoint(x=4, y=0))
         assert derivation.recomputed_value == near(expected[head // 2][4])
         description = f"direct paths to {receiver} of head {head // 2} of layer 1"
         assert description in formula(case.runs, case.selection(**chosen))

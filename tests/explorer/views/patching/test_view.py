@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import quote_token
-from explorer.explain.point import Point
 from explorer.state.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -121,7 +121,9 @@ def test_a_clicked_estimate_names_its_place(runs):
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
         ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.other.tokens[1])} (1), m ="),
     ):
-        assert PANEL[name].inspect(runs, Selection().replace(**chosen), Point(x=1, y=1)).location.startswith(label)
+        assert (
+            PANEL[name].inspect(runs, Selection().replace(**chosen), ClickedPoint(x=1, y=1)).location.startswith(label)
+        )
 
 
 def metric(run, question, chosen) -> float:
@@ -151,14 +153,14 @@ def test_wrong_logits_are_warned_of(style, runs):
 
 def test_a_clicked_effect_tells_its_three_measured_values(style, runs):
     for name, direction in (("heads_denoise", "corrupted"), ("heads_noise", "clean")):
-        derivation = PANEL[name].inspect(runs, Selection(), Point(x=1, y=1))
+        derivation = PANEL[name].inspect(runs, Selection(), ClickedPoint(x=1, y=1))
         text = "\n".join(derivation.lines())
         assert f"(m(patched) − m({direction})) / (m(clean) − m(corrupted))" in text
         assert derivation.recomputed_value == pytest.approx(derivation.value, abs=effect_tolerance(runs))
         assert all(f"{word} " in text for word in ("clean", "corrupted", "patched")) and "head 1 of layer 1" in text
         assert derivation.value == cells(draw_panel(name, runs))[1, 1]
     bars = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
-    derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), Point(x=0, y=0, curve=1, item=2))
+    derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), ClickedPoint(x=0, y=0, curve=1, item=2))
     assert derivation.value == pytest.approx(bars[1]["y"][2]) and f"neuron {bars[1]['x'][2]} " in derivation.location
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing import job_queue, jobs
@@ -102,7 +102,9 @@ def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, slow_content
 
 def test_a_click_where_nothing_is_yet_has_no_number(gate, library, page_state):
     with RequestBudget(10**6, 10.0).activate():
-        assert point_derivation_text(make_open_view(RunService(library), page_state), "slow", Point(x=0, y=0)) == ""
+        assert (
+            point_derivation_text(make_open_view(RunService(library), page_state), "slow", ClickedPoint(x=0, y=0)) == ""
+        )
 
 
 def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -56,11 +56,11 @@ def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
 def test_a_clicked_number_is_explained(rope_trace):
     open_view = OpenView(VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5).clamp_to_trace(rope_trace))
     weight = rope_trace["blocks.1.attn.pattern"][2, 5, 3]
-    text = point_derivation_text(open_view, "pattern", Point(x=3, y=5))
+    text = point_derivation_text(open_view, "pattern", ClickedPoint(x=3, y=5))
     assert f"{weight:.3g}" in text and "off by" in text and "model/layers/" in text
     with pytest.raises(IndexError):
-        point_derivation_text(open_view, "pattern", Point(x=3, y=99))
-    assert point_derivation_text(open_view, "missing", Point(x=0, y=0)) == ""
+        point_derivation_text(open_view, "pattern", ClickedPoint(x=3, y=99))
+    assert point_derivation_text(open_view, "missing", ClickedPoint(x=0, y=0)) == ""
 
 
 def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, page_state):

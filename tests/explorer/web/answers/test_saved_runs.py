@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from explorer.explain.point import Point
+from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -65,7 +65,7 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
         assert mark is None or mark.state != "off"
         if panel.inspect and open_view.has(panel):
             with suppress(PointNotFoundError):
-                point_derivation_text(open_view, panel.name, Point(1, 1, layer=1, head=1, curve=0, item=1))
+                point_derivation_text(open_view, panel.name, ClickedPoint(1, 1, layer=1, head=1, curve=0, item=1))
 
 
 def test_what_was_kept_is_drawn_and_what_was_not_is_named(alone):
