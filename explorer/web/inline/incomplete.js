@@ -8,7 +8,7 @@
   const STYLE = "padding: 8px 16px; background: #FDE68A; color: #422006; font: 14px/1.4 system-ui, sans-serif; text-align: center;"; // as the style sheet may be what is missing
   const messages = {}; // of each language, which Python fills in (inline_scripts.py)
   /** @param {string} message */
-  const _ = (message) => messages[/** @type {any} */ (window).gradio_config?.language]?.[message] ?? message;
+  const _ = (message) => catalogue()[message] ?? message;
   let isIncomplete = false;
 
   window.addEventListener("error", ({ target }) => {
@@ -52,6 +52,16 @@
     const root = folder(new URL(config.root, location.href).pathname);
     if (root === served || new URL(address).pathname.startsWith(served) || !(await isThere())) return null;
     return { served, root, variable: `GRADIO_ROOT_PATH=${served.slice(0, -1)}` };
+  }
+
+  /** The page's language, which it chooses as language.js does. @returns {Record<string, string>} its messages */
+  function catalogue() {
+    const first = (tag) => tag.toLowerCase().split("-")[0], [, kept] = /(?:^|; )lang=([^;]*)/.exec(document.cookie) ?? [];
+    for (const tag of [new URLSearchParams(location.search).get("lang"), kept, ...navigator.languages].filter(Boolean)) {
+      const found = Object.keys(messages).find((name) => first(name) === first(tag));
+      if (found) return messages[found];
+    }
+    return {};
   }
 
   const after = (pause) => new Promise((resolve) => setTimeout(resolve, pause));
