@@ -26,7 +26,7 @@ from model.file_formats import (
 )
 from model.offloading import Device, ShardedPlacement
 from model.pretrained.hub import get_or_download_folder, is_hub_name
-from model.pretrained.hugging_face import is_hugging_face_folder, load_hugging_face
+from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_FILES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_linear_part
+from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.analysis.norms import (
     apply_norm_without_interventions,
     compute_norm_divisor,
@@ -109,7 +109,7 @@ def direct_logit_attribution(
         nonlocal changes
         if adds_constant(trace, name):
             changes += float(added_constant(trace, name, unchanged(), position) @ direction)
-        return apply_linear_part(trace, name, direction, position, backwards=True)
+        return apply_intervention_linear_part(trace, name, direction, position, backwards=True)
 
     def pull_back_through_norm(name: str, x: str, direction: np.ndarray) -> np.ndarray:
         nonlocal shift

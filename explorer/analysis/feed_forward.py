@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import apply_linear_part
+from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.norms import (
     apply_linearised_output_norm,
     compute_norm_divisor,
@@ -163,5 +163,5 @@ def neuron_logit_effects(trace: Trace, layer: int, number: int, query: int) -> n
                 subtract_layernorm_mean(direction, norm_kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
             )
             direction = direction / compute_norm_divisor(trace, trace[norms[tap]][query], tap, query)
-        direction = apply_linear_part(trace, tap, direction, query)
+        direction = apply_intervention_linear_part(trace, tap, direction, query)
     return unembed_component(trace, direction, query)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
-from explorer.analysis.interventions import apply_linear_part
+from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor
 from explorer.analysis.residual import stages
 from explorer.analysis.trace_cache import cache_per_trace
@@ -58,7 +58,9 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
 
     embedding, has_positions = trace["embed"][position].astype(np.float64), "position_embed" in trace
     if has_positions:
-        embedding = embedding - apply_linear_part(trace, "embed", trace["position_embed"][position], position)
+        embedding = embedding - apply_intervention_linear_part(
+            trace, "embed", trace["position_embed"][position], position
+        )
     logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     return Overview(
         token=float(np.linalg.norm(embedding)),

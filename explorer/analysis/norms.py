@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_linear_part
+from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.analysis.interventions.base import is_active
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
 from explorer.state.interventions import active_norm_replacements
@@ -68,7 +68,7 @@ def apply_norm(
             some positions only.
     """
     y = apply_norm_without_interventions(trace, name, x.astype(np.float64), positions, scale)
-    changed = apply_linear_part(trace, name, y, positions)
+    changed = apply_intervention_linear_part(trace, name, y, positions)
     if not adds_constant(trace, name):
         return changed
     before = apply_norm_without_interventions(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.analysis.interventions import active_effects, apply_linear_part
+from explorer.analysis.interventions import active_effects, apply_intervention_linear_part
 from explorer.architecture.softcaps import softcap, softcap_factor
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.matrices import iter_chunks, linear, linear_by_chunks
@@ -13,7 +13,7 @@ from explorer.tracing.trace import Trace
 
 def unembed_vectors(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
     """Return the logits of normalised vectors, (..., D) -> (..., V) in float32, with the run's interventions."""
-    return apply_linear_part(
+    return apply_intervention_linear_part(
         trace, "logits", softcap(project_to_vocabulary(trace, x.astype(np.float32)), trace.config.logit_cap), positions
     )
 
@@ -64,7 +64,7 @@ def unembed_component(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
         logits = logits * softcap_factor(
             project_to_vocabulary(trace, trace["final_norm"][position].astype(np.float64)), cap
         )
-    return apply_linear_part(trace, "logits", logits, position)
+    return apply_intervention_linear_part(trace, "logits", logits, position)
 
 
 def logit_direction(trace: Trace, token_id: int, position: int) -> np.ndarray:
@@ -93,7 +93,7 @@ def logit_factor(trace: Trace, token_id: int, position: int) -> float:
 def intervention_logit_factor(trace: Trace, token_id: int, position: int | np.ndarray) -> np.ndarray:
     """Return the factor of interventions on a logit, (1,); (T, 1) for several positions."""
     ones = np.ones((*np.shape(position), trace.config.vocab_size))
-    return apply_linear_part(trace, "logits", ones, position)[..., [token_id]]
+    return apply_intervention_linear_part(trace, "logits", ones, position)[..., [token_id]]
 
 
 def project_to_vocabulary(trace: Trace, x: np.ndarray) -> np.ndarray:

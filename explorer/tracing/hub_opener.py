@@ -15,7 +15,7 @@ import numpy as np
 from explorer.state.errors import UserError
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
 from explorer.tracing.library import Library
-from explorer.tracing.model_memory import require_memory, weight_num_bytes
+from explorer.tracing.memory_requirements import require_memory, weight_num_bytes
 from explorer.tracing.request_budget import check_budget
 from explorer.translations import _
 from model.checkpoint import CheckpointError, checkpoint_file_stats

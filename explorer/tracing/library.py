@@ -16,8 +16,8 @@ from explorer.tracing.capture import make_services
 from explorer.tracing.diagnosis_report import load_diagnosis_report
 from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.lru import LRU
+from explorer.tracing.memory_requirements import require_memory, weight_num_bytes
 from explorer.tracing.model_catalog import ModelCatalog
-from explorer.tracing.model_memory import require_memory, weight_num_bytes
 from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
 from explorer.tracing.patch_values import resolve_patches
 from explorer.tracing.request_budget import check_budget

@@ -28,7 +28,7 @@ BY_DIRECTION = "{direction}"  # replaced by the chosen direction
 
 
 @dataclass(frozen=True)
-class InterventionScope:
+class ScopeOption:
     """A set of components that an intervention applies to.
 
     Attributes:
@@ -74,7 +74,7 @@ class InterventionControl:
     index: int | str | None = None
     positions: str | None = None
     by: str = ""
-    scopes: tuple[InterventionScope, ...] = ()
+    scopes: tuple[ScopeOption, ...] = ()
     amount: float | str = 0.0
     without: str = ""
     here: str | None = None
@@ -154,9 +154,7 @@ def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Se
     texts = {name: text.format(**fields) for name, text in filled.items() if text}
     numbers = {name: fields.get(getattr(control, name), getattr(control, name)) for name in ("index", "amount")}
     scopes = tuple(
-        InterventionScope(
-            translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index)
-        )
+        ScopeOption(translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index))
         for scope in control.scopes
     )
     return replace(control, title=translate(control.title, **fields), scopes=scopes, **texts, **numbers)

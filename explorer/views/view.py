@@ -137,7 +137,7 @@ class View:
         requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
-        full_page_link: (trace, selection) -> for a step of the story: the link text and the change of the
+        numbers_view_link: (trace, selection) -> for a step of the story: the link text and the change of the
             selection with which the numbers continue.
     """
 
@@ -160,7 +160,7 @@ class View:
     needs_two_prompts: bool = False
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
-    full_page_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
+    numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
     former_names: tuple[str, ...] = ()
     requires_own_module: bool = False
     reads_other_files: bool = False

@@ -18,7 +18,7 @@ from explorer.state.interventions import (
     Zero,
 )
 from explorer.translations import N_
-from explorer.views.intervention_control import BY_DIRECTION, InterventionControl, InterventionScope
+from explorer.views.intervention_control import BY_DIRECTION, InterventionControl, ScopeOption
 
 ROTATION_SHIFT = InterventionControl(N_("all positions shifted by"), "rope.angles", PositionShift, maximum=512)
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
@@ -55,9 +55,9 @@ PATCH_STREAM = replace(
 PATCH_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
 
 EDGE_SCOPES = (
-    InterventionScope(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
-    InterventionScope(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
-    InterventionScope(N_("with any head of any layer"), "blocks.*.attn.pattern"),
+    ScopeOption(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
+    ScopeOption(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
+    ScopeOption(N_("with any head of any layer"), "blocks.*.attn.pattern"),
 )
 MASK = InterventionControl(
     N_("position {query} does not see position {key}, and other weights make up for it:"),

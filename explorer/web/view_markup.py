@@ -17,7 +17,7 @@ from explorer.web.protocol import (
     element_id,
 )
 from explorer.web.widgets.figure import Figure, HeadGrid
-from explorer.web.widgets.header import FullPageLink, TextBlock
+from explorer.web.widgets.header import NumbersViewLink, TextBlock
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.view_tools import DirectionPromptLists, InterventionControls, PromptPairButtons, SelectFields
 from explorer.web.widgets.walk import WalkthroughButton
@@ -36,14 +36,14 @@ def view_markup(view: View) -> str:
         tools.append(InterventionControls(elem_id=element_id(view.name, WHAT_IFS)))
     if view.direction_spec:
         tools.append(DirectionPromptLists(elem_id=element_id(view.name, LISTS)))
-    summary = "" if view.full_page_link else _("Formula")
+    summary = "" if view.numbers_view_link else _("Formula")
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
     words = TextBlock(translate(view.description), elem_id=element_id(view.name, WORDS)).markup
     after: list[Widget] = []
     if view.continuation_text:
         after.append(TextBlock(kind="formula", elem_id=element_id(view.name, WRITTEN)))
-    if view.full_page_link:
-        after.append(FullPageLink(elem_id=element_id(view.name, IN_FULL)))
+    if view.numbers_view_link:
+        after.append(NumbersViewLink(elem_id=element_id(view.name, IN_FULL)))
     panels = join_markup([panel_widget(view.name, panel) for panel in view.panels])
     return (
         f'<section id="{element_id(view.name, TAB)}" class="tabitem" role="tabpanel">{words}'

@@ -17,7 +17,7 @@ def active_effects(trace: Trace, name: str) -> list[Effect]:
     ]
 
 
-def apply_linear_part(
+def apply_intervention_linear_part(
     trace: Trace, name: str, x: np.ndarray, position: int | np.ndarray | None = None, backwards: bool = False
 ) -> np.ndarray:
     """Apply the linear part of the run's interventions on a value to vectors (…, N) at its tap, or to logits.
@@ -51,7 +51,7 @@ def added_constant(trace: Trace, name: str, before: np.ndarray, position: int | 
     """Return the constant that interventions added to a value: captured minus linear part of `before`."""
     captured = trace[name][..., position, :].astype(np.float64)
     return (
-        captured - apply_linear_part(trace, name, before, position)
+        captured - apply_intervention_linear_part(trace, name, before, position)
         if adds_constant(trace, name)
         else np.zeros_like(captured)
     )

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.interventions import adds_constant
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import ALL, Calculation, Index, format_index
-from explorer.explain.captured.interventions import apply_linear_part, calculate_with_interventions
+from explorer.explain.captured.interventions import apply_intervention_linear_part, calculate_with_interventions
 from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.clicked_point import check_element
 from explorer.explain.derivation import Derivation
@@ -49,7 +49,7 @@ def added_constant(trace: Trace, name: str, position: int) -> np.ndarray:
     if not adds_constant(trace, name):
         return np.zeros_like(value)
     before = get_formula(trace.config, name).calculate(trace, (ALL, ALL)).value[position]
-    return value - apply_linear_part(trace, name, before, position)
+    return value - apply_intervention_linear_part(trace, name, before, position)
 
 
 def check_captured_value(trace: Trace, name: str) -> Check:

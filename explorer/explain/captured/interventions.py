@@ -54,7 +54,7 @@ def append_intervention(
     )
 
 
-def apply_linear_part(trace: Trace, name: str, x: np.ndarray, position: int) -> np.ndarray:
+def apply_intervention_linear_part(trace: Trace, name: str, x: np.ndarray, position: int) -> np.ndarray:
     """Apply the linear part of interventions to vectors (…, N) at a position, or to the logits there.
 
     Constants that interventions add are left out.

@@ -78,7 +78,7 @@ WITHOUT_BIAS, WITH_BIAS = N_("{symbol} = Σ weight · {x}"), N_("{symbol} = Σ w
 
 
 @dataclass(frozen=True)
-class LinearFormula:
+class LinearLayerFormula:
     """The linear map W x + b of every token's x.
 
     Attributes:
@@ -97,7 +97,7 @@ class LinearFormula:
         is_by_head, rows = trace[self.x].ndim == 3, self.rows(trace, index)
         x, read = read_input(trace, self.x, *[ALL] * is_by_head, index[-2])
         x = concatenate_heads(x) if is_by_head else x
-        value, sizes, from_weight = apply_weight_rows(x, trace, f"{self.map}.weight", rows)
+        value, sizes, from_weight = multiply_by_weight_rows(x, trace, f"{self.map}.weight", rows)
         inputs, bias = (read, from_weight), None
         if f"{self.map}.bias" in trace.weights:
             bias, from_bias = read_input(trace, f"{self.map}.bias", rows)
@@ -124,7 +124,7 @@ class LinearFormula:
         return y.reshape(len(y), self.heads, -1).swapaxes(0, 1) if self.heads and y.ndim == 2 else y
 
 
-def apply_weight_rows(
+def multiply_by_weight_rows(
     x: np.ndarray, trace: Trace, name: str, rows: int | slice
 ) -> tuple[np.ndarray, np.ndarray, Input]:
     """Return the products of each vector of x, (…, D), with some rows of a weight, and the sizes of their terms.

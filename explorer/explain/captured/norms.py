@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.norms import norm_kinds
 from explorer.explain.calculation import ALL, Calculation, Index, read_input
-from explorer.explain.captured.linear import CopyFormula, LinearFormula
+from explorer.explain.captured.linear import CopyFormula, LinearLayerFormula
 from explorer.explain.notation import format_factor, format_number
 from explorer.explain.source_line import SourceLine
 from explorer.tracing.trace import Trace
@@ -30,7 +30,7 @@ class NormFormula:
     """
 
     symbol: str
-    x: CopyFormula | LinearFormula
+    x: CopyFormula | LinearLayerFormula
     norm: str
     source: SourceLine
 

@@ -8,7 +8,7 @@ from explorer.architecture.residual_stream import input_tap
 from explorer.explain.captured.activation import ActivationFormula
 from explorer.explain.captured.attention import HeadOutputFormula, PatternFormula, RotationFormula, ScoreFormula
 from explorer.explain.captured.formula import Formula
-from explorer.explain.captured.linear import CopyFormula, LinearFormula, ProductFormula
+from explorer.explain.captured.linear import CopyFormula, LinearLayerFormula, ProductFormula
 from explorer.explain.captured.norms import NORM_LINES, AllHeadsNormFormula, NormFormula
 from explorer.explain.source_line import SourceLine
 from model.config import ModelConfig
@@ -21,13 +21,13 @@ ROTATIONS = {
 }
 
 
-def projection(vector: str) -> Callable[[ModelConfig, int], LinearFormula]:
+def projection(vector: str) -> Callable[[ModelConfig, int], LinearLayerFormula]:
     """Return the formula of q, k or v after its linear map, split into heads."""
 
-    def formula(config: ModelConfig, layer: int) -> LinearFormula:
+    def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
         read, heads = input_tap(config, layer, "attn"), num_vector_heads(config, vector)
         line = SourceLine(HEADS, f"{vector} = self.{vector}(")
-        return LinearFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
+        return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
 
     return formula
 
@@ -98,7 +98,7 @@ def head_output(config: ModelConfig, layer: int) -> Formula:
 
 def attention_out(config: ModelConfig, layer: int) -> Formula:
     line = SourceLine(HEADS, "return self.out(self.dropout(self.o_proj(")
-    return LinearFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
+    return LinearLayerFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
 
 
 def neuron_input(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Formula]:
@@ -108,7 +108,7 @@ def neuron_input(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Form
         line = SourceLine(GATED, f"{tap} = self.{tap}(")
         if not config.is_gated:
             line = SourceLine(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
-        return LinearFormula(tap, input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line)
+        return LinearLayerFormula(tap, input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line)
 
     return formula
 
@@ -129,7 +129,7 @@ def hidden_activation(config: ModelConfig, layer: int) -> Formula:
 
 def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
     line = SourceLine(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
-    return LinearFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
+    return LinearLayerFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 
 
 ATTENTION_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {

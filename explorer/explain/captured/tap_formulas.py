@@ -18,7 +18,7 @@ from explorer.explain.captured.embedding import (
     SinusoidalPositionFormula,
 )
 from explorer.explain.captured.formula import Formula
-from explorer.explain.captured.linear import AdditionFormula, CopyFormula, LinearFormula
+from explorer.explain.captured.linear import AdditionFormula, CopyFormula, LinearLayerFormula
 from explorer.explain.captured.norms import NORM_LINES, NormFormula
 from explorer.explain.captured.softcap import SoftcapFormula
 from explorer.explain.captured.sublayer_formulas import ATTENTION_TAPS, FEED_FORWARD_TAPS
@@ -67,7 +67,7 @@ LOGITS = SourceLine(LM, "logits = softcap(self.lm_head(x)")
 
 
 def logits(config: ModelConfig) -> Formula:
-    plain = LinearFormula("logit", "final_norm", "lm_head", LOGITS)
+    plain = LinearLayerFormula("logit", "final_norm", "lm_head", LOGITS)
     return plain if config.logit_cap is None else SoftcapFormula("logit", plain, config.logit_cap, LOGITS)
 
 

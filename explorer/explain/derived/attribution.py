@@ -18,7 +18,7 @@ from explorer.architecture.residual_stream import (
 )
 from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
-from explorer.explain.captured.interventions import apply_linear_part
+from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.linear import concatenate_heads
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.clicked_point import get_element
@@ -166,7 +166,7 @@ def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float,
 def logit_factor(trace: Trace, token_id: int, position: int) -> float:
     """Return the factor of interventions and soft-capping on a logit in this run."""
     interventions, cap = (
-        apply_linear_part(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id],
+        apply_intervention_linear_part(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id],
         trace.config.logit_cap,
     )
     if cap is None:
@@ -212,7 +212,7 @@ def initial_contribution(trace: Trace, component: str, position: int, layer: int
         if "position_embed" not in trace:
             return embed, [read]
         added, from_positions = read_input(trace, "position_embed", position)
-        added = apply_linear_part(trace, "embed", added, position)
+        added = apply_intervention_linear_part(trace, "embed", added, position)
         return (added, [from_positions]) if component == "position" else (embed - added, [read, from_positions])
     if component == "feed_forward":
         vector, read = read_input(trace, f"{block}.ffn.out", position)
@@ -256,7 +256,7 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
             if addition == "shift" and has_bias(trace, name, position).any():
                 beta, from_beta = read_input(trace, f"{name}.bias")
                 current, inputs = current + beta, [*inputs, from_beta]
-        current = apply_linear_part(trace, name, current, position)
+        current = apply_intervention_linear_part(trace, name, current, position)
         if addition == "changes" and not name.endswith("ffn.out"):  # what is put in there counts as the feed-forward's
             current = current + added_constant(trace, name, position)
     return current, inputs

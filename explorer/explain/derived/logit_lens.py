@@ -19,7 +19,7 @@ from explorer.architecture.residual_stream import has_final_norm, lens_taps
 from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
-from explorer.explain.captured.interventions import apply_linear_part
+from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import distribution
@@ -82,7 +82,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     plain = linear_by_chunks(x, table) if biases is None else linear_by_chunks(x, table) + biases
     cap = trace.config.logit_cap
     softcapped = plain if cap is None else cap * np.tanh(plain / cap)
-    logits = apply_linear_part(trace, "logits", softcapped, position)  # (V,)
+    logits = apply_intervention_linear_part(trace, "logits", softcapped, position)  # (V,)
     from_row = read_input(trace, "lm_head.weight", token_id)[1]
     working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
     if kind != "entropy":
@@ -129,7 +129,9 @@ def lens_unembedding_input(trace: Trace, depth: int, position: int) -> tuple[np.
     if has_bias(trace, "final_norm", position).any():
         shift, from_shift = read_input(trace, "final_norm.bias")
         x, inputs = x + shift, [*inputs, from_shift]
-    return apply_linear_part(trace, "final_norm", x, position) + added_constant(trace, "final_norm", position), inputs
+    return apply_intervention_linear_part(trace, "final_norm", x, position) + added_constant(
+        trace, "final_norm", position
+    ), inputs
 
 
 @cache_per_trace

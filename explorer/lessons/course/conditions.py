@@ -16,7 +16,7 @@ from explorer.lessons.course.yaml_blocks import (
 
 
 @dataclass(frozen=True)
-class Condition:
+class LessonCondition:
     """A condition on a run by its name in `CONDITIONS`, with its arguments."""
 
     name: str
@@ -26,7 +26,7 @@ class Condition:
         return bool(CONDITIONS[self.name][1](context, self.arguments))
 
 
-def parse_condition(spec: Any, line: int) -> Condition:
+def parse_condition(spec: Any, line: int) -> LessonCondition:
     """Parse a condition from a lesson's file, such as {more: [{of: tokens}, 4]}.
 
     Raises:
@@ -38,7 +38,7 @@ def parse_condition(spec: Any, line: int) -> Condition:
         ((name, value),) = spec.items()
         if name not in CONDITIONS:
             raise ValueError(f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
-    return Condition(name, CONDITIONS[name][0](value, spec.lines[name]))
+    return LessonCondition(name, CONDITIONS[name][0](value, spec.lines[name]))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqual:
     return NearlyEqual(*parse_quantity_list(spec, line, 3))
 
 
-def _parse_conditions(specs: Any, line: int) -> list[Condition]:
+def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
     with errors_as_lesson_errors(line):
         if not isinstance(specs, ListWithLines):
             raise ValueError(f"this is a list of conditions, got {specs!r:.60}")

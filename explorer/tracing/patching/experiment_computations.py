@@ -12,7 +12,7 @@ from explorer.tracing.patching.attribution_patching import differences_and_gradi
 from explorer.tracing.patching.components import COMPONENTS, component_taps
 from explorer.tracing.patching.experiment import BY_POSITION, PatchingExperiment, Receiver
 from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, PatchingSetup
-from explorer.tracing.patching.path_patching import patch_senders
+from explorer.tracing.patching.path_patching import patch_direct_paths
 from model.transformer_lm import TransformerLM
 
 
@@ -82,14 +82,14 @@ def patch_paths(lm: TransformerLM, experiment: PatchingExperiment, direction: st
     """
     num_layers = lm.config.num_layers if receiver == "logits" else receiver[0]
     heads = torch.arange(lm.config.num_heads)
-    return (yield from patch_senders(make_setup(lm, experiment, direction), receiver, range(num_layers), heads))
+    return (yield from patch_direct_paths(make_setup(lm, experiment, direction), receiver, range(num_layers), heads))
 
 
 def patch_path(
     lm: TransformerLM, experiment: PatchingExperiment, direction: str, receiver: Receiver, layer: int, head: int
 ) -> np.ndarray:
     """Return every metric after patching the direct path from one head to the receiver, (M,), in a run of its own."""
-    steps = patch_senders(make_setup(lm, experiment, direction), receiver, [layer], torch.tensor([head]))
+    steps = patch_direct_paths(make_setup(lm, experiment, direction), receiver, [layer], torch.tensor([head]))
     return run_to_completion(steps)[:, layer, 0]
 
 

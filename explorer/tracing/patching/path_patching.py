@@ -60,7 +60,7 @@ def path_patching(
     row, num_layers = list(METRICS).index(metric), _num_layers_before(lm, receiver)
     layers = range(num_layers) if sender is None else range(sender[0], min(sender[0] + 1, num_layers))
     heads = torch.arange(lm.config.num_heads) if sender is None else torch.tensor([sender[1]])
-    steps = patch_senders(setup, receiver, layers, heads, through_ffn)
+    steps = patch_direct_paths(setup, receiver, layers, heads, through_ffn)
     metrics = run_to_completion(steps, lambda done: progress(done / len(layers)))[row]
     effects = setup.normalised_effects(metrics)
     effects[[layer for layer in range(lm.config.num_layers) if layer not in layers]] = 0.0
@@ -69,7 +69,7 @@ def path_patching(
     return effects if sender is None else float(effects[sender[0], 0])
 
 
-def patch_senders(
+def patch_direct_paths(
     setup: PatchingSetup, receiver: Receiver, layers: Sequence[int], heads: Tensor, through_ffn: bool = False
 ) -> Generator[int, None, np.ndarray]:
     """Compute every metric after patching the direct path from each of some heads to the receiver, layer by layer.

@@ -104,7 +104,7 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
     return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
 
 
-def full_page_link(trace: Trace, selection: Selection) -> tuple[str, dict]:
+def numbers_view_link(trace: Trace, selection: Selection) -> tuple[str, dict]:
     layer, head = top_contributing_head(trace, selection.query)
     return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
 
@@ -140,5 +140,5 @@ VIEW = View(
             height=300,
         ),
     ),
-    full_page_link=full_page_link,
+    numbers_view_link=numbers_view_link,
 )

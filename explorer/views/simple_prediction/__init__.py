@@ -130,5 +130,5 @@ VIEW = View(
             height=320,
         ),
     ),
-    full_page_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),
+    numbers_view_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),
 )

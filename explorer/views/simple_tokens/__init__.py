@@ -89,5 +89,5 @@ VIEW = View(
             height=300,
         ),
     ),
-    full_page_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),
+    numbers_view_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),
 )

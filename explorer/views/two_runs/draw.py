@@ -9,14 +9,14 @@ from explorer.tracing.jobs import Job
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views.two_runs.difference import NoDifferenceError, subtract_figures
-from explorer.views.two_runs.grid_difference import grid_difference
 from explorer.views.two_runs.renderer import TwoRunRenderer
 from explorer.views.two_runs.scale import share_scale
+from explorer.views.two_runs.small_multiples_difference import small_multiples_difference
 from explorer.views.view import Panel, SmallMultiples
 
 RunAndSelection = tuple[Trace, Selection]  # a run and its selection
 FIGURES = TwoRunRenderer(share_scale, subtract_figures)
-GRIDS = TwoRunRenderer(lambda picture, other: picture, grid_difference)  # their colour scale is fixed
+GRIDS = TwoRunRenderer(lambda picture, other: picture, small_multiples_difference)  # their colour scale is fixed
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def unreadable_fields(query: Mapping[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Update:
+class PageUpdate:
     """Changes that an action makes to the page.
 
     Attributes:
@@ -106,7 +106,7 @@ class PageActions:
         self.run_factory, self.generation = run_factory, generation
         self.checkpoint, self.lessons = checkpoint, lessons
         self.prompts, self.second_run = prompts or PromptRateLimiter(), SecondRunCommands(run_factory)
-        self._actions: dict[str, Callable[[Mapping[str, Any], dict[str, Any]], Update]] = {
+        self._actions: dict[str, Callable[[Mapping[str, Any], dict[str, Any]], PageUpdate]] = {
             "load": self.load,
             "follow": self.follow,
             "prompt": self.run_prompt,
@@ -120,7 +120,7 @@ class PageActions:
             **dict.fromkeys(("undo", "take", "go", "prune"), self.move),
         }
 
-    def apply(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def apply(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Return what an action changes; if it is refused, nothing, and a notice says why.
 
         Args:
@@ -133,14 +133,14 @@ class PageActions:
         kind = action.get("kind")
         if kind not in self._actions:
             warn(UserError(_("there is no action {kind!r:.40}", kind=kind)))
-            return Update(is_done=False)
+            return PageUpdate(is_done=False)
         if kind == "load":
             return self.load(action, state)
         try:
             return self._actions[kind](action, state)
         except USER_ERRORS as error:
             warn(error)
-            return Update(is_done=False)
+            return PageUpdate(is_done=False)
 
     @property
     def first_prompt(self) -> str:
@@ -152,7 +152,7 @@ class PageActions:
             return tokenizer.example
         return FIRST_PROMPT
 
-    def load(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def load(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Open a link, or else the first example in the tab that the state names."""
         view_field = {"view": view} if isinstance(view := state.get("view"), str) else {}
         query = dict(action.get("query", {}))
@@ -163,7 +163,7 @@ class PageActions:
         query = view_field | query
         page_state, settings = self.parse_query(query), GenerationSettings.parse(query)
         change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
-        return Update(change, self.prompt_text(page_state))
+        return PageUpdate(change, self.prompt_text(page_state))
 
     def parse_query(self, query: dict[str, str]) -> PageState:
         """Parse a URL's query; warn of its invalid fields and leave them out.
@@ -207,21 +207,21 @@ class PageActions:
             return page_state
         raise first_error
 
-    def follow(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def follow(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Set the prompt box to the state's prompt, after the browser went back to an earlier state."""
-        return Update(prompt=self.prompt_text(self.run_factory.clamp_selection(PageState.parse(state))))
+        return PageUpdate(prompt=self.prompt_text(self.run_factory.clamp_selection(PageState.parse(state))))
 
-    def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run a new prompt and select its last token."""
         return self._run(action, state, self.run_factory.select_last_token)
 
-    def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run an example and select the head with the largest direct effect."""
         return self._run(action, state, self.run_factory.select_top_head)
 
     def _run(
         self, action: Mapping[str, Any], state: dict[str, Any], select: Callable[[PageState], PageState]
-    ) -> Update:
+    ) -> PageUpdate:
         """Run the action's text by its model, or else the state's.
 
         Args:
@@ -244,7 +244,7 @@ class PageActions:
             return True
         return bool(run.dropped) or has_bos(run.prompt, tokenizer)
 
-    def change_model(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def change_model(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run the same text with another model, keeping the continuation, and the selection if the tokens are the same.
 
         Args:
@@ -272,7 +272,7 @@ class PageActions:
         select = self.run_factory.clamp_selection if is_same_run else self.run_factory.select_last_token
         return self._update(select(page_state), state)
 
-    def _update(self, page_state: PageState, state: dict[str, Any]) -> Update:
+    def _update(self, page_state: PageState, state: dict[str, Any]) -> PageUpdate:
         """Return the update from a state to one with another run."""
         run = page_state.run
         if run.dropped:
@@ -285,7 +285,7 @@ class PageActions:
             )
             warn(UserError(cut))
         before = Selection.parse(state).as_dict()
-        return Update(run_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
+        return PageUpdate(run_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
 
     def drop_cross_model_patches(self, state: dict[str, Any], run: Run) -> dict:
         """Return the state without patches that would copy values between different models (see the function)."""
@@ -313,49 +313,49 @@ class PageActions:
             return page_state.without_patches()
         return with_other
 
-    def move(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def move(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Go to a branch, take a token, or undo the last generation."""
         before = self.run_factory.clamp_selection(self.run_factory.next_revision(state))
         index = len(before.run.token_ids) - len(self.run_factory.runs.trace(before.run)) + before.selection.query
         return self._moved(before, apply_command(before, index, action))
 
-    def take_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def take_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Write one more token."""
         change = self.generation.next_token(state)
-        return Update(change) if change else Update(is_done=False)
+        return PageUpdate(change) if change else PageUpdate(is_done=False)
 
-    def toggle_bos(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def toggle_bos(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Remove the model's BOS tokens from the prompt, or prepend them if they are missing."""
         before = self.run_factory.next_revision(state)
         return self._moved(before, self.run_factory.toggle_bos(before))
 
-    def _moved(self, before: PageState, after: PageState) -> Update:
+    def _moved(self, before: PageState, after: PageState) -> PageUpdate:
         """Return the update to another run with its last token selected."""
         after = self.run_factory.select_last_token(after)
-        return Update(run_change(after), self._prompt_if_changed(before, after))
+        return PageUpdate(run_change(after), self._prompt_if_changed(before, after))
 
-    def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         before = self.run_factory.next_revision(state)
         after = self.second_run.apply_command(before, action)
         selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
-        return Update(run_change(after) | selection, self._prompt_if_changed(before, after))
+        return PageUpdate(run_change(after) | selection, self._prompt_if_changed(before, after))
 
-    def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Open a saved view."""
         return self._replace_state(state, partial(go_to_saved_state, self.run_factory, state, action))
 
-    def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> Update:
+    def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         if not self.lessons:
             raise UserError(_("There is no lesson {name}.", name=f"{action.get('lesson')!r:.60}"))
         return self._replace_state(state, partial(self.lessons.go_to_step, state, action))
 
     def _replace_state(
         self, state: dict[str, Any], open_state: Callable[[], tuple[PageState, GenerationSettings]]
-    ) -> Update:
+    ) -> PageUpdate:
         page_state, settings = open_state()
         page_state = replace(page_state, turn=self.run_factory.next_revision(state).turn)
         change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
-        return Update(change, self.prompt_text(page_state))
+        return PageUpdate(change, self.prompt_text(page_state))
 
     def prompt_text(self, page_state: PageState) -> str:
         return self.run_factory.runs.text(page_state.run)[0]

@@ -128,11 +128,11 @@ class OpenView:
         )
 
     @property
-    def full_page_link(self) -> tuple[str, dict[str, Any]] | None:
+    def numbers_view_link(self) -> tuple[str, dict[str, Any]] | None:
         """Text and selection of the link from a step of the story to a view of numbers; None if there is none."""
-        if not (self.view.full_page_link and self.applies_to(self.trace)):
+        if not (self.view.numbers_view_link and self.applies_to(self.trace)):
             return None
-        return or_default_if_unloaded(lambda: self.view.full_page_link(self.trace, self.selection), None)
+        return or_default_if_unloaded(lambda: self.view.numbers_view_link(self.trace, self.selection), None)
 
     @property
     def choices(self) -> list[SelectField]:

@@ -15,7 +15,7 @@ from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, LISTS, MARK, WHAT_IFS, WORDS, WRITTEN, element_id
 from explorer.web.widgets.figure import Figure, HeadGrid
-from explorer.web.widgets.header import FullPageLink
+from explorer.web.widgets.header import NumbersViewLink
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.view_tools import (
     ActiveInterventions,
@@ -48,9 +48,9 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     }
     if stage:
         return contents
-    if open_view.view.full_page_link:
-        link = open_view.full_page_link
-        contents[element_id(name, IN_FULL)] = FullPageLink.pack(*link) if link else None
+    if open_view.view.numbers_view_link:
+        link = open_view.numbers_view_link
+        contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None
     if open_view.view.direction_spec:
         recipe, layer = open_view.recipe, open_view.selection.layer
         contents[element_id(name, LISTS)] = (

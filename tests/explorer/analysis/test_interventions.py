@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.interventions import apply_linear_part
+from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.logit_lens import lens_inputs, token_probabilities
 from explorer.analysis.unembedding import logit_direction, unembed_vectors
 from explorer.architecture.residual_stream import residual_taps
@@ -25,14 +25,14 @@ def test_a_value_is_what_the_hooks_make_of_it(lms, trace, style):
     for text in edit_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))
         (edit,) = changed.edits
-        expected = apply_linear_part(changed, edit.tap, trace[edit.tap])
+        expected = apply_intervention_linear_part(changed, edit.tap, trace[edit.tap])
         assert_allclose(changed[edit.tap], expected, atol=1e-6, err_msg=text)
         if edit.operation == "scale":
             assert np.abs(changed[edit.tap] - trace[edit.tap]).max() > 0.01, text
 
 
 def test_what_is_not_edited_is_the_same_array(trace):
-    assert apply_linear_part(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
+    assert apply_intervention_linear_part(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
 
 
 # One edit of each kind that acts on the path to a logit, at the selected position and not at the one before.
@@ -81,17 +81,19 @@ def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, tr
     changed, rng = capture(lms[style], trace.token_ids, edits), np.random.default_rng(0)
     x, y = rng.normal(size=(2, trace.config.d_model))
     for position in (8, 9):
-        forwards = apply_linear_part(changed, "blocks.0.resid_post", x, position) @ y
+        forwards = apply_intervention_linear_part(changed, "blocks.0.resid_post", x, position) @ y
         assert forwards == pytest.approx(
-            x @ apply_linear_part(changed, "blocks.0.resid_post", y, position, backwards=True)
+            x @ apply_intervention_linear_part(changed, "blocks.0.resid_post", y, position, backwards=True)
         )
-        assert forwards != pytest.approx(x @ apply_linear_part(changed, "blocks.0.resid_post", y, position))
+        assert forwards != pytest.approx(
+            x @ apply_intervention_linear_part(changed, "blocks.0.resid_post", y, position)
+        )
 
 
 def test_it_is_asked_where_where_that_matters(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("final_norm@9*zero"))
     with pytest.raises(ValueError, match="holds at some positions only: say at which the vectors are"):
-        apply_linear_part(changed, "final_norm", trace["final_norm"])
+        apply_intervention_linear_part(changed, "final_norm", trace["final_norm"])
 
 
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])

@@ -1,14 +1,14 @@
 import pytest
+from explorer.tracing.memory_requirements import available_bytes, format_bytes
 
-from explorer.tracing import model_memory
-from explorer.tracing.model_memory import available_bytes, format_bytes
+from explorer.tracing import memory_requirements
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text("MemTotal:  8000 kB\nMemFree: 100 kB\nMemAvailable:    5000 kB\n")
-    monkeypatch.setattr(model_memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(model_memory, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
+    monkeypatch.setattr(memory_requirements, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory_requirements, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
     return tmp_path
 
 

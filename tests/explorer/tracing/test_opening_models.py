@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from explorer.state.errors import UserError
-from explorer.tracing import model_memory
+from explorer.tracing import memory_requirements
 from explorer.tracing.hub_opener import HubModelOpener
 from explorer.tracing.job_queue import JobQueue
 from explorer.tracing.jobs import run_to_completion
@@ -92,7 +92,7 @@ def test_of_listed_names_each_may_be_opened(hub):
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, hub, monkeypatch):
-    monkeypatch.setattr(model_memory, "available_bytes", lambda device: 1_000_000)
+    monkeypatch.setattr(memory_requirements, "available_bytes", lambda device: 1_000_000)
     for ask in (opening.requirements, opening.open_job):
         with pytest.raises(
             CheckpointError, match=f"{NAME} takes up to 2 MB of memory, and 1 MB are free: take a smaller"
@@ -175,7 +175,7 @@ def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
 def test_a_path_that_does_not_fit_into_memory_is_refused(tiny_checkpoint, monkeypatch):
     library = Library("cpu")
     name = library.catalog.open(STORIES)
-    monkeypatch.setattr(model_memory, "available_bytes", lambda device: 1_000_000)
+    monkeypatch.setattr(memory_requirements, "available_bytes", lambda device: 1_000_000)
     with pytest.raises(CheckpointError, match="stories260K takes up to 2 MB of memory, and 1 MB are free"):
         library.model(name)
     library.model("tiny")  # ours are not asked

@@ -64,7 +64,7 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     assert shares == pytest.approx(named, rel=0.06)
     if len(named) and weights.argmax() == query:
         assert "at itself" in text
-    fields = simple_attention.full_page_link(trace, Selection(query=query))[1]
+    fields = simple_attention.numbers_view_link(trace, Selection(query=query))[1]
     assert (fields["layer"], fields["head"]) == (layer, head)
 
 
@@ -87,7 +87,7 @@ def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
 
 @pytest.mark.parametrize("view", SIMPLE, ids=lambda view: view.name)
 def test_every_step_leads_to_the_full_page(view):
-    _words, look = view.full_page_link(capture_style("rope"), Selection())
+    _words, look = view.numbers_view_link(capture_style("rope"), Selection())
     assert look["view"] not in {step.name for step in SIMPLE}
 
 

@@ -10,7 +10,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.page_actions import Update
+from explorer.web.actions.page_actions import PageUpdate
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.notices import collect_notices
 from explorer.web.page import Page
@@ -63,7 +63,7 @@ def notices() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def act(page) -> Callable[..., Update]:
+def act(page) -> Callable[..., PageUpdate]:
     """Function that does what the page's script asks for: `act(state, "prompt", text="the owl")`."""
     return lambda state, kind, **action: page.actions.apply({"kind": kind} | action, state)
 
@@ -81,7 +81,7 @@ def move(act) -> Callable[..., dict]:
 
 
 @pytest.fixture
-def load(act) -> Callable[..., Update]:
+def load(act) -> Callable[..., PageUpdate]:
     """Function that opens a link: `load(seed="3")` has the query parameter `seed`."""
     return lambda **query: act({}, "load", query=query)
 

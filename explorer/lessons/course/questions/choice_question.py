@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.explain.notation import join_names
-from explorer.lessons.course.conditions import Condition, parse_condition
+from explorer.lessons.course.conditions import LessonCondition, parse_condition
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.quantities import QUANTITY_KINDS, Quantity, parse_quantity
 from explorer.lessons.course.questions.question import Grade, format_quantity
@@ -23,7 +23,7 @@ class Option:
     """A sentence, the condition under which it is right, and a number drawn beside it after the reply."""
 
     text: str
-    when: Condition
+    when: LessonCondition
     value: Quantity | None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.course.conditions import Condition, parse_condition
+from explorer.lessons.course.conditions import LessonCondition, parse_condition
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.measures import predict_next_token
 from explorer.lessons.course.quantities import Quantity
@@ -45,7 +45,7 @@ class FindHeadTask:
 class FindPromptTask:
     """Write a text for which a condition holds."""
 
-    when: Condition
+    when: LessonCondition
 
     def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
         if now.run.token_ids == step.run.token_ids:

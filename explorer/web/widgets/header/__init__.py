@@ -150,10 +150,10 @@ class TextBlock(Widget):
         super().__init__(html=html, **kwargs)
 
 
-class FullPageLink(Widget):
+class NumbersViewLink(Widget):
     """A link to the view of numbers that shows more."""
 
-    kind = "full_page_link"
+    kind = "numbers_view_link"
 
     def __init__(self, **kwargs):
         super().__init__(html='<p class="in-full"></p>', **kwargs)

@@ -36,7 +36,7 @@ class WalkthroughButton(Widget):
         walk: name of the walkthrough (`explorer.explain.walkthroughs`).
     """
 
-    kind = "walk_button"
+    kind = "walkthrough_button"
     lazy = ""
 
     def __init__(self, walk: str, **kwargs):

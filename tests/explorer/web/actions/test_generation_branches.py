@@ -8,10 +8,10 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.user_limits import UserLimits
 from explorer.web.actions.generation import COMPARED_TOKENS, Generation
-from explorer.web.actions.page_actions import Update
+from explorer.web.actions.page_actions import PageUpdate
 
 PROMPT = "the fox asked the owl"
-REFUSED = Update(is_done=False)
+REFUSED = PageUpdate(is_done=False)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
-from explorer.web.actions.page_actions import Update
+from explorer.web.actions.page_actions import PageUpdate
 
 
 def make_comparison(page, state: dict) -> Comparison | None:
@@ -103,13 +103,13 @@ def test_tokens_are_put_together_and_aligned_anew(page, state, move):
     ids=str,
 )
 def test_a_command_that_makes_no_sense_changes_nothing(state, notices, command, words, act):
-    assert act(state, **command) == Update(is_done=False) and words in notices[0]
+    assert act(state, **command) == PageUpdate(is_done=False) and words in notices[0]
 
 
 def test_crossing_pairs_are_refused(state, notices, move, act):
     now = move(state, "compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, "pin", a=2, b=4)
-    assert act(pinned, "pin", a=3, b=1) == Update(is_done=False) and "cross" in notices[0]
+    assert act(pinned, "pin", a=3, b=1) == PageUpdate(is_done=False) and "cross" in notices[0]
 
 
 def test_another_prompt_keeps_the_second_run(state, move):

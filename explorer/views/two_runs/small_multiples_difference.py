@@ -9,7 +9,7 @@ from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.view import SmallMultiples
 
 
-def grid_difference(
+def small_multiples_difference(
     first: SmallMultiples, second: SmallMultiples, comparison: Comparison, title: str
 ) -> SmallMultiples:
     """Return A − B, head by head, at aligned tokens; 0 at others.
