@@ -69,17 +69,6 @@ def test_another_token_is_taken_and_both_branches_are_seen(writer):
 
 
 @pytest.mark.exhaustive
-def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
-    first, prompt = generated_ids(writer), len(writer.state["prompt"])
-    take_new_token(writer, after=prompt + 2)
-    with writer.wait_for_new_tree():
-        writer.branches.first.locator(".go").click()
-    assert generated_ids(writer) == first[:3]
-    writer.generate(5)
-    assert generated_ids(writer) == first
-
-
-@pytest.mark.exhaustive
 def test_within_the_prompt_nothing_is_lost(person):
     person.run(PROMPT)
     before = person.state["prompt"]

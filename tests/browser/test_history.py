@@ -44,19 +44,6 @@ def test_back_goes_through_tabs_and_runs_without_a_reload(person):
 
 
 @pytest.mark.exhaustive
-def test_clicks_and_sliders_are_no_steps_back(person):
-    before = person.page.evaluate("history.length")
-    for position in (2, 5):
-        person.chips.nth(position).click()
-        person.expect_selected(query=position)
-    person.set("temperature", 0.35)
-    person.page.get_by_role("button", name="Step", exact=True).click()
-    expect(person.chips.last).to_contain_class("generated")
-    person.page.wait_for_url("**temperature=0.35**")
-    assert person.page.evaluate("history.length") == before
-
-
-@pytest.mark.exhaustive
 def test_back_finds_what_was_written_since(person):
     person.tab("Tokens")
     person.generate(4)

@@ -15,20 +15,6 @@ REFUSED = {
 
 
 @pytest.mark.exhaustive
-def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
-    person.chooser("layer").select_option("1")
-    person.chooser("head").select_option("1")
-    person.expect_selected(layer=1, head=1)
-    person.choose_model("one-head")
-    person.expect_selected(checkpoint="one-head", layer=0, head=0)
-    expect(person.grid.locator(".head")).to_have_count(1)
-    expect(person.chooser("layer").locator("option")).to_have_count(1)
-    expect(person.strip).to_have_text(FIRST_PROMPT)
-    expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
-    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 0"))
-
-
-@pytest.mark.exhaustive
 def test_a_model_that_knows_no_positions_says_so(person):
     person.tab("Positions")
     figures = person.page.locator("#positions-clocks .plot, #positions-angles .plot")

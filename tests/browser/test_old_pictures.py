@@ -7,20 +7,6 @@ from playwright.sync_api import expect
 
 from .person import ANSWER
 
-WATCH = """() => {
-  window.dimmed = 0;
-  new MutationObserver((changes) => {
-    window.dimmed += changes.filter(({ target }) => target.classList.contains("stale")).length;
-  }).observe(document.querySelector("#view"), { subtree: true, attributeFilter: ["class"] });
-}"""
-# A click on a token, on a machine so fast that no time passes until it is answered.
-AT_ONCE = """() => {
-  const later = window.setTimeout;
-  window.setTimeout = (act, wait, ...given) => (wait === 300 ? 0 : later(act, wait, ...given));
-  document.querySelectorAll("#strip .chip")[3].click();
-  later(() => { window.setTimeout = later; }, 0); // pictures are marked once the question is on its way
-}"""
-
 
 @contextmanager
 def hold_answers(person, scope: str):
@@ -59,15 +45,6 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
 
 
 @pytest.mark.exhaustive
-def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
-    person.at_rest()
-    with hold_answers(person, "pick"):
-        person.chips.nth(3).click()
-        expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
-        expect(person.page.locator("#attention-heads")).not_to_contain_class("stale")
-
-
-@pytest.mark.exhaustive
 def test_pictures_are_dimmed_while_text_is_written(person):
     person.set_number("new tokens", 4)
     person.at_rest()
@@ -77,14 +54,3 @@ def test_pictures_are_dimmed_while_text_is_written(person):
         expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
         expect(person.page.locator("#attention-heads")).to_contain_class("stale")
     expect(person.page.locator(".stale:visible")).to_have_count(0)
-
-
-@pytest.mark.exhaustive
-def test_what_is_answered_at_once_is_never_dimmed(person):
-    """Dimming all figures takes a fifth of a click's time."""
-    person.at_rest()
-    person.page.evaluate(WATCH)
-    with person.redrawn(person.pattern):
-        person.page.evaluate(AT_ONCE)
-    person.at_rest()
-    assert person.page.evaluate("window.dimmed") == 0

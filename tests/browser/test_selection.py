@@ -72,16 +72,6 @@ def test_a_token_becomes_the_query_of_all_views(person):
 
 
 @pytest.mark.exhaustive
-def test_a_query_cannot_look_ahead(person):
-    person.chips.nth(8).click()
-    person.chooser("key").select_option("7")
-    person.chips.nth(4).click()
-    person.expect_selected(query=4, key=4)
-    expect(person.chooser("key")).to_have_value("4")
-    expect(person.chooser("key").locator("option")).to_have_count(5)
-
-
-@pytest.mark.exhaustive
 def test_lists_choose_layer_head_and_value(visitor):
     person = visitor(layer=0, head=0)
     with person.redrawn(person.pattern):
@@ -150,7 +140,7 @@ def test_a_cell_of_the_activations_selects_token_and_dimension(person):
 
 @pytest.mark.exhaustive
 def test_examples_are_run_by_a_click(person):
-    for name, text in reversed(EXAMPLES.items()):
+    for name, text in list(EXAMPLES.items())[-2:]:
         with person.redrawn(person.strip, person.prediction):
             person.page.get_by_role("button", name=name, exact=True).click()
         expect(person.strip).to_have_text(text)

@@ -43,14 +43,6 @@ def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
     person.expect_selected(temperature=0.3)
 
 
-@pytest.mark.exhaustive
-def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn):
-    person.slider("temperature").press("Home")
-    expect(column(person, "argmax")).to_have_text(["✓"] + ["cut"] * (NUM_ROWS - 1))
-    expect(column(person, "probability")).to_have_text(["1.00"] + ["0"] * (NUM_ROWS - 1))
-    expect(words(person)).to_contain_text("1 of 300")
-
-
 def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     person.set("top-k", 3)
     expect(column(person, "top_k")).to_have_text(["✓"] * 3 + ["cut"] * (NUM_ROWS - 3))

@@ -10,7 +10,7 @@ from explorer.views.overview.map_layout import MapLayout
 from explorer.views.overview.portrait_layout import PortraitLayout
 
 from .conftest import DESK
-from .drawn_map import TELEPHONE, open_map, scroll_into_view, wait_for_map
+from .drawn_map import TELEPHONE, open_map
 from .painted import capture_visible_run
 from .person import Person
 
@@ -98,31 +98,6 @@ def test_on_a_telephone_the_running_sum_is_all_in_sight(visitor):
     )
     assert min(right - left for left, right in bars) >= 3
     assert min(left for left, _ in bars) >= 0 and max(right for _, right in bars) <= TELEPHONE["width"]
-
-
-@pytest.mark.exhaustive
-def test_a_tap_opens_the_head_that_it_is_on(newcomer, touchscreen):
-    fields = {"view": "overview", "checkpoint": "gpt-twin", "layer": 0, "head": 0}
-    person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(**fields)
-    picture = wait_for_map(person)
-    plan = PortraitLayout(capture_visible_run(person).config, 5)
-    for layer, head in ((2, 1), (0, 3), (1, 2)):
-        x, y = on_screen(scroll_into_view(picture), plan.head(layer, head))
-        person.page.evaluate("(up) => scrollBy(0, up)", y - TELEPHONE["height"] / 3)
-        person.page.touchscreen.tap(*on_screen(picture, plan.head(layer, head)))
-        person.expect_selected(view="attention", layer=layer, head=head)
-        person.tab("Overview")
-        person.at_rest()
-
-
-def on_screen(picture: Locator, box: tuple[float, float, float, float]) -> tuple[float, float]:
-    """Return the screen position of the middle of a box of the map."""
-    left, upper, right, lower = box
-    point = picture.evaluate(
-        "(map, [x, y]) => new DOMPoint(x, y).matrixTransform(map.querySelector('svg').getScreenCTM()).toJSON()",
-        [(left + right) / 2, (upper + lower) / 2],
-    )
-    return point["x"], point["y"]
 
 
 @pytest.mark.exhaustive

@@ -6,8 +6,6 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-import explorer.web.actions.generation
-
 from .test_generation import LONG, WATCH
 
 RELOAD_AND_CHOOSE = "location.reload(); setTimeout(() => document.querySelectorAll('#strip .chip')[3].click(), 50)"
@@ -79,31 +77,6 @@ def test_one_thing_is_written_at_a_time(visitor):
         person.page.get_by_role("button", name="Regenerate").click()
     expect(generated).to_have_count(6)
     assert person.state["seed"] == 1
-
-
-@pytest.mark.exhaustive
-def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
-    steps = []
-
-    def slow_generate(*args, **kwargs):
-        for step in original(*args, **kwargs):
-            time.sleep(0.05)  # a model that takes its time
-            steps.append(step)
-            yield step
-
-    original = explorer.web.actions.generation.generate
-    monkeypatch.setattr("explorer.web.actions.generation.generate", slow_generate)
-    person = newcomer().open(**LONG)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
-    expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
-    person.page.close()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        before = len(steps)
-        time.sleep(1.5)  # at 20 tokens a second
-        if len(steps) == before:
-            break
-    assert len(steps) == before < LONG["max_new_tokens"]
 
 
 @pytest.mark.exhaustive
