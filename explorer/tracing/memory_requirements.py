@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from model.pretrained.hugging_face_loader import is_hugging_face_folder
 
 from explorer.translations import _
 from model.checkpoint import CheckpointError
 from model.errors import ModelError
+from model.pretrained.hugging_face_loader import is_hugging_face_folder
 from model.pretrained.weight_files import find_weight_files
 
 FLOAT32_OVER_STORED = 2  # ours, and most of others, are stored in 16 bits
