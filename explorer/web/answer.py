@@ -25,10 +25,10 @@ from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.error_messages import USER_ERRORS, user_message
-from explorer.web.http.argument_types import STRICT, argument_types, explain_error
-from explorer.web.http.clients import Client, current_client
-from explorer.web.http.request_types import About, Action, ClickedPoint, State
-from explorer.web.http.strict_json import as_json, parse_json
+from explorer.web.middleware.argument_types import STRICT, argument_types, explain_error
+from explorer.web.middleware.clients import Client, current_client
+from explorer.web.middleware.request_types import About, Action, ClickedPoint, State
+from explorer.web.middleware.strict_json import as_json, parse_json
 from explorer.web.notices import collect_notices
 from explorer.web.protocol import PROBLEM
 from explorer.web.request_locale import locale_from_state

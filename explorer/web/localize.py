@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 
 from explorer.translations import ENGLISH, negotiate_locale, use_locale
-from explorer.web.http.request_types import State
 from explorer.web.layout import StateComponent
+from explorer.web.middleware.request_types import State
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
 _build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process

@@ -31,16 +31,16 @@ from explorer.web.api import Api
 from explorer.web.assets import head_tags, static_folder, static_path
 from explorer.web.error_messages import user_message
 from explorer.web.event_wiring import MAX_CONCURRENT_GENERATIONS, wire_events
-from explorer.web.http.argument_types import argument_types
-from explorer.web.http.clients import Client, current_client
-from explorer.web.http.health import health
-from explorer.web.http.hosts import AllowedHosts
-from explorer.web.http.prompt_rate_limit import PromptRateLimiter
-from explorer.web.http.request_checks import RequestChecks
-from explorer.web.http.security_middleware import SecurityMiddleware, request_log_budget
 from explorer.web.layout import TITLE, PageLayout
 from explorer.web.localize import Localization
 from explorer.web.log_limits import limit_logging, log_budget
+from explorer.web.middleware.argument_types import argument_types
+from explorer.web.middleware.clients import Client, current_client
+from explorer.web.middleware.health import health
+from explorer.web.middleware.hosts import AllowedHosts
+from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware.request_checks import RequestChecks
+from explorer.web.middleware.security_middleware import SecurityMiddleware, request_log_budget
 from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store

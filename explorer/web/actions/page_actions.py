@@ -22,7 +22,7 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.actions.saved_place import go_to_saved_state
 from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
 from explorer.web.error_messages import USER_ERRORS, user_message
-from explorer.web.http.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
 from explorer.web.notices import warn
 from explorer.web.protocol import run_change
 

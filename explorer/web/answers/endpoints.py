@@ -25,8 +25,8 @@ from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.page_contents import PageContents
 from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
-from explorer.web.http.request_types import PointFields, State
-from explorer.web.http.strict_json import as_json
+from explorer.web.middleware.request_types import PointFields, State
+from explorer.web.middleware.strict_json import as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.view_markup import view_markup

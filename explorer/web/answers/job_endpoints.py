@@ -10,7 +10,7 @@ from explorer.tracing.run_service import RunService
 from explorer.translations import _
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.error_messages import user_message
-from explorer.web.http.request_types import State
+from explorer.web.middleware.request_types import State
 from explorer.web.protocol import element_id
 
 MAX_NAME_CHARACTERS = 64  # characters

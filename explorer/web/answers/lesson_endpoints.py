@@ -12,7 +12,7 @@ from explorer.translations import _, translate
 from explorer.web.answers.lesson_contents import REVEAL_ANSWER, LessonContents
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
-from explorer.web.http.request_types import Index, State
+from explorer.web.middleware.request_types import Index, State
 from explorer.web.protocol import element_id
 
 

@@ -2,8 +2,8 @@
 
 from explorer.state.user_limits import UserLimits
 from explorer.translations import _
-from explorer.web.http.prompt_rate_limit import CLIENTS_PER_ADDRESS
-from explorer.web.http.rate_limiter import SlidingWindowLimiter
+from explorer.web.middleware.prompt_rate_limit import CLIENTS_PER_ADDRESS
+from explorer.web.middleware.rate_limiter import SlidingWindowLimiter
 from explorer.web.rooms.errors import RoomError
 
 HOUR_S, MINUTE_S = 3600.0, 60.0

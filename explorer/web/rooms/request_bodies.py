@@ -10,9 +10,9 @@ from typing_extensions import NotRequired, TypedDict
 
 from explorer.state.errors import UserError
 from explorer.translations import _
-from explorer.web.http.argument_types import STRICT
-from explorer.web.http.request_types import Index, State
-from explorer.web.http.strict_json import parse_json
+from explorer.web.middleware.argument_types import STRICT
+from explorer.web.middleware.request_types import Index, State
+from explorer.web.middleware.strict_json import parse_json
 from explorer.web.rooms.errors import RoomError
 
 JsonBody = Mapping[str, Any]

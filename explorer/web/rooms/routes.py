@@ -18,8 +18,8 @@ from explorer.state.errors import UserError
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
 from explorer.state.user_limits import UserLimits
 from explorer.translations import _, negotiate_locale, use_locale
-from explorer.web.http.argument_types import check_object
-from explorer.web.http.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS
+from explorer.web.middleware.argument_types import check_object
+from explorer.web.middleware.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS
 from explorer.web.request_locale import locale_from_request
 from explorer.web.rooms.codes import is_valid_student_name, parse_code
 from explorer.web.rooms.errors import RoomError, room_full, room_not_found

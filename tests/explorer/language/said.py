@@ -22,7 +22,7 @@ from explorer.web import protocol
 from explorer.web.answer import parse_question
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.http.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
 from explorer.web.notices import collect_notices
 from explorer.web.page import Page, as_api
 from explorer.web.widgets.view_tools import TrainingStepSlider

@@ -57,9 +57,9 @@ EXCEPTIONS = {
         "export const {} = {};\n": "script",
     },
     "web/error_messages.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
-    "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
-    "web/http/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
-    "web/http/health.py": {
+    "web/middleware/content_policy.py": {"'self' data: blob:": "a policy"},
+    "web/middleware/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
+    "web/middleware/health.py": {
         "gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },

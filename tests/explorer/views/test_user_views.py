@@ -22,8 +22,8 @@ from explorer.views.user_views import RESERVED_NAMES
 from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import view_contents
-from explorer.web.http import request_types
-from explorer.web.http.argument_types import ArgumentTypes
+from explorer.web.middleware import request_types
+from explorer.web.middleware.argument_types import ArgumentTypes
 from explorer.web.protocol import js_constants
 
 ROOT = Path(__file__).parents[3]
@@ -255,7 +255,7 @@ from explorer.lessons.course.measures import ARGUMENT_CHOICES
 from explorer.state.selection import Selection, field_choices
 from explorer.views import FULL
 from explorer.web.protocol import js_constants
-from explorer.web.http.request_types import _STATE
+from explorer.web.middleware.request_types import _STATE
 
 names = js_constants()["FULL_TABS"]
 assert [view.name for view in FULL] == names[: len(FULL)] and names[1:4] == ["tokens", "planted", "attention"], names

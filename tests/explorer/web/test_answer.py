@@ -16,9 +16,9 @@ from explorer.tracing.request_budget import RequestCancelledError, check_budget
 from explorer.web import answer as channel
 from explorer.web.answer import LIGHT_SLOTS
 from explorer.web.answers.endpoints import FILES_CHANGED
-from explorer.web.http import prompt_rate_limit
-from explorer.web.http.clients import CLIENT_HEADER
-from explorer.web.http.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware import prompt_rate_limit
+from explorer.web.middleware.clients import CLIENT_HEADER
+from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
 
 PROMPT = "the fox asked the owl"
 PATIENCE_S = 20.0  # until a test fails that waits

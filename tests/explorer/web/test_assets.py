@@ -7,7 +7,7 @@ from pathlib import Path
 from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
-from explorer.web.http import inline_scripts
+from explorer.web.middleware import inline_scripts
 from explorer.web.protocol import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)

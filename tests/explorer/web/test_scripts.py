@@ -9,7 +9,7 @@ import playwright
 import pytest
 
 from explorer.web.assets import WEB, import_expression, write_static_files
-from explorer.web.http.inline_scripts import INLINE
+from explorer.web.middleware.inline_scripts import INLINE
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -3,8 +3,8 @@
 import math
 from types import SimpleNamespace
 
-from explorer.web.http import rate_limiter
-from explorer.web.http.rate_limiter import SlidingWindowLimiter
+from explorer.web.middleware import rate_limiter
+from explorer.web.middleware.rate_limiter import SlidingWindowLimiter
 
 
 def test_to_look_counts_nothing_and_what_is_refused_to_one_counts_for_none(monkeypatch):

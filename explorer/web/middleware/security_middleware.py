@@ -17,13 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
 from explorer.web.error_messages import user_message
-from explorer.web.http.content_policy import content_policy
-from explorer.web.http.hosts import AllowedHosts
-from explorer.web.http.html_cache import HtmlCache
-from explorer.web.http.inline_scripts import inline_scripts
-from explorer.web.http.rate_limiter import SlidingWindowLimiter
-from explorer.web.http.request_checks import BodyError, RequestChecks
 from explorer.web.log_limits import MAX_LINES_A_MINUTE, LogBudget, log_budget
+from explorer.web.middleware.content_policy import content_policy
+from explorer.web.middleware.hosts import AllowedHosts
+from explorer.web.middleware.html_cache import HtmlCache
+from explorer.web.middleware.inline_scripts import inline_scripts
+from explorer.web.middleware.rate_limiter import SlidingWindowLimiter
+from explorer.web.middleware.request_checks import BodyError, RequestChecks
 from explorer.web.request_locale import locale_from_request
 
 LOG = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import Question
-from explorer.web.http.argument_types import ArgumentTypes, argument_types
+from explorer.web.middleware.argument_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
 from explorer.web.rooms import limits
 

@@ -4,8 +4,8 @@ import math
 
 from explorer.state.errors import UserError
 from explorer.translations import _
-from explorer.web.http.clients import current_client
-from explorer.web.http.rate_limiter import SlidingWindowLimiter
+from explorer.web.middleware.clients import current_client
+from explorer.web.middleware.rate_limiter import SlidingWindowLimiter
 
 MINUTE_S = 60.0
 CLIENTS_PER_ADDRESS = 20  # visitors who may come from one address, as a class does

@@ -4,7 +4,7 @@ import json
 import re
 
 from explorer.translations import messages_for_js
-from explorer.web.http.inline_scripts import INLINE, inline_scripts, with_messages
+from explorer.web.middleware.inline_scripts import INLINE, inline_scripts, with_messages
 
 
 def test_the_page_gets_each_of_them():

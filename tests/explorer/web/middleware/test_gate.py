@@ -10,10 +10,10 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from explorer.state.user_limits import NO_LIMITS
-from explorer.web.http.content_policy import content_policy
-from explorer.web.http.hosts import AllowedHosts
-from explorer.web.http.security_middleware import SecurityMiddleware
 from explorer.web.log_limits import MAX_LINES_A_MINUTE, limit_logging
+from explorer.web.middleware.content_policy import content_policy
+from explorer.web.middleware.hosts import AllowedHosts
+from explorer.web.middleware.security_middleware import SecurityMiddleware
 from explorer.web.page import Page
 
 
@@ -46,7 +46,7 @@ def test_the_page_goes_out_small_to_those_who_can_read_it(client):
 def test_a_page_is_put_together_once_for_all_who_get_the_same(client, monkeypatch):
     built_pages = []
     monkeypatch.setattr(
-        "explorer.web.http.security_middleware.content_policy",
+        "explorer.web.middleware.security_middleware.content_policy",
         lambda page: built_pages.append(page) or content_policy(page),
     )
 

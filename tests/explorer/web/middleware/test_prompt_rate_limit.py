@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.state.errors import UserError
-from explorer.web.http import rate_limiter
-from explorer.web.http.clients import Client, current_client
-from explorer.web.http.prompt_rate_limit import CLIENTS_PER_ADDRESS, PromptRateLimiter
+from explorer.web.middleware import rate_limiter
+from explorer.web.middleware.clients import Client, current_client
+from explorer.web.middleware.prompt_rate_limit import CLIENTS_PER_ADDRESS, PromptRateLimiter
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX
 from explorer.state.selection import Selection
 from explorer.translations import _
-from explorer.web.http.argument_types import STRICT
+from explorer.web.middleware.argument_types import STRICT
 from explorer.web.protocol import ABOUT, STAGES
 
 Index = Annotated[int, Field(ge=0, lt=10**9)]
