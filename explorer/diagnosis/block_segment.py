@@ -5,24 +5,24 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from explorer.diagnosis.block_dataflow import DATAFLOWS, ROLES, VALUE_ORDER, BlockValues, Value
 from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.record_values import SECOND_RUN, RecordedValues
 from explorer.diagnosis.reference_formulas import NORMS, Formulas, attention_values, position_embedding_rows
 from explorer.diagnosis.segments import FIRST_INPUTS, PROBE, ModelSegment
-from explorer.diagnosis.wiring import ROLES, VALUE_ORDER, WIRINGS, BlockValues, Value
 from model.config import ModelConfig
 
 RECORDED_NAMES = {  # tap or role -> names under which it is recorded, the best first
-    "enters": (("*.in", "*.attn_norm.in"),),
-    "reads": (("*.attn.q_proj.in", "*.attn.k_proj.in", "*.attn.v_proj.in"), "*.attn.in"),
+    "block_input": (("*.in", "*.attn_norm.in"),),
+    "attn_input": (("*.attn.q_proj.in", "*.attn.k_proj.in", "*.attn.v_proj.in"), "*.attn.in"),
     "attn.q": ("*.attn.q_proj.out",),
     "attn.k": ("*.attn.k_proj.out",),
     "attn.v": ("*.attn.v_proj.out",),
     "attn.z": ("*.attn.o_proj.in",),
     "attn.out": ("*.attn.o_proj.out", "*.attn.out"),
-    "first": ("*.attn_norm.in",),
-    "middle": (("*.ffn_norm.in", f"*.ffn_norm.in{SECOND_RUN}"),),
-    "then": (("*.ffn.up_proj.in", "*.ffn.gate_proj.in"), "*.ffn.in"),
+    "first_norm_input": ("*.attn_norm.in",),
+    "second_norm_input": (("*.ffn_norm.in", f"*.ffn_norm.in{SECOND_RUN}"),),
+    "ffn_input": (("*.ffn.up_proj.in", "*.ffn.gate_proj.in"), "*.ffn.in"),
     "ffn.gate_pre": ("*.ffn.gate_proj.out",),
     "ffn.up": ("*.ffn.up_proj.out",),
     "ffn.hidden": ("*.ffn.down_proj.in",),
@@ -38,12 +38,12 @@ MAP_BY_TAP = {
     "ffn.out": "ffn.down_proj",
 }
 READS = {  # output of a map -> its input: a tap or a role
-    "attn.q": "reads",
-    "attn.k": "reads",
-    "attn.v": "reads",
+    "attn.q": "attn_input",
+    "attn.k": "attn_input",
+    "attn.v": "attn_input",
     "attn.out": "attn.z",
-    "ffn.gate_pre": "then",
-    "ffn.up": "then",
+    "ffn.gate_pre": "ffn_input",
+    "ffn.up": "ffn_input",
     "ffn.out": "ffn.hidden",
 }
 
@@ -60,9 +60,9 @@ TERM_VALUES: dict[str, Value] = {  # candidate terms of the residual stream's su
     "resid_mid · ffn.out": lambda b: b.m * b.f,
 }
 TERM_NAMES = {
-    "enters": ("previous resid_post", "positions"),
-    "middle": ("resid_pre", "attn.out", "attn_norm", "resid_pre · attn.out"),
-    "leaves": ("resid_mid", "ffn.out", "ffn_norm", "resid_pre", "attn.out", "resid_mid · ffn.out"),
+    "block_input": ("previous resid_post", "positions"),
+    "second_norm_input": ("resid_pre", "attn.out", "attn_norm", "resid_pre · attn.out"),
+    "block_output": ("resid_mid", "ffn.out", "ffn_norm", "resid_pre", "attn.out", "resid_mid · ffn.out"),
 }
 
 
@@ -73,7 +73,7 @@ class BlockSegment(ModelSegment):
         self, config: ModelConfig, recorded: RecordedValues, weights: Mapping[str, Tensor], layer: int, entry: Tensor
     ):
         role = ROLES[config.norm_placement]
-        self.leaves = role["leaves"]
+        self.output_tap = role["block_output"]
         tap_by_name = {
             value_name: role.get(value_name, value_name) for value_name in VALUE_ORDER[config.norm_placement]
         }
@@ -89,7 +89,7 @@ class BlockSegment(ModelSegment):
             following = ["final_norm.in"] if config.norm_placement != "post" else ["lm_head.in"]
         self.record(
             {tap: self._tap_aliases(value_name, tap) for value_name, tap in tap_by_name.items()}
-            | {role["leaves"]: ("*.out", *following)}
+            | {role["block_output"]: ("*.out", *following)}
         )
 
     def _tap_aliases(self, value_name: str, tap: str) -> tuple[str | tuple[str, ...], ...]:
@@ -100,16 +100,16 @@ class BlockSegment(ModelSegment):
         if tap.endswith(PROBE):
             return self.probe(tap.removesuffix(f".{PROBE}"), formulas)
         if tap in self.roles:
-            return getattr(formulas.wiring, self.roles[tap])(_BlockValues(self, formulas))
+            return getattr(formulas.dataflow, self.roles[tap])(_BlockValues(self, formulas))
         if tap in NORMS:  # of what a sublayer gives out
-            read = formulas.wiring.first if tap == "attn_norm" else formulas.wiring.middle
+            read = formulas.dataflow.first_norm_input if tap == "attn_norm" else formulas.dataflow.second_norm_input
             return self.norm(tap, read(_BlockValues(self, formulas)), formulas)
         if tap == "attn.z":
             return self.attention(formulas)["merged"]
         if tap == "ffn.hidden":
             gate = self.used_value("ffn.gate_pre", formulas) if self.config.is_gated else None
             return formulas.hidden(gate, self.used_value("ffn.up", formulas))
-        reads = formulas.reads.get(tap)
+        reads = formulas.linear_inputs.get(tap)
         x = self.value(self.input_tap(tap), formulas) if reads is None else reads(_BlockValues(self, formulas))
         return self.linear(tap, MAP_BY_TAP[tap], x, formulas)
 
@@ -125,7 +125,7 @@ class BlockSegment(ModelSegment):
         return other.value(tap, formulas)
 
     def owner(self, tap: str) -> str:
-        role = {"reads": "attn_norm", "then": "ffn_norm"}.get(self.roles.get(tap, ""), "")
+        role = {"attn_input": "attn_norm", "ffn_input": "ffn_norm"}.get(self.roles.get(tap, ""), "")
         name = MAP_BY_TAP.get(tap, role if tap in NORMS else "")
         return f"{self.start}{name}" if name else super().owner(tap)
 
@@ -155,7 +155,7 @@ class BlockSegment(ModelSegment):
         def value(block_values: BlockValues) -> Tensor:
             return sum(factor * TERM_VALUES[name](block_values) for name, factor in terms.items())
 
-        return formulas.replace(wiring=replace(formulas.wiring, **{self.roles[tap]: value}))
+        return formulas.replace(dataflow=replace(formulas.dataflow, **{self.roles[tap]: value}))
 
     def intermediate_values(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
         if tap == "attn.z":
@@ -184,7 +184,7 @@ class _BlockValues:
 
     @property
     def x(self) -> Tensor:
-        if "enters" in self.block.roles.values():
+        if "block_input" in self.block.roles.values():
             return self.block.value("resid_pre", self.formulas)
         return self.block.recorded.values.get(f"{self.block.start}in", self.before)
 
@@ -209,23 +209,23 @@ class _BlockValues:
         return self.block.recompute(x, self.formulas, "ffn.out", self.block.input_tap("ffn.up"))
 
     def apply_block(self, x: Tensor) -> Tensor:
-        """Apply the whole block, with its usual wiring, to a residual stream."""
-        usual = self.formulas.replace(wiring=WIRINGS[self.block.config.norm_placement])
-        return self.block.recompute(x, usual, self.block.leaves)
+        """Apply the whole block, with its usual dataflow, to a residual stream."""
+        usual = self.formulas.replace(dataflow=DATAFLOWS[self.block.config.norm_placement])
+        return self.block.recompute(x, usual, self.block.output_tap)
 
     def active(self, x: Tensor) -> Tensor:
         return self.formulas.hidden.activation(x)
 
     @property
     def m(self) -> Tensor:
-        def middle():
-            middle_tap = next((tap for tap, role in self.block.roles.items() if role == "middle"), None)
+        def second_norm_input():
+            input_tap = next((tap for tap, role in self.block.roles.items() if role == "second_norm_input"), None)
             recorded = self.block.tap_values.get(
-                middle_tap, self.block.recorded.values.get(f"{self.block.start}ffn_norm.in")
+                input_tap, self.block.recorded.values.get(f"{self.block.start}ffn_norm.in")
             )
-            return self.formulas.wiring.middle(self) if recorded is None else recorded
+            return self.formulas.dataflow.second_norm_input(self) if recorded is None else recorded
 
-        return self._break_cycle("middle", middle)
+        return self._break_cycle("second_norm_input", second_norm_input)
 
     def n1(self, x: Tensor) -> Tensor:
         return self.block.norm("attn_norm", x, self.formulas)

@@ -47,7 +47,7 @@ class BugSearch:
         self._map_deviations: dict[str, Deviation] = {}
 
     def deviation(self, tap: str, formulas: Formulas) -> Deviation:
-        is_usual = tap not in formulas.linears and tap not in formulas.reads
+        is_usual = tap not in formulas.linears and tap not in formulas.linear_inputs
         if is_usual and self.scope.input_tap(tap) in self.scope.tap_values:
             if tap not in self._map_deviations:  # a plain product does not depend on the formulas around it
                 self._map_deviations[tap] = Deviation.between(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from explorer.diagnosis.block_dataflow import check_supported
 from explorer.diagnosis.block_segment import BlockSegment
 from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.build_model import build_with_weights
@@ -25,7 +26,6 @@ from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
 from explorer.diagnosis.segment_diagnosis import SegmentDiagnosis
 from explorer.diagnosis.segments import PROBE, EmbeddingSegment, UnembeddingSegment
-from explorer.diagnosis.wiring import check_supported
 from explorer.state.errors import UserError
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference, TapComparison
@@ -186,7 +186,7 @@ def diagnose_segments(lm: TransformerLM, recorded: RecordedValues) -> Diagnosis:
     for layer in order:
         block = BlockSegment(config, recorded, weights, layer, entry)
         walks.append(SegmentDiagnosis(block, formulas, identified_bugs, exhausted_taps))
-        entry = block.value(block.leaves, walks[-1].formulas)
+        entry = block.value(block.output_tap, walks[-1].formulas)
     logits_deviation = Deviation.between(recorded.values["logits"], torch.tensor(reference_values["logits"]))
     is_reordered = logits_deviation.differs and (recorded.order or usual) != usual
     if is_reordered:  # of blocks that run twice only the first run is recorded

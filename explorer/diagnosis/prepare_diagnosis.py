@@ -5,11 +5,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from explorer.diagnosis.block_dataflow import DATAFLOWS
 from explorer.diagnosis.match_weights import WeightLocation, WeightMatch
 from explorer.diagnosis.record_values import RecordedValues
 from explorer.diagnosis.reference_formulas import NORMS
 from explorer.diagnosis.segments import PROBE
-from explorer.diagnosis.wiring import WIRINGS
 from explorer.translations import _
 from model.config import ModelConfig
 
@@ -61,7 +61,7 @@ def add_missing_gains(match: WeightMatch, placement: str = "pre", draws: bool = 
     table = match.locations.get("token_embedding")
     required = [f"blocks.{layer}.{name}" for layer in range(match.num_layers) for name in ("attn_norm", "ffn_norm")]
     required += [] if placement == "post" else ["final_norm"]
-    missing = [name for name in required if name not in match.locations] if table and placement in WIRINGS else []
+    missing = [name for name in required if name not in match.locations] if table and placement in DATAFLOWS else []
     if not missing:
         return match, []
     generator, width = torch.Generator().manual_seed(SEED), table.weight.shape[1]

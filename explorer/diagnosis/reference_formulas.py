@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from explorer.diagnosis.block_dataflow import DATAFLOWS, BlockDataflow, Value
 from explorer.diagnosis.norm_pieces import LAYER_NORM, RMS_NORM, NormPieces
-from explorer.diagnosis.wiring import WIRINGS, BlockWiring, Value
 from model.config import ModelConfig
 from model.layers.activations import KERNELS
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
@@ -30,18 +30,18 @@ class FeedForwardHiddenFormula:
 
     Attributes:
         activation: of the gate, or of everything where there is no gate.
-        taken: (gate, up) -> the activation's input, and the value that its output is joined with.
+        gate_and_up: (gate, up) -> the activation's input, and the value that its output is joined with.
         joined: (the activation's output, the other) -> (T, F).
     """
 
     activation: Callable[[Tensor], Tensor]
-    taken: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = lambda gate, up: (gate, up)
+    gate_and_up: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = lambda gate, up: (gate, up)
     joined: Callable[[Tensor, Tensor], Tensor] = lambda active, other: active * other
 
     def __call__(self, gate_pre: Tensor | None, up: Tensor) -> Tensor:
         if gate_pre is None:
             return self.activation(up)
-        first, other = self.taken(gate_pre, up)
+        first, other = self.gate_and_up(gate_pre, up)
         return self.joined(self.activation(first), other)
 
     def replace(self, **changed: Any) -> "FeedForwardHiddenFormula":
@@ -56,48 +56,48 @@ class Formulas:
         embed: (token rows, table of positions or None, config) -> the initial residual stream.
         table: the module whose weight has the token rows.
         norms: by name.
-        wiring: of a block.
-        taken: (queries, keys, values) as projected -> the three as used.
+        dataflow: of a block.
+        qkv: (queries, keys, values) as projected -> the three as used.
         split: (T, H d) and H -> (H, T, d).
         merge: the inverse.
         positions: T -> the positions of queries and of keys.
         frequencies: config -> (F,).
         rotate: (x, cos, sin) -> x rotated.
-        turns_values: whether values are rotated, too.
-        shared: (G, T, d) and H -> (H, T, d).
+        rotates_values: whether values are rotated, too.
+        repeat_kv: (G, T, d) and H -> (H, T, d).
         divisor: config -> the divisor of scores.
         scores: (q, k, divisor) -> (H, T, T).
-        allowed: T -> (T, T) booleans.
+        mask: T -> (T, T) booleans.
         pattern: (scores, allowed) -> (H, T, T).
-        fetched: (pattern, values) -> (H, T, d).
+        weighted_sum: (pattern, values) -> (H, T, d).
         hidden: (gate_pre or None, up) -> (T, F).
         linears: replaced products by output tap: (x, full name of the map, all weights) -> the output.
-        reads: replaced inputs of maps by output tap, see `wiring`.
+        linear_inputs: replaced inputs of maps by output tap, see `dataflow`.
         uses: replaced uses of values by tap: (value, its map) -> the value used.
-        given: logits -> the module's output.
+        output: logits -> the module's output.
     """
 
     embed: Callable[[Tensor, Tensor | None, ModelConfig], Tensor]
     norms: Mapping[str, NormPieces]
-    wiring: BlockWiring
-    taken: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+    dataflow: BlockDataflow
+    qkv: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
     split: Callable[[Tensor, int], Tensor]
     merge: Callable[[Tensor], Tensor]
     positions: Callable[[int], tuple[Tensor, Tensor]]
     frequencies: Callable[[ModelConfig], Tensor]
     rotate: Callable[[Tensor, Tensor, Tensor], Tensor]
-    turns_values: bool
-    shared: Callable[[Tensor, int], Tensor]
+    rotates_values: bool
+    repeat_kv: Callable[[Tensor, int], Tensor]
     divisor: Callable[[ModelConfig], float]
     scores: Callable[[Tensor, Tensor, float], Tensor]
-    allowed: Callable[[int], Tensor]
+    mask: Callable[[int], Tensor]
     pattern: Callable[[Tensor, Tensor], Tensor]
-    fetched: Callable[[Tensor, Tensor], Tensor]
+    weighted_sum: Callable[[Tensor, Tensor], Tensor]
     hidden: FeedForwardHiddenFormula
-    given: Callable[[Tensor], Tensor]
+    output: Callable[[Tensor], Tensor]
     table: str = "token_embedding"
     linears: Mapping[str, Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]] = field(default_factory=dict)
-    reads: Mapping[str, Value] = field(default_factory=dict)
+    linear_inputs: Mapping[str, Value] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
 
     def replace(self, **changed: Any) -> "Formulas":
@@ -113,8 +113,8 @@ def reference_formulas(config: ModelConfig) -> Formulas:
     return Formulas(
         embed=embed,
         norms=dict.fromkeys(NORMS, norm),
-        wiring=WIRINGS[config.norm_placement],
-        taken=lambda q, k, v: (q, k, v),
+        dataflow=DATAFLOWS[config.norm_placement],
+        qkv=lambda q, k, v: (q, k, v),
         split=lambda x, heads: x.unflatten(-1, (heads, -1)).transpose(0, 1),
         merge=lambda z: z.transpose(0, 1).flatten(-2),
         positions=lambda length: (torch.arange(length), torch.arange(length)),
@@ -122,15 +122,15 @@ def reference_formulas(config: ModelConfig) -> Formulas:
             config.rope_theta, config.d_head, config.rope_scaling, config.rotary_dim
         ),
         rotate=ROTATIONS[config.rope_layout],
-        turns_values=False,
-        shared=lambda k, heads: repeat_heads(k[None], heads)[0],
+        rotates_values=False,
+        repeat_kv=lambda k, heads: repeat_heads(k[None], heads)[0],
         divisor=lambda config: config.divisor,
         scores=attention_scores,
-        allowed=lambda length: causal_mask(length, length),
+        mask=lambda length: causal_mask(length, length),
         pattern=attention_pattern,
-        fetched=lambda pattern, values: pattern @ values,
+        weighted_sum=lambda pattern, values: pattern @ values,
         hidden=FeedForwardHiddenFormula(KERNELS[{"swiglu": "silu", "geglu": "gelu_tanh"}.get(config.ffn, config.ffn)]),
-        given=lambda logits: logits,
+        output=lambda logits: logits,
     )
 
 
@@ -172,7 +172,7 @@ def attention_values(
         use = formulas.uses.get(f"attn.{name}")
         return value if use is None else use(value, None)
 
-    q, k, v = formulas.taken(q, k, v)
+    q, k, v = formulas.qkv(q, k, v)
     values_by_tap = {
         "q": formulas.split(q, config.num_heads),
         "k": formulas.split(k, config.kv_heads),
@@ -184,14 +184,14 @@ def attention_values(
             rotated[name] = apply_use(
                 f"{name}_rot", formulas.rotate(values_by_tap[name], *rotation_tables(formulas, config, positions))
             )
-        if formulas.turns_values:
+        if formulas.rotates_values:
             rotated["v"] = formulas.rotate(values_by_tap["v"], *rotation_tables(formulas, config, torch.arange(len(v))))
         values_by_tap |= {"q_rot": rotated["q"], "k_rot": rotated["k"]}
-    keys, values = (formulas.shared(rotated[name], config.num_heads) for name in "kv")
+    keys, values = (formulas.repeat_kv(rotated[name], config.num_heads) for name in "kv")
     values_by_tap["scores"] = apply_use("scores", formulas.scores(rotated["q"], keys, formulas.divisor(config)))
     capped = softcap(values_by_tap["scores"], config.score_cap)
-    values_by_tap["pattern"] = apply_use("pattern", formulas.pattern(capped, formulas.allowed(len(q))))
-    values_by_tap["z"] = apply_use("z", formulas.fetched(values_by_tap["pattern"], values))
+    values_by_tap["pattern"] = apply_use("pattern", formulas.pattern(capped, formulas.mask(len(q))))
+    values_by_tap["z"] = apply_use("z", formulas.weighted_sum(values_by_tap["pattern"], values))
     values_by_tap["merged"] = formulas.merge(values_by_tap["z"])
     return values_by_tap
 

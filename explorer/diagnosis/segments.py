@@ -32,7 +32,7 @@ class ModelSegment:
         taps: in the order of computation.
         tap_values: tap -> the module's value there.
         choices: tap -> its values where it is recorded at several places.
-        roles: tap -> its role in the block's wiring (see `wiring`), if any.
+        roles: tap -> its role in the block's dataflow (see `dataflow`), if any.
         in_progress: names of values being computed, to detect cycles.
     """
 
@@ -216,4 +216,4 @@ class UnembeddingSegment(ModelSegment):
         if tap == "final_norm":
             return self.norm("final_norm", self.entry, formulas)
         logits = self.linear("logits", "lm_head", self.value("final_norm", formulas), formulas)
-        return formulas.given(softcap(logits, self.config.logit_cap))
+        return formulas.output(softcap(logits, self.config.logit_cap))

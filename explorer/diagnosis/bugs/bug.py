@@ -15,7 +15,7 @@ class KnownBug:
         name: an identifier.
         text: a description, translated when displayed.
         values: values of the placeholders in `text`, translated likewise.
-        first_tap: the first tap that it changes, without the layer, or its role in the block (see `wiring`); "" for
+        first_tap: the first tap that it changes, without the layer, or its role in the block (see `dataflow`); "" for
             the tap at which it is searched.
         visible_at: recorded taps, or their roles, at which it can first be visible.
         change: (formulas, the tap at which it is visible) -> the formulas with the bug.

@@ -68,6 +68,6 @@ def embedding_and_unembedding_bugs() -> Iterator[KnownBug]:
     ):
 
         def change(formulas, tap, final_step=final_step):
-            return formulas.replace(given=final_step)
+            return formulas.replace(output=final_step)
 
         yield KnownBug(name, text, "", ("logits",), change)

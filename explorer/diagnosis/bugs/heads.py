@@ -70,7 +70,7 @@ VARIANTS = (  # name, words, place, changed formulas
         "shared_heads_tiled",
         N_("keys and values are shared by the wrong heads: every G-th, not neighbours"),
         "scores",
-        {"shared": tile_kv_heads},
+        {"repeat_kv": tile_kv_heads},
     ),
 )
 

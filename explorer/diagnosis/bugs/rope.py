@@ -151,7 +151,7 @@ def rope_bugs() -> Iterator[KnownBug]:
             rotate_backwards,
         ),
         ("rotation_mirrored", N_("the minus of the rotation is missing"), "attn.q_rot", flip_sine_sign),
-        ("rotation_of_values", N_("values are turned, too"), "attn.z", lambda f, t: f.replace(turns_values=True)),
+        ("rotation_of_values", N_("values are turned, too"), "attn.z", lambda f, t: f.replace(rotates_values=True)),
         ("queries_turned_alone", N_("queries are turned, keys are not"), "attn.k_rot", rotate_only("q")),
         ("keys_turned_alone", N_("keys are turned, queries are not"), "attn.q_rot", rotate_only("k")),
         (

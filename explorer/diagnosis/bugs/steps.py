@@ -6,10 +6,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from explorer.diagnosis.block_dataflow import Value
 from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.bugs.linear import MAPS
 from explorer.diagnosis.reference_formulas import Formulas, linear, mask_scores
-from explorer.diagnosis.wiring import Value
 from explorer.translations import N_
 
 MAP_NAMES = {
@@ -22,7 +22,13 @@ MAP_NAMES = {
     "ffn.out": N_("the down projection"),
     "logits": N_("the unembedding"),
 }
-VISIBLE_AT = {"attn.q": "attn.z", "attn.k": "attn.z", "attn.v": "attn.z", "attn.out": "middle", "ffn.out": "leaves"}
+VISIBLE_AT = {
+    "attn.q": "attn.z",
+    "attn.k": "attn.z",
+    "attn.v": "attn.z",
+    "attn.out": "second_norm_input",
+    "ffn.out": "block_output",
+}
 VISIBLE_AT |= dict.fromkeys(("ffn.gate_pre", "ffn.up"), "ffn.hidden")
 VALUE_NAMES = {
     "q_rot": N_("the rotated queries"),
@@ -69,7 +75,7 @@ def replace_use(tap: str, use: Callable):
 
 
 def replace_read(tap: str, read: Value):
-    return lambda formulas, _tap: formulas.replace(reads={**formulas.reads, tap: read})
+    return lambda formulas, _tap: formulas.replace(linear_inputs={**formulas.linear_inputs, tap: read})
 
 
 def step_bugs() -> Iterator[KnownBug]:
@@ -170,21 +176,26 @@ def attention_step_bugs() -> Iterator[KnownBug]:
             "softmax_of_sum",
             N_("the softmax comes after the weighted sum of values"),
             "pattern",
-            {"pattern": lambda s, m: s * m, "fetched": lambda p, v: torch.softmax(p @ v, -1)},
+            {"pattern": lambda s, m: s * m, "weighted_sum": lambda p, v: torch.softmax(p @ v, -1)},
         ),
         (
             "scale_after_softmax",
             N_("the pattern is divided by √d, and not the scores"),
             "scores",
-            {"divisor": lambda c: 1.0, "fetched": lambda p, v: p @ v / v.shape[-1] ** 0.5},
+            {"divisor": lambda c: 1.0, "weighted_sum": lambda p, v: p @ v / v.shape[-1] ** 0.5},
         ),
         (
             "sum_left_out",
             N_("the weighted sum is left out: each token keeps its own values"),
             "z",
-            {"fetched": lambda p, v: v},
+            {"weighted_sum": lambda p, v: v},
         ),
-        ("sum_twice", N_("the pattern is applied to the values twice"), "z", {"fetched": lambda p, v: p @ (p @ v)}),
+        (
+            "sum_twice",
+            N_("the pattern is applied to the values twice"),
+            "z",
+            {"weighted_sum": lambda p, v: p @ (p @ v)},
+        ),
     ):
         yield KnownBug(
             name, text, f"attn.{first_tap}", ("attn.z",), lambda f, tap, changed=changed: f.replace(**changed)
@@ -240,10 +251,10 @@ def feed_forward_step_bugs() -> Iterator[KnownBug]:
     yield KnownBug("activation_after_maps", text, "ffn.gate", ("ffn.hidden",), activate_after_down)
 
     def activate_input(formulas: Formulas, tap: str) -> Formulas:
-        ffn_input = formulas.wiring.then
-        return formulas.replace(wiring=replace(formulas.wiring, then=lambda b: b.active(ffn_input(b))))
+        ffn_input = formulas.dataflow.ffn_input
+        return formulas.replace(dataflow=replace(formulas.dataflow, ffn_input=lambda b: b.active(ffn_input(b))))
 
     text = N_("the activation is taken of what the feed-forward reads")
     for first_tap, gated in (("ffn.gate_pre", True), ("ffn.up", False)):
         applies_to = lambda config, gated=gated: config.is_gated == gated  # noqa: E731
-        yield KnownBug("activation_before_maps", text, first_tap, ("then",), activate_input, applies_to)
+        yield KnownBug("activation_before_maps", text, first_tap, ("ffn_input",), activate_input, applies_to)
