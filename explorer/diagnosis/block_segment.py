@@ -219,9 +219,9 @@ class _BlockValues:
     @property
     def m(self) -> Tensor:
         def second_norm_input():
-            input_tap = next((tap for tap, role in self.block.roles.items() if role == "second_norm_input"), None)
+            norm_tap = next((tap for tap, role in self.block.roles.items() if role == "second_norm_input"), None)
             recorded = self.block.tap_values.get(
-                input_tap, self.block.recorded.values.get(f"{self.block.start}ffn_norm.in")
+                norm_tap, self.block.recorded.values.get(f"{self.block.start}ffn_norm.in")
             )
             return self.formulas.dataflow.second_norm_input(self) if recorded is None else recorded
 

@@ -1,1 +1,1 @@
-"""HTTP: checks of requests, and headers of responses."""
+"""Middleware of the web server: checks of requests, rate limits, and headers of responses."""
