@@ -43,7 +43,7 @@ LARGE_PATTERN = """() => Array.from(
 )"""
 
 
-@pytest.mark.exhaustive
+@pytest.mark.by_hand
 def test_every_tab_paints_what_the_map_chose(visitor):
     person = visitor(view="overview", layer=0, head=0)
     opening, overview = RunFactory(RunService(Library("cpu"))), person.page.locator("#overview-map .map")

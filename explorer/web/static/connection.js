@@ -141,10 +141,10 @@ export function watchServer() {
 
 // Whether the server is there; and if it is another than the page came from, the page comes anew, with its address.
 export async function look() {
-  const id = await appId();
+  const wasLost = isLost, id = await appId(); // what answered before it was lost may be gone
   if (!id) lose();
   else if (isLost && id !== gradio().app_id) location.reload();
-  else if (isLost) regain();
+  else if (wasLost && isLost) regain();
 }
 async function appId() {
   try { return (await (await fetch("gradio_api/app_id", { cache: "no-store", signal: AbortSignal.timeout(5000) })).json()).app_id; }
