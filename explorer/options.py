@@ -16,6 +16,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Parse the app's command line."""
     parser = argparse.ArgumentParser(
         description="Serve the TransformerLM Explorer: inspect a transformer language model in the browser."
     )
@@ -128,6 +129,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def parse_existing_path(text: str) -> Path:
+    """Parse a path; ArgumentTypeError if nothing is there."""
     if not Path(text).exists():
         raise argparse.ArgumentTypeError(f"there is no file or folder {text}")
     return Path(text)
@@ -157,6 +159,7 @@ def allowed_hub_models(options: argparse.Namespace) -> Collection[str]:
 
 
 def is_public(options: argparse.Namespace) -> bool:
+    """Return whether the app is served to the public: by option, or on Spaces."""
     return options.public or "SPACE_ID" in os.environ
 
 
@@ -168,16 +171,19 @@ def user_limits(options: argparse.Namespace) -> UserLimits:
 
 
 def parse_positive_int(text: str) -> int:
+    """Parse an integer from 1 on; ArgumentTypeError for others."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
     return number
 
 
 def refuse_workers(text: str) -> None:
+    """Raise ArgumentTypeError: the app is one process."""
     raise argparse.ArgumentTypeError("the app is one process: start several behind nginx, see docs/deploy.md")
 
 
 def parse_store(text: str) -> str:
+    """Parse the address of the shared store; ArgumentTypeError if it is invalid."""
     try:
         if text:
             check_address(text)

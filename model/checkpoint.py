@@ -87,6 +87,7 @@ def checkpoint_files(name_or_path: str | Path) -> list[Path]:
 
 
 def file_stat(path: Path) -> tuple[int, ...] | None:
+    """Return a file's inode, time and size; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -170,6 +171,7 @@ def load_checkpoint(
 def make_sharded_placement(
     device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None
 ) -> Placement:
+    """Return a placement on several devices; CheckpointError if the map is invalid."""
     try:
         return ShardedPlacement(device_map, max_memory)
     except ModelError as error:

@@ -111,6 +111,7 @@ def read_json(path: Path) -> dict:
 
 
 def read_config(path: Path) -> ModelConfig:
+    """Read a config; ModelError if the file is no JSON or has invalid values."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

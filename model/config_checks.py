@@ -39,6 +39,7 @@ def check_size(name: str, value: Any, max_size: int):
 
 
 def is_number(value: Any) -> bool:
+    """Return whether a value is an int or float, not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -14,6 +14,7 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 
 def main(arguments: list[str] | None = None):
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m model.export", description="Export a model to another format.")
     parser.add_argument("name", metavar="NAME_OR_PATH", help="checkpoint name or path, as for load_checkpoint")
     parser.add_argument(

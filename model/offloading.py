@@ -79,6 +79,7 @@ class ShardedPlacement:
         self.index: dict[str, dict[str, str]] = {}
 
     def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
+        """Choose the device of each module, if the map is "auto"."""
         if self.device_map == "auto":
             from accelerate import infer_auto_device_map  # takes a second, and most have it not
 
@@ -114,6 +115,7 @@ class ShardedPlacement:
             yield name, self.device_of_weight(name)
 
     def place_weight(self, name: str, weight: Tensor) -> Tensor:
+        """Move a weight to its device, or save it to disk and return a meta tensor."""
         device = self.device_of_weight(name)
         if device != "disk":
             return weight.to(device)
@@ -123,6 +125,7 @@ class ShardedPlacement:
         return torch.empty(weight.shape, dtype=weight.dtype, device="meta")
 
     def finish(self, lm: TransformerLM) -> None:
+        """Move the model to its only device, or add the hooks that move values between several."""
         devices = set(self.device_map.values())
         if len(devices) == 1 and not self.index:
             lm.to(*devices)  # all of it fits on one, and is a model like others

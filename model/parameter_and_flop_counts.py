@@ -64,6 +64,7 @@ def parameter_table(config: ModelConfig) -> list[CountRow]:
 
 
 def num_parameters(config: ModelConfig) -> int:
+    """Return the number of parameters, with tied weights counted once."""
     return sum(row.count for row in parameter_table(config))
 
 

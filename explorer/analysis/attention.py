@@ -135,6 +135,7 @@ class AttentionStages:
 
 
 def query_attention_stages(trace: Trace, layer: int, head: int, query: int) -> AttentionStages:
+    """Return the stages of a head's attention from one query, each with one number per key (T,)."""
     scores = trace[f"blocks.{layer}.attn.scores"][head, query]
     return AttentionStages(
         dots=scores * trace.config.divisor,

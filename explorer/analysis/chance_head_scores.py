@@ -51,6 +51,7 @@ BASELINES: WeakKeyDictionary[Trace, dict[tuple[str, bool], ChanceHeadScores | No
 
 
 def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> ChanceHeadScores | None:
+    """Return the head scores that chance gives on this text; None if no query counts."""
     targets = target_mask(trace, name)
     if targets is None:
         if len(trace) < 2:

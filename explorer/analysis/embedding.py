@@ -32,6 +32,7 @@ class EmbeddingParts:
 
 
 def embedding_parts(trace: Trace, query: int) -> EmbeddingParts:
+    """Return the terms of a token's embedding (D,): the table's row, its scale and the position's vector."""
     row = trace.weights["token_embedding.weight"][trace.token_ids[query]]  # (D,)
     scale = trace.config.embedding_scale
     position = trace["position_embed"][query] if "position_embed" in trace else None

@@ -65,6 +65,7 @@ class Neurons:
 
 
 def neurons(trace: Trace, layer: int, query: int) -> Neurons:
+    """Return all neurons of a layer at one token."""
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
@@ -96,6 +97,7 @@ class Neuron:
 
 
 def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
+    """Return a neuron's values at one token, recomputed from its weights."""
     block = f"blocks.{layer}.ffn"
     read = input_tap(trace.config, layer, "ffn")
     x = trace[read][query].astype(np.float64)
@@ -138,6 +140,7 @@ NORMAL_SHARE = math.erf(NEAR_ZERO_RATIO / math.sqrt(2))
 
 @cache_per_trace
 def sparsity(trace: Trace) -> Sparsity:
+    """Return the fractions of hidden values near zero in each layer."""
     shares = []
     for layer in range(trace.config.num_layers):
         size = np.abs(trace[f"blocks.{layer}.ffn.hidden"])  # (T, F)

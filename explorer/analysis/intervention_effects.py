@@ -65,6 +65,7 @@ class NextTokenChange:
 
 
 def next_token_change(comparison: Comparison, position: int) -> NextTokenChange:
+    """Return the next-token distributions after a position, without and with the interventions."""
     before, after = (next_token_distribution(run, position).plain for run in reversed(comparison.runs))
     return NextTokenChange(before, after, float(np.abs(after - before).sum() / 2))
 

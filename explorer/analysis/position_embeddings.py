@@ -58,6 +58,7 @@ class CosineByDistance:
 
 @cache_per_trace
 def cosines_by_distance(trace: Trace) -> CosineByDistance:
+    """Return the least, mean and largest cosine of position vectors at each distance (T,)."""
     cosine_matrix = position_cosines(trace)
     diagonals = [cosine_matrix.diagonal(distance) for distance in range(len(trace))]
     return CosineByDistance(

@@ -104,6 +104,7 @@ class ResidualNorms:
 
 
 def residual_norms(trace: Trace) -> ResidualNorms:
+    """Return the norms of the residual stream and of its updates at every token."""
     config, all_stages = trace.config, stages(trace, normed=False)
     taps = [stage.tap for stage in all_stages]
     stage_indices = np.array([taps.index(residual_sum_tap(config, *sublayer)) for sublayer in sublayers(config)])
@@ -139,6 +140,7 @@ class SublayerUpdates:
 
 
 def sublayer_updates(trace: Trace, query: int) -> SublayerUpdates:
+    """Return the norms and directions of all sublayers' updates to a token's stream."""
     config = trace.config
     sum_taps = [residual_sum_tap(config, *sublayer) for sublayer in sublayers(config)]
     added = np.stack(
@@ -179,6 +181,7 @@ class OutlierDimensions:
 
 
 def find_outlier_dimensions(trace: Trace, max_count: int = 16) -> OutlierDimensions:
+    """Return at most `max_count` dimensions, those largest in relation to the median dimension."""
     sizes = np.stack([np.abs(trace[stage.tap]).mean(0, dtype=np.float64) for stage in stages(trace)])  # (S, D)
     typical = np.median(sizes, axis=-1, keepdims=True)
     ratios = np.divide(sizes, typical, out=np.zeros_like(sizes), where=typical > 0)
@@ -213,6 +216,7 @@ def norm_statistics_in_layer(trace: Trace, layer: int) -> list[NormStatistics]:
 
 
 def norm_statistics(trace: Trace, name: str) -> NormStatistics:
+    """Return a norm's means and divisors at every token, and the error of its recomputation."""
     before = norm_input_tap(trace.config, name)
     x = trace[before]
     positions = np.arange(len(trace))

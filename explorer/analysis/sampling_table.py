@@ -70,6 +70,7 @@ class SamplingTable:
         self._ahead = (np.cumsum(in_top_k) - in_top_k) / in_top_k.sum()  # by rank
 
     def row(self, token_id: int) -> SamplingRow:
+        """Return a token's numbers at every stage of sampling."""
         stages, index = self.stages, int(self._place[token_id])
         limits = {"top_k": stages.in_top_k, "top_p": stages.in_top_p, "min_p": stages.in_min_p}
         return SamplingRow(

@@ -108,4 +108,5 @@ def unembedding_row(trace: Trace, token_id: int) -> np.ndarray:
 
 
 def token_bias(trace: Trace, token_id: int) -> float:
+    """Return the unembedding's bias of a token's logit; 0 without biases."""
     return float(trace.weights["lm_head.bias"][token_id]) if trace.config.unembedding_bias else 0.0

@@ -18,14 +18,17 @@ SIGNS = {(True, False): "β", (False, True): "b", (True, True): "β, b"}
 
 
 def has_logit_constants(config: ModelConfig) -> bool:
+    """Return whether the model's logits contain constants."""
     return any(_constant_flags(config))
 
 
 def logit_constants_label(config: ModelConfig) -> str:
+    """Return the label of the constants, in full."""
     return translate(WORDS[_constant_flags(config)])
 
 
 def logit_constants_short_label(config: ModelConfig) -> str:
+    """Return the label of the constants, short enough for an axis."""
     return translate(SHORT[_constant_flags(config)])
 
 

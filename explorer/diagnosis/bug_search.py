@@ -47,6 +47,7 @@ class BugSearch:
         self._map_deviations: dict[str, Deviation] = {}
 
     def deviation(self, tap: str, formulas: Formulas) -> Deviation:
+        """Return the deviation of a tap's recorded value from the one that the formulas compute."""
         is_usual = tap not in formulas.linears and tap not in formulas.linear_inputs
         if is_usual and self.scope.input_tap(tap) in self.scope.tap_values:
             if tap not in self._map_deviations:  # a plain product does not depend on the formulas around it
@@ -177,6 +178,7 @@ class BugSearch:
         return bug.change(formulas, self.first_visible_tap(bug, reach))
 
     def iter_hypotheses(self, candidates, tap: str, wrong: list[str]) -> Iterator[BugHypothesis]:
+        """Yield the combinations of bugs that explain a tap's deviation."""
         plain_tap, reach = tap.removesuffix(f".{PROBE}"), self.candidate_taps(tap)
         for bugs in candidates:
             formulas = self.formulas
@@ -194,6 +196,7 @@ class BugSearch:
 
 
 def as_singletons(bugs: Sequence[KnownBug]) -> Iterator[tuple[KnownBug, ...]]:
+    """Yield each bug as a combination of its own."""
     return ((bug,) for bug in bugs)
 
 

@@ -43,5 +43,6 @@ def build_with_weights(config: ModelConfig, match: WeightMatch) -> TransformerLM
 
 
 def format_sizes(config: ModelConfig) -> str:
+    """Format a config's main sizes as NAME=VALUE."""
     names = "vocab_size", "d_model", "num_layers", "num_heads", "d_ff"
     return ", ".join(f"{name}={getattr(config, name)}" for name in names)

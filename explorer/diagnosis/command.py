@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m explorer.diagnose",
         description=_(
@@ -104,6 +105,7 @@ def reference_config(module: nn.Module, settings: Mapping[str, Any], names: Tabl
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Parse NAME=VALUE pairs with Python literals; UserError without "="."""
     settings = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -117,6 +119,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def load_name_table(file: str | None) -> dict[str, Any] | None:
+    """Load a JSON object of weight names; UserError if the file holds no such object."""
     if file is None:
         return None
     try:

@@ -134,6 +134,7 @@ class Settings:
         return value if isinstance(value, int) and value > 0 else None
 
     def missing_error(self, name: str) -> UnknownArgumentError:
+        """Return the error for a required argument that is unknown."""
         return UnknownArgumentError(_("It needs {name}: give it, as in --config {name}=…", name=name))
 
 

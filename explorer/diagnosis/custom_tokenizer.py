@@ -84,6 +84,7 @@ class CustomTokenizer:
         )
 
     def encode_continuation(self, text: str) -> list[int]:
+        """Encode text that continues another, as `encode` does."""
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ class Deviation:
 
     @classmethod
     def between(cls, actual: Tensor, expected: Tensor) -> "Deviation":
+        """Compare two tensors; infinite for different shapes, 0 where both are NaN."""
         if actual.shape != expected.shape:
             return cls(float("inf"), 0.0, torch.full((len(actual),), float("inf")))
         same = (actual == expected) | (actual.isnan() & expected.isnan())

@@ -225,6 +225,7 @@ def add_randomness_cause(report: Diagnosis, recorded: RecordedValues, second_run
 
 
 def without_layer(tap: str) -> str:
+    """Return a tap's name without its layer."""
     return tap.split(".", 2)[-1] if tap.startswith("blocks.") else tap
 
 
@@ -238,6 +239,7 @@ def block_order_difference(order: Sequence[int], expected_order: Sequence[int], 
 
 
 def tap_comparisons(walk: SegmentDiagnosis, reference_values: dict[str, np.ndarray]):
+    """Yield the comparison of each tap of a segment with the reference model's value."""
     scope = walk.scope
     for tap in (tap for tap in scope.taps if not tap.endswith(PROBE)):
         name = f"{scope.start}{tap}"

@@ -134,6 +134,7 @@ class ModuleBuilder:
         self.defaults = {name: value for table in reversed(tables) for name, value in table.items()}
 
     def build_untrained(self) -> OwnModule:
+        """Build the module with default sizes; UserError if it does not fit into memory."""
         settings = Settings(self.arguments, sizes=DEFAULT_SIZES, defaults=self.defaults)
         if (meta_module := self._build_on_meta(settings)) is not None:
             memory, available = sum(weight.numel() * 4 for weight in meta_module.parameters()), available_bytes("cpu")
@@ -244,6 +245,7 @@ def _memory_limit(state: StateDict) -> int:
 
 
 def used_head_counts(settings: Settings) -> dict[str, int]:
+    """Return the head counts that the constructor read from the settings."""
     heads = {name: settings.used.get(name) for name in ("num_heads", "num_kv_heads")}
     return {name: value for name, value in heads.items() if isinstance(value, int) and value > 0}
 

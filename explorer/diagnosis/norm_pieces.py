@@ -46,14 +46,17 @@ class NormPieces:
 
 
 def subtract_mean(x: Tensor) -> Tensor:
+    """Return the vectors minus their means."""
     return x - x.mean(-1, keepdim=True)
 
 
 def identity(x: Tensor) -> Tensor:
+    """Return the argument."""
     return x
 
 
 def with_gain(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
+    """Return the normalised vectors times the gain, plus the shift if there is one."""
     return y * gain if shift is None else y * gain + shift
 
 

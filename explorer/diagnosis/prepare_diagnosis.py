@@ -22,6 +22,7 @@ PROBE_MEAN_SQUARES = (
 
 
 def sample_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
+    """Return random token ids that fit the vocabulary and the context."""
     size = len(match.locations["token_embedding"].weight) if "token_embedding" in match.locations else 1
     length = min(NUM_EXAMPLE_TOKENS, config.context_length if config else NUM_EXAMPLE_TOKENS)
     if "position_embedding" in match.locations:

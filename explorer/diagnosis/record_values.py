@@ -160,6 +160,7 @@ def _hook(
 
 
 def first_tensor(values: Sequence[Any]) -> Tensor | None:
+    """Return the first floating-point tensor, also within a tuple or list; None without one."""
     for value in values:
         value = value[0] if isinstance(value, tuple | list) and value else value
         if isinstance(value, Tensor) and value.is_floating_point():

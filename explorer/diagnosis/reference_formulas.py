@@ -104,6 +104,7 @@ class Formulas:
         return replace(self, **changed)
 
     def with_norm(self, name: str, norm: NormPieces) -> "Formulas":
+        """Return the formulas with one norm replaced."""
         return replace(self, norms={**self.norms, name: norm})
 
 
@@ -135,10 +136,12 @@ def reference_formulas(config: ModelConfig) -> Formulas:
 
 
 def linear(x: Tensor, name: str, weights: Mapping[str, Tensor]) -> Tensor:
+    """Return W x + b for x (…, in) with the weight and bias of a map."""
     return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
 
 def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:
+    """Return the initial residual stream (T, D)."""
     rows = rows * config.embedding_scale
     return rows if table is None else rows + table[: len(rows)]
 
@@ -197,4 +200,5 @@ def attention_values(
 
 
 def mask_scores(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the scores with −∞ where the mask forbids attention."""
     return scores.masked_fill(~allowed, -math.inf)

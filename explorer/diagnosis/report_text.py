@@ -15,6 +15,7 @@ def format_report(report: DiagnosisReport) -> str:
 
 
 def report_lines(report: DiagnosisReport) -> Iterator[str]:
+    """Yield the lines of a diagnosis report as text."""
     yield summary(report)
     for number, difference in enumerate(report.differences, 1):
         yield f"{number}. {format_difference(difference)}"
@@ -48,6 +49,7 @@ def summary(report: DiagnosisReport) -> str:
 
 
 def format_difference(difference: Difference) -> str:
+    """Format a difference: its tap, its cause, and where and how much it shows."""
     text = _(
         "{tap}: {cause}. Seen at {seen_at}: off by up to {largest}, of numbers up to {scale}, at {positions}.",
         tap=difference.tap,
@@ -76,6 +78,7 @@ def format_difference(difference: Difference) -> str:
 
 
 def format_cause(difference: Difference) -> str:
+    """Format the cause of a difference, or that none was identified."""
     if difference.cause is not None:
         return format_bug_explanation(difference.cause)
     if difference.equal_to:
@@ -84,6 +87,7 @@ def format_cause(difference: Difference) -> str:
 
 
 def format_bug_explanation(cause: BugExplanation) -> str:
+    """Format the bug that explains a difference, or all that explain it equally well."""
     texts = [
         translate(template, **{name: translate(value) for name, value in values.items()})
         for template, values in cause.templates_with_values()
@@ -94,6 +98,7 @@ def format_bug_explanation(cause: BugExplanation) -> str:
 
 
 def format_positions(positions: Sequence[int]) -> str:
+    """Format positions as a range or a list."""
     if not positions:
         return _("no position")
     if len(positions) > 1 and len(positions) == positions[-1] - positions[0] + 1:
@@ -102,6 +107,7 @@ def format_positions(positions: Sequence[int]) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
+    """Join names by commas; beyond `MAX_LISTED` give their count."""
     if len(names) <= MAX_LISTED:
         return ", ".join(names)
     return _("{names} and {count} more", names=", ".join(names[:MAX_LISTED]), count=len(names) - MAX_LISTED)

@@ -66,11 +66,13 @@ def fit_sum(value: Tensor, terms: Mapping[str, Tensor]) -> dict[str, float] | No
 
 
 def snap_to_twelfth(factor: float) -> float:
+    """Return the nearest twelfth if a factor is close to it, else the factor."""
     nearest = round(factor * 12) / 12
     return nearest if abs(nearest - factor) < SNAP_TOLERANCE else factor
 
 
 def format_sum(terms: Mapping[str, float]) -> str:
+    """Format a sum of named terms with their factors."""
     text = ""
     for name, factor in terms.items():
         sign = "−" if factor < 0 else "+" if text else ""

@@ -55,6 +55,7 @@ class ModelSegment:
         raise NotImplementedError
 
     def norm(self, name: str, x: Tensor, formulas: Formulas) -> Tensor:
+        """Apply a norm of the segment by the formulas; return x if the module has no such norm."""
         weight_name = formulas.norms[name].weights(f"{self.start}{name}")
         if f"{weight_name}.weight" not in self.weights:
             return x
@@ -112,9 +113,11 @@ class ModelSegment:
         return None
 
     def linear(self, tap: str, name: str, x: Tensor, formulas: Formulas) -> Tensor:
+        """Apply a map of the segment by the formulas."""
         return formulas.linears.get(tap, linear)(x, f"{self.start}{name}", self.weights)
 
     def probe(self, name: str, formulas: Formulas) -> Tensor:
+        """Return a norm's output for the vectors that it is probed with."""
         return self.norm(name, self.recorded.values[f"{self.start}{name}.{PROBE}.in"], formulas)
 
     def record(self, names: Mapping[str, tuple[str | tuple[str, ...], ...]]) -> None:

@@ -99,6 +99,7 @@ def _add_hook(module: nn.Module, name: str, index: int, reads: bool, outputs: di
 
 
 def module_device(module: nn.Module) -> torch.device:
+    """Return the device of a module's first parameter; the CPU without parameters."""
     return next((weight.device for weight in module.parameters()), torch.device("cpu"))
 
 

@@ -23,6 +23,8 @@ class RunningBlocks:
         self.passes = 0
 
     def watch_all(self, hooks: ExitStack, module: nn.Module) -> None:
+        """Count the forward passes of a module until the hooks close."""
+
         def begin(*_arguments):
             self.passes += 1
 
@@ -114,6 +116,7 @@ def storage_address(tensor: Tensor) -> int:
 
 
 def flatten_once(values: Sequence[Any]) -> list[Any]:
+    """Flatten the tuples and lists among the values by one level."""
     return [item for value in values for item in (value if isinstance(value, tuple | list) else (value,))]
 
 

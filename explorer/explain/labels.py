@@ -67,6 +67,7 @@ def format_token_id(trace: Trace, token_id: int) -> str:
 
 
 def format_query_key(trace: Trace, query: int, key: int) -> str:
+    """Format a query and a key with their tokens."""
     return _(
         "query {query} → key {key}", query=format_token_position(trace, query), key=format_token_position(trace, key)
     )

@@ -35,6 +35,7 @@ class SourceLine:
 
 @cache
 def find_source_line(source: SourceLine) -> tuple[int, str]:
+    """Return the number and text of the line with the fragment; ValueError unless it is one line."""
     lines = (ROOT / source.path).read_text(encoding="utf-8").splitlines()
     hits = [(number, line.strip()) for number, line in enumerate(lines, 1) if source.fragment in line]
     if len(hits) != 1:

@@ -144,6 +144,7 @@ def ablation_state_change(trace: Trace, position: int, components: Sequence[Comp
 
 
 def component_name(component: Component) -> str:
+    """Return the name of a head or feed-forward."""
     if component.head is None:
         return _("the feed-forward of layer {layer}", layer=component.layer)
     return _("layer {layer} head {head}", layer=component.layer, head=component.head)

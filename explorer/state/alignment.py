@@ -135,4 +135,5 @@ def parse_pins(text: str) -> Pins:
 
 
 def format_pins(pins: Pins) -> str:
+    """Format pinned pairs of positions as the URL has them."""
     return SEPARATOR.join(f"{a}.{b}" for a, b in pins)

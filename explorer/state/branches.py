@@ -29,6 +29,7 @@ class Branch:
 
     @classmethod
     def parse(cls, text: str) -> "Branch":
+        """Parse a branch; UserError for an unknown origin or invalid ids."""
         origin, _colon, ids = text.rpartition(":")
         if origin not in ("", *ORIGINS):
             raise UserError(
@@ -57,6 +58,7 @@ def parse_branches(text: str) -> Branches:
 
 
 def format_branches(branches: Branches) -> str:
+    """Format branches as the URL has them."""
     return SEPARATOR.join(map(str, branches))
 
 

@@ -93,4 +93,5 @@ class PageState:
 
 
 def parse_revision(state: Mapping[str, Any]) -> int:
+    """Return the revision of an untrusted state; 0 if it is missing or invalid."""
     return parse_index(state.get("turn")) or 0

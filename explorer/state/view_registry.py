@@ -113,6 +113,7 @@ def is_story_view(name: str) -> bool:
 
 
 def registered_fields() -> tuple[SelectionField, ...]:
+    """Return the fields that views added to the selection."""
     return tuple(_fields.values())
 
 

@@ -66,6 +66,7 @@ def ablate(
 
 
 def num_ablation_runs(lm: TransformerLM) -> int:
+    """Return the number of runs for ablating every head and sublayer, and none."""
     return 1 + lm.config.num_layers * (lm.config.num_heads + 2)
 
 

@@ -161,6 +161,7 @@ def select_taps(lm: TransformerLM, num_tokens: int, max_bytes: float) -> dict[st
 
 
 def make_services(lm: TransformerLM) -> ModelServices:
+    """Return the functions that a trace calls for further results of the model."""
     patching = PATCHING_FUNCTIONS | {"changed": rerun_with_patch}
     recompute = recompute_block, recompute_logits
     return ModelServices(
@@ -202,6 +203,7 @@ def token_contributions_job(
 
 @cache
 def id_labels(vocab_size: int) -> tuple[str, ...]:
+    """Return token ids as texts, for a model without a tokenizer."""
     return tuple(map(str, range(vocab_size)))
 
 

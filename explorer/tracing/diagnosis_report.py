@@ -136,6 +136,7 @@ class DiagnosisReport:
         return not self.differences
 
     def save(self, folder: Path) -> None:
+        """Save the report as JSON into a folder."""
         (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
 

@@ -257,6 +257,7 @@ def model_num_bytes(lm: TransformerLM) -> int:
 
 
 def pick_device() -> str:
+    """Return the device that models run on: "cuda", "mps" or "cpu"."""
     if zero_gpu.HAS_ZERO_GPU:
         return "cpu"
     if torch.cuda.is_available():

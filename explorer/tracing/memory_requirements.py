@@ -82,6 +82,7 @@ def available_bytes(device: str) -> int | None:
 
 
 def machine_available_bytes() -> int | None:
+    """Return the free bytes of the machine's memory; None if unknown."""
     with suppress(OSError, ValueError, StopIteration):
         lines = MEMINFO.read_text(encoding="ascii").splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
@@ -91,6 +92,7 @@ def machine_available_bytes() -> int | None:
 
 
 def container_available_bytes(files: tuple[Path, Path]) -> int | None:
+    """Return the free bytes within a container's limit; None without a limit."""
     limit, used = files
     with suppress(OSError, ValueError):  # "max" where there is none
         return max(0, int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))

@@ -172,6 +172,7 @@ def _format_sizes(sizes: tuple[int, ...]) -> str:
 
 
 def whole_patterns_only_message(length: int, other_length: int) -> str:
+    """Return the error message for a patched pattern between prompts of different length."""
     return _(
         "an attention pattern can only be patched between prompts of equal length, and these have {own} and {others} "
         "tokens: patch z, q or k of the head instead",
@@ -181,10 +182,12 @@ def whole_patterns_only_message(length: int, other_length: int) -> str:
 
 
 def no_source_message() -> str:
+    """Return the error message for a patch without a second run."""
     return _("a patch needs the values of a second run, and there is none: compare with one, or remove the patch")
 
 
 def source_too_short_message() -> str:
+    """Return the error message for patched tokens that were cut off."""
     return _(
         "the text exceeds the context window, so that patched tokens were cut off: remove the patches, or shorten "
         "the text"

@@ -88,6 +88,7 @@ def load_trace(path: str | Path, lm: Any = None) -> Trace:
 
 
 def validate_array(name: str, value: np.ndarray) -> np.ndarray:
+    """Return a file's array, read-only; ValueError if it is not float32."""
     if value.dtype != np.float32:
         raise ValueError(_("{name} is {dtype}, and a run's values are float32", name=name, dtype=value.dtype))
     value.flags.writeable = False
@@ -209,14 +210,17 @@ def restore_identity(value: Any) -> Any:
 
 
 def serialise_bytes(piece: bytes) -> str:
+    """Return bytes as text, one character each."""
     return piece.decode("latin-1")
 
 
 def parse_bytes(text: str) -> bytes:
+    """Return the bytes of a text from `serialise_bytes`."""
     return text.encode("latin-1")
 
 
 def serialise_merge_rules(rules: MergeRules | None) -> dict[str, Any] | None:
+    """Return a tokenizer's merge rules as JSON values; None without rules."""
     if rules is None:
         return None
     ranks = rules.ranks and [
@@ -228,6 +232,7 @@ def serialise_merge_rules(rules: MergeRules | None) -> dict[str, Any] | None:
 
 
 def parse_merge_rules(text: Mapping[str, Any] | None) -> MergeRules | None:
+    """Return the merge rules of JSON values; None without rules."""
     if text is None:
         return None
     ranks = text["ranks"]

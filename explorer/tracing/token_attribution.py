@@ -137,4 +137,5 @@ def token_contributions(
 
 
 def num_job_units(position: int, steps: int = STEPS) -> int:
+    """Return the number of units of work of a token attribution."""
     return 1 + steps + position

@@ -90,6 +90,7 @@ def read_log_rows(path: Path) -> list[dict[str, float]]:
 
 
 def parse_log_row(line: str) -> dict[str, float]:
+    """Parse the numbers of a line of a training log; empty if it is no JSON object."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

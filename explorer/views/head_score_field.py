@@ -8,6 +8,7 @@ from explorer.translations import N_, translate
 
 
 def head_score_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
+    """Return the head scores as options with label and description."""
     return [(name, f"{translate(score.label)}: {translate(score.description)}") for name, score in HEAD_SCORES.items()]
 
 

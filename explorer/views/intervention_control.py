@@ -140,6 +140,7 @@ def available_controls(
 
 
 def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+    """Return the control with the selection's values in the place of field names."""
     fields = selection.as_dict()
     if control.kind is NormReplacement:
         _blocks, _dot, name = control.tap.rpartition(".")
@@ -161,6 +162,7 @@ def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Se
 
 
 def adapt_to_model(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
+    """Return the control with a default and bounds that fit the model."""
     config = trace.config
     if control.kind is RopeBaseReplacement:
         theta = config.rope_theta

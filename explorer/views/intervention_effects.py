@@ -155,6 +155,7 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
 
 
 def inspect_next_token(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked probability of a next token, without or with the interventions."""
     token_ids = next_token_change(comparison, selection.query).top(BARS)
     if point.row >= len(token_ids):
         raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
@@ -169,6 +170,7 @@ def describe_interventions(trace: Trace) -> str:
 
 
 def format_probability_moved(comparison: Comparison, share: float) -> str:
+    """Format a share of moved probability in percent, or that it is rounding error."""
     return format_difference(
         100 * share, 100 * comparison_rounding_threshold(comparison), comparison.trace.dtype, "{value}%"
     )

@@ -35,6 +35,7 @@ def select_fields(fields: Sequence[str], trace: Trace, selection: Selection) -> 
 
 
 def select_field(name: str, trace: Trace, selection: Selection) -> SelectField:
+    """Return a field of the selection with its title and options."""
     if name in OPTIONS:
         return SelectField(name, translate(TITLES[name]), OPTIONS[name](trace, selection))
     field = find_field(name)
@@ -45,10 +46,12 @@ def select_field(name: str, trace: Trace, selection: Selection) -> SelectField:
 
 
 def numbered_options(size: int) -> list[tuple[int, str]]:
+    """Return the numbers from 0 to size − 1 as options."""
     return [(i, str(i)) for i in range(size)]
 
 
 def position_options(trace: Trace, last: int) -> list[tuple[int, str]]:
+    """Return the positions up to `last` as options, with their tokens."""
     return [(i, f"{i}  {escape_token(token)}") for i, token in enumerate(trace.tokens[: last + 1])]
 
 
@@ -73,11 +76,13 @@ def next_token_options(trace: Trace, selection: Selection) -> list[tuple[int, st
 
 
 def depth_options(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
+    """Return the depths of the residual stream as options."""
     blocks = range(trace.config.num_layers)
     return [(0, _("0  embedding")), *((i + 1, _("{depth}  after block {block}", depth=i + 1, block=i)) for i in blocks)]
 
 
 def window_options(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
+    """Return the numbers of tokens that a figure can be limited to, as options."""
     narrower = [count for count in WINDOWS if count < len(trace)]
     options = ((count, _("{count} around the chosen", count=count)) for count in narrower)
     return [(0, _("all {count} tokens", count=len(trace))), *options]

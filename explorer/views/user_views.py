@@ -114,6 +114,7 @@ class UserSource:
         return self.path / "__init__.py" if self.path.is_dir() else self.path
 
     def import_module(self) -> Any:
+        """Import the user's file or folder as a module of its own name."""
         name = f"user_view_{next(_numbers)}_{self.path.stem}"
         folders = [str(self.path)] if self.path.is_dir() else None
         spec = spec_from_file_location(name, self.file, submodule_search_locations=folders)
@@ -137,9 +138,11 @@ class UserSource:
         return self.locate(self.file, lines[-1] if lines else 1)
 
     def locate(self, file: Path, line: int | None) -> str:
+        """Return a file and line as text, relative to the source's folder."""
         return _("{file}, line {line}", file=file.relative_to(self.path.parent), line=line or 1)
 
     def contains(self, file: str) -> bool:
+        """Return whether a file is the source or within it."""
         return Path(file) == self.path or self.path in Path(file).parents
 
     def report(self, error: BaseException, function: Callable | None = None) -> str:
@@ -270,10 +273,12 @@ def guard_view(view: View, source: UserSource) -> View:
 
 
 def raise_error(message: str) -> None:
+    """Raise ViewError."""
     raise ViewError(message)
 
 
 def raise_point_error(message: str) -> None:
+    """Raise PointNotFoundError."""
     raise PointNotFoundError(message)
 
 

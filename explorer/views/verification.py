@@ -90,6 +90,7 @@ def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
 
 
 def format_deviation(name: str, check: Check, dtype: str) -> str:
+    """Format how far a value is off, in multiples of rounding error."""
     if not np.isfinite(check.error):
         return _("{name} holds or gives something that is not a number (NaN or infinite)", name=name)
     return _(
@@ -186,6 +187,7 @@ def unverifiable() -> Verification:
 
 
 def input_error_text(checks: Mapping[str, Check]) -> str:
+    """Return the text of the largest error of recomputed inputs."""
     return _("inputs recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
 
 
@@ -225,4 +227,5 @@ def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
 
 
 def without_layer(name: str) -> str:
+    """Return a tap's name without its layer."""
     return re.sub(r"^blocks\.\d+\.", "", name)

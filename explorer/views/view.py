@@ -95,6 +95,7 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
 
     def is_applicable(self, trace: Trace) -> bool:
+        """Return whether the run has all that the panel draws."""
         return all(trace.has_tap(name) for name in self.required_taps) and self.condition(trace)
 
     @property
@@ -172,6 +173,7 @@ class View:
         return tuple(dict.fromkeys((*self.controls, *own)))
 
     def is_applicable(self, trace: Trace) -> bool:
+        """Return whether the run has all that the view shows."""
         return not self.missing_taps(trace) and self.condition(trace)
 
     def missing_taps(self, trace: Trace) -> tuple[str, ...]:

@@ -133,4 +133,5 @@ def js_constants_module(values: Mapping[str, Any]) -> str:
 
 
 def figure_theme(theme: Theme) -> dict[str, Any]:
+    """Return a theme's colour scales and Plotly template."""
     return {"sequential": theme.sequential, "diverging": theme.diverging, "template": template(theme)}

@@ -131,6 +131,7 @@ class PageLayout:
                 self.build_next_token()
 
     def build_prompt(self):
+        """Build the row of the prompt."""
         with gr.Row(elem_id="prompt-row"):
             self.prompt = gr.Textbox(
                 label=_("prompt"),
@@ -151,6 +152,7 @@ class PageLayout:
             region(fill_template("<span>{words}</span>", words=_("try")), *examples, elem_id="examples")
 
     def build_views(self, catalog: ModelCatalog):
+        """Build the tabs and what stands above them."""
         full = full_page_views(has_own_module=bool(catalog.own_module))
         region(
             TrainingStepSlider(elem_id=protocol.SERIES),
@@ -168,6 +170,7 @@ class PageLayout:
         )
 
     def build_next_token(self):
+        """Build the next-token table and the generation settings."""
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
             TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
@@ -238,6 +241,7 @@ def region(*parts: Widget | str, elem_id: str) -> gr.HTML:
 
 
 def button(elem_id: str, text: str) -> str:
+    """Return the markup of a plain button."""
     return f'<button type="button" id="{elem_id}" class="plain">{escape_text(text)}</button>'
 
 
@@ -252,6 +256,7 @@ def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
 
 
 def make_slider(name: str, step: float, info: str | None = None, maximum: float | None = None) -> gr.Slider:
+    """Return a slider of a generation setting, with its default and range."""
     low, high = RANGES[name]
     return gr.Slider(
         low,
@@ -266,6 +271,7 @@ def make_slider(name: str, step: float, info: str | None = None, maximum: float 
 
 
 def make_integer_box(name: str, label: str, info: str) -> gr.Number:
+    """Return a box for an integer generation setting, with its default and range."""
     low, high = RANGES[name]
     return gr.Number(
         getattr(DEFAULTS, name),

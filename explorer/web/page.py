@@ -93,6 +93,7 @@ class Page:
             self.lesson_library.check()
 
     def build(self) -> gr.Blocks:
+        """Build the page's components, endpoints and events."""
         run_factory = RunFactory(RunService(self.library))
         lessons = LessonContents(self.lesson_library, run_factory.runs, run_factory.state_from_query)
         prompts = PromptRateLimiter(self.limits.prompts)

@@ -53,6 +53,7 @@ def view_markup(view: View) -> str:
 
 
 def join_markup(widgets: list[Widget]) -> str:
+    """Return the markup of several widgets."""
     return "".join(widget.markup for widget in widgets)
 
 

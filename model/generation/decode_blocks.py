@@ -27,10 +27,12 @@ Block = Callable[
 
 
 def pre_norm_block(block: TransformerBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a block with norms before the sublayers."""
     return sequential_block(block, config, layer, reader, (block.attn_norm, block.ffn_norm))
 
 
 def post_norm_block(block: PostNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a block with norms after the additions."""
     identity = nn.Identity()
     attend, hidden = (
         DecodeAttention(identity, block, config, layer, reader),
@@ -47,11 +49,13 @@ def post_norm_block(block: PostNormBlock, config: ModelConfig, layer: int, reade
 
 
 def output_norm_block(block: OutputNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a block with norms of the sublayers' outputs."""
     identity = nn.Identity()
     return sequential_block(block, config, layer, reader, (identity, identity), (block.attn_norm, block.ffn_norm))
 
 
 def sandwich_block(block: SandwichBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a block with norms before and after each sublayer."""
     input_norms, output_norms = (block.attn_norm, block.ffn_norm), (block.attn_out_norm, block.ffn_out_norm)
     return sequential_block(block, config, layer, reader, input_norms, output_norms)
 
@@ -82,16 +86,19 @@ def sequential_block(
 
 
 def parallel_norms_block(block: ParallelBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a parallel block with a norm for each sublayer."""
     return parallel_block(block, config, layer, reader, block.ffn_norm)
 
 
 def shared_norm_block(block: SharedNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+    """Return the decoding step of a parallel block with one norm."""
     return parallel_block(block, config, layer, reader, block.attn_norm)
 
 
 def parallel_block(
     block: ParallelBlock | SharedNormBlock, config: ModelConfig, layer: int, reader: MakeReader, ffn_norm: nn.Module
 ) -> Block:
+    """Return the decoding step of a parallel block."""
     attend = DecodeAttention(block.attn_norm, block, config, layer, reader)
     hidden = make_hidden_layer(ffn_norm, block, config, reader)
     add_attention, add_hidden = make_residual_adder(block.attn.o_proj), make_residual_adder(block.ffn.down_proj)

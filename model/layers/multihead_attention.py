@@ -127,6 +127,7 @@ def skip_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Split (B, T, H d) into heads (B, H, T, d)."""
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
 
 

@@ -137,6 +137,7 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
+    """Build a layer's attention by the config."""
     return MultiHeadSelfAttention(
         config.d_model,
         config.num_heads,
@@ -157,4 +158,5 @@ def build_attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
 
 
 def build_feed_forward(config: ModelConfig) -> nn.Module:
+    """Build a feed-forward by the config."""
     return FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.bias, config.dropout)

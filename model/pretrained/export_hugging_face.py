@@ -118,6 +118,7 @@ def to_family_weight_name(name: str, family: ModuleType) -> str:
 
 
 def llama_fields(config: ModelConfig) -> dict[str, Any]:
+    """Return the config of a Llama or Qwen model for transformers."""
     kind = "qwen3" if config.qk_norm else "qwen2" if config.qkv_bias and not config.bias else "llama"
     scaling = config.rope_scaling
     scaling_fields = scaling and {"rope_type": scaling.kind, "factor": scaling.factor}
@@ -162,6 +163,7 @@ def llama_fields(config: ModelConfig) -> dict[str, Any]:
 
 
 def llama_weights(lm: TransformerLM) -> Weights:
+    """Return the weights of a Llama or Qwen model by the names of transformers."""
     weights = fold_embedding_scale(lm)
     if lm.config.rope_layout == "adjacent":
         rotary_suffixes = (
@@ -188,6 +190,7 @@ def convert_to_half_split(weight: Tensor, d_head: int) -> Tensor:
 
 
 def gpt2_fields(config: ModelConfig) -> dict[str, Any]:
+    """Return the config of a GPT-2 model for transformers."""
     names = {
         our_name: hf_name for hf_name, our_name in gpt2.ACTIVATIONS.items()
     }  # the usual one of several is the last
@@ -207,6 +210,7 @@ def gpt2_fields(config: ModelConfig) -> dict[str, Any]:
 
 
 def gpt2_weights(lm: TransformerLM) -> Weights:
+    """Return the weights of a GPT-2 model by the names of transformers."""
     weights = fold_embedding_scale(lm)
     if lm.config.position == "sinusoidal":  # a table of theirs may hold any numbers
         weights["position_embedding.weight"] = lm.position_embedding.table.detach()
@@ -229,14 +233,17 @@ def fold_embedding_scale(lm: TransformerLM) -> Weights:
 
 
 def is_tied_after_export(config: ModelConfig) -> bool:
+    """Return whether the exported unembedding is the embedding, which a scale prevents."""
     return config.tie_embeddings and config.embedding_scale == 1
 
 
 def write_json(path: Path, content: dict[str, Any]):
+    """Write a JSON file."""
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def llama_equivalent(config: ModelConfig) -> dict[str, Any]:
+    """Return changed fields that make the config one of a Llama with the same outputs."""
     sizes = {"num_kv_heads": config.kv_heads, "head_dim": config.d_head}
     layout = "half_split" if config.position == "rope" else config.rope_layout
     windows = tuple(map(config.window, range(config.num_layers)))
@@ -244,6 +251,7 @@ def llama_equivalent(config: ModelConfig) -> dict[str, Any]:
 
 
 def gpt2_equivalent(config: ModelConfig) -> dict[str, Any]:
+    """Return changed fields that make the config one of a GPT-2 with the same outputs."""
     kv_heads = None if config.kv_heads == config.num_heads else config.kv_heads
     head_dim = None if config.d_head * config.num_heads == config.d_model else config.head_dim
     position = "learned" if config.position == "sinusoidal" else config.position
@@ -251,6 +259,7 @@ def gpt2_equivalent(config: ModelConfig) -> dict[str, Any]:
 
 
 def common_equivalent(config: ModelConfig) -> dict[str, Any]:
+    """Return changed fields of any export."""
     biases = {"qkv_bias": config.qkv_bias and not config.bias}
     scale = {"scale_embeddings": False, "embedding_multiplier": 1.0}
     rotary = {} if config.rotary_layers.count(False) else {"rotary_layers": (True,)}

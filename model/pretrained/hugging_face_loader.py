@@ -241,6 +241,7 @@ def add_missing_model_type(fields: dict) -> dict:
 
 
 def find_family(fields: dict) -> ModuleType:
+    """Return the module that reads a model type; ModelError if it is not supported."""
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ModelError(

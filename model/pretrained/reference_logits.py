@@ -65,12 +65,14 @@ def compare_with_reference(
 
 
 def has_reference_logits(folder: Path) -> bool:
+    """Return whether a folder has stored reference logits."""
     return (folder / REFERENCE_LOGITS).exists()
 
 
 def compare_logits(
     reference: str, lm: TransformerLM, token_ids: list[int], reference_logits: torch.Tensor
 ) -> LogitAgreement:
+    """Compare the model's logits (T, V) with the reference's; ModelError for another shape or NaN."""
     with torch.inference_mode():
         logits = lm(torch.tensor([token_ids], device=lm.device))[0].float().cpu()  # (T, V)
     check_finite(logits, lm.dtype)

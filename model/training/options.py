@@ -71,6 +71,7 @@ MODEL_HELP = {
 
 
 def option(help: str, **kwargs):
+    """Return a dataclass field with a help text for the command line."""
     return field(metadata={"help": help}, **kwargs)
 
 

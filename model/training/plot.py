@@ -47,4 +47,5 @@ def curves_svg(steps: Sequence[int], curves: Mapping[str, Sequence[float]], ylab
 
 
 def svg_text(x: float, y: float, label: str, anchor: str = "middle", color: str = TEXT) -> str:
+    """Return a text element of an SVG image."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">{escape(label)}</text>'

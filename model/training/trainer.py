@@ -95,6 +95,7 @@ class Trainer:
         return loss
 
     def set_learning_rate(self) -> None:
+        """Set the learning rate of all parameter groups for the current step."""
         options = self.options
         factor = learning_rate_factor(self.step - 1, options.warmup_steps, options.steps, options.final_learning_rate)
         self.learning_rate = options.learning_rate * factor

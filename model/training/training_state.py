@@ -68,5 +68,6 @@ def restore_random_state(device: str, state: Tensor) -> None:
 
 
 def device_random_states(device: str) -> list[Tensor]:
+    """Return the random state of a device in a list; empty for the CPU."""
     kind = torch.device(device).type
     return [] if kind == "cpu" else [getattr(torch, kind).get_rng_state()]

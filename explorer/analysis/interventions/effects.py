@@ -166,4 +166,5 @@ def scale_selected(effect: Effect, x: np.ndarray, position: int | np.ndarray | N
 
 
 def format_amount(amount: float) -> str:
+    """Format an amount with at most ten digits and a true minus sign."""
     return f"{amount:.10g}".replace("-", "−")

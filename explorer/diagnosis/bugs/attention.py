@@ -19,42 +19,52 @@ def replace_formulas(**changed):
 
 
 def shift_mask(diagonal: int):
+    """Return a function T -> mask (T, T) whose diagonal is shifted."""
     return lambda length: torch.ones(length, length).tril(diagonal).bool()
 
 
 def mask_after_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the pattern with the mask multiplied after the softmax."""
     return torch.softmax(scores, -1) * allowed
 
 
 def zero_before_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the pattern with masked scores set to 0 instead of −∞."""
     return torch.softmax(scores * allowed, -1)
 
 
 def make_softmax(dim: int):
+    """Return the masked softmax over another dimension."""
     return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim)
 
 
 def make_finite_mask_softmax(dim: int):
+    """Return the softmax over a dimension with a large finite number in the place of −∞."""
     return lambda scores, allowed: torch.softmax(scores.masked_fill(~allowed, -LARGE), dim)
 
 
 def make_nan_to_zero_softmax(dim: int):
+    """Return the masked softmax over a dimension with 0 in the place of NaN."""
     return lambda scores, allowed: torch.softmax(mask_scores(scores, allowed), dim).nan_to_num(0.0)
 
 
 def finite_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the pattern with a large finite number in the place of −∞."""
     return torch.softmax(scores.masked_fill(~allowed, -LARGE), -1)
 
 
 def skip_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the masked scores as the pattern."""
     return scores * allowed
 
 
 def inverted_finite_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the pattern with the mask inverted and finite."""
     return finite_mask_softmax(scores, ~allowed)
 
 
 def inverted_mask_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return the pattern with the mask inverted."""
     return torch.softmax(mask_scores(scores, ~allowed), -1)
 
 
@@ -227,9 +237,11 @@ VARIANTS = (
 
 
 def attention_scores(q: Tensor, k: Tensor, divisor: float) -> Tensor:
+    """Return the scores (H, T, T) with the queries divided instead of the scores."""
     return (q / divisor) @ k.transpose(-2, -1)
 
 
 def attention_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of attention."""
     for name, text, first_tap, changed in VARIANTS:
         yield KnownBug(name, text, f"attn.{first_tap}", ("attn.z",), replace_formulas(**changed))

@@ -12,6 +12,7 @@ PRE_ONLY, POST_ONLY = ("pre",), ("post",)
 
 
 def dataflow_values(dataflow: BlockDataflow) -> dict[str, Value]:
+    """Return a dataflow's values by name, without the block's input."""
     return {
         name: getattr(dataflow, name)
         for name in ("attn_input", "first_norm_input", "second_norm_input", "ffn_input", "block_output")
@@ -281,6 +282,7 @@ DATAFLOW_VARIANTS: tuple[tuple[str, str, str, Mapping[str, Value], tuple[str, ..
 
 
 def block_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of a block's dataflow."""
     for name, text, first_tap, changed, placements in DATAFLOW_VARIANTS:
 
         def change(formulas, tap, changed=changed):

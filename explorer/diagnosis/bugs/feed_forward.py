@@ -12,6 +12,7 @@ from model.config import ModelConfig
 
 
 def gelu_tanh(x):
+    """Return GELU in its tanh approximation."""
     return F.gelu(x, approximate="tanh")
 
 
@@ -62,6 +63,7 @@ UNGATED_VARIANTS = (
 
 
 def feed_forward_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of the feed-forward."""
     for name, text, first_tap, pieces in GATED_VARIANTS:
         yield KnownBug(name, text, f"ffn.{first_tap}", ("ffn.hidden",), change_hidden_pieces(pieces), is_gated)
     for name, text, activation in UNGATED_VARIANTS:
@@ -72,8 +74,10 @@ def feed_forward_bugs() -> Iterator[KnownBug]:
 
 
 def is_gated(config: ModelConfig) -> bool:
+    """Return whether the feed-forward is gated."""
     return config.is_gated
 
 
 def change_hidden_pieces(pieces: Mapping[str, Any]):
+    """Return a change of the formulas that replaces pieces of the hidden layer's formula."""
     return lambda formulas, tap: formulas.replace(hidden=formulas.hidden.replace(**pieces))

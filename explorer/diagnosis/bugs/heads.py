@@ -14,18 +14,22 @@ def split_without_transpose(x: Tensor, heads: int) -> Tensor:
 
 
 def interleave_heads(x: Tensor, heads: int) -> Tensor:
+    """Split (T, H d) into heads (H, T, d) with neighbouring dimensions in different heads."""
     return x.unflatten(-1, (-1, heads)).permute(2, 0, 1)
 
 
 def undo_interleave(z: Tensor) -> Tensor:
+    """Merge heads (H, T, d) that were interleaved into (T, H d)."""
     return z.permute(1, 2, 0).flatten(-2)
 
 
 def merge_without_transpose(z: Tensor) -> Tensor:
+    """Merge heads (H, T, d) into (T, H d) without swapping heads and tokens."""
     return z.reshape(z.shape[1], -1)
 
 
 def tile_kv_heads(k: Tensor, heads: int) -> Tensor:
+    """Repeat all key or value heads in turn, (G, T, d) -> (H, T, d), instead of each beside itself."""
     return k.repeat(heads // len(k), 1, 1)
 
 
@@ -76,6 +80,7 @@ VARIANTS = (  # name, words, place, changed formulas
 
 
 def head_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of splitting, sharing and merging heads."""
     for name, text, first_tap, changed in VARIANTS:
 
         def change(formulas, tap, changed=changed):

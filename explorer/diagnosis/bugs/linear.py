@@ -16,10 +16,12 @@ def multiply_untransposed(x, name, weights):
 
 
 def multiply_without_bias(x, name, weights):
+    """Return the product with a map's weight, without its bias."""
     return F.linear(x, weights[f"{name}.weight"])
 
 
 def linear_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of linear maps."""
     for name, text, product in (
         ("weight_transposed", N_("the weight is transposed: x W, not x Wᵀ"), multiply_untransposed),
         ("bias_left_out", N_("the bias is left out"), multiply_without_bias),

@@ -15,22 +15,27 @@ TAPS = "attn_norm", "ffn_norm", "final_norm"
 
 
 def sum_squares(squares: Tensor) -> Tensor:
+    """Return the sum of squares, not their mean."""
     return squares.sum(-1, keepdim=True)
 
 
 def divide_by_n_minus_1(squares: Tensor) -> Tensor:
+    """Return the sample variance, with n − 1 in the denominator."""
     return squares.sum(-1, keepdim=True) / (squares.shape[-1] - 1)
 
 
 def add_eps_outside(mean: Tensor, eps: float) -> Tensor:
+    """Return the divisor with ε added after the square root."""
     return mean.sqrt() + eps
 
 
 def without_gain(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
+    """Return the normalised vector without the gain."""
     return y if shift is None else y + shift
 
 
 def without_gain_and_shift(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
+    """Return the normalised vector alone."""
     return y
 
 
@@ -160,6 +165,7 @@ OTHER_EPSILON = {
 
 
 def norm_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of norms."""
     for name, text, pieces in NORM_BUGS:
         kinds = ("layernorm",) * (name not in RMSNORM_BUGS) + ("rmsnorm",) * (name not in LAYERNORM_BUGS)
         taps = TAPS[:2] if name == "norm_left_out" else TAPS  # the last is a slip of its own
@@ -172,6 +178,8 @@ def norm_bugs() -> Iterator[KnownBug]:
 
 
 def change_norm_pieces(pieces: Mapping[str, Any]):
+    """Return a change of the formulas that replaces pieces of a norm."""
+
     def change(formulas: Formulas, tap: str) -> Formulas:
         name = tap.split(".")[-1]
         return formulas.with_norm(name, formulas.norms[name].replace(**pieces))

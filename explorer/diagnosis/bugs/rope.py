@@ -19,6 +19,7 @@ THETAS = {
 
 
 def offset_positions(queries: int, keys: int):
+    """Return a function T -> positions of queries and keys, both shifted."""
     return lambda length: (torch.arange(length) + queries, torch.arange(length) + keys)
 
 
@@ -29,6 +30,7 @@ def swap_pairing(formulas, tap):
 
 
 def rotate_backwards(formulas, tap):
+    """Return the formulas with rotations by the negative angles."""
     return formulas.replace(rotate=lambda x, cos, sin: formulas.rotate(x, cos, -sin))
 
 
@@ -64,6 +66,7 @@ def rotate_across_heads(formulas, tap):
 
 
 def skip_rotation(x, cos, sin):
+    """Return the vectors unrotated."""
     return x
 
 
@@ -94,6 +97,8 @@ def change_frequency_exponent(power):
 
 
 def change_theta(theta: float):
+    """Return a change of the formulas to another base of the rotary frequencies."""
+
     def change(formulas, tap):
         def frequencies(config):
             return theta ** -(torch.arange(0, config.d_head, 2, dtype=torch.float64) / config.d_head)
@@ -110,6 +115,7 @@ APPLIES_TO = {
 
 
 def rope_bugs() -> Iterator[KnownBug]:
+    """Yield the known bugs of rotary position embeddings."""
     for name, text, first_tap, change in (
         (
             "rotation_of_halves",

@@ -51,14 +51,17 @@ POSITIONS = {  # of what is rotated alone: name, words, what its positions becom
 
 
 def skip_step(step: Callable) -> Callable:
+    """Return the identity in the place of a step."""
     return lambda x, *more: x
 
 
 def negate(step: Callable) -> Callable:
+    """Return a step with its sign flipped."""
     return lambda x, *more: -step(x, *more)
 
 
 def apply_twice(step: Callable) -> Callable:
+    """Return a step that is applied twice."""
     return lambda x, *more: step(step(x, *more), *more)
 
 
@@ -67,14 +70,17 @@ USE_VARIANTS = (("flipped", FLIPPED, lambda y, again: -y), ("twice", TWICE, lamb
 
 
 def replace_linear(tap: str, product: Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]):
+    """Return a change of the formulas that replaces the product of a map."""
     return lambda formulas, _tap: formulas.replace(linears={**formulas.linears, tap: product})
 
 
 def replace_use(tap: str, use: Callable):
+    """Return a change of the formulas that replaces the use of a value."""
     return lambda formulas, _tap: formulas.replace(uses={**formulas.uses, tap: use})
 
 
 def replace_read(tap: str, read: Value):
+    """Return a change of the formulas that replaces the input of a map."""
     return lambda formulas, _tap: formulas.replace(linear_inputs={**formulas.linear_inputs, tap: read})
 
 
@@ -117,6 +123,8 @@ def step_bugs() -> Iterator[KnownBug]:
 
 
 def scale_bias(times: int):
+    """Return the product of a map whose bias counts several times."""
+
     def product(x, name, weights):
         bias = weights.get(f"{name}.bias")
         plain = linear(x, name, weights)
@@ -126,6 +134,8 @@ def scale_bias(times: int):
 
 
 def change_positions(vector: str, change: Callable[[Tensor], Tensor]):
+    """Return a change of the formulas that changes the positions of the queries or keys."""
+
     def change_formulas(formulas, tap):
         def positions(length):
             queries, keys = formulas.positions(length)
@@ -150,6 +160,8 @@ def unnormalised_input_bugs() -> Iterator[KnownBug]:
 
 
 def softmax_twice(is_masked: bool):
+    """Return a pattern with a second softmax, masked or not."""
+
     def pattern(scores: Tensor, allowed: Tensor) -> Tensor:
         once = torch.softmax(mask_scores(scores, allowed), -1)
         return torch.softmax(mask_scores(once, allowed) if is_masked else once, -1)

@@ -121,6 +121,7 @@ class LinearLayerFormula:
         return slice(first, first + width) if isinstance(dim, slice) else first + dim
 
     def split(self, y: np.ndarray) -> np.ndarray:
+        """Split a result (T, H d) into heads (H, T, d) if it has heads."""
         return y.reshape(len(y), self.heads, -1).swapaxes(0, 1) if self.heads and y.ndim == 2 else y
 
 

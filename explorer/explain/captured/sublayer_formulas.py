@@ -66,6 +66,8 @@ def unrotated_qk(vector: str) -> Callable[[ModelConfig, int], Formula]:
 
 
 def rotation(vector: str) -> Callable[[ModelConfig, int], Formula]:
+    """Return (config, layer) -> the formula of the rotated queries or keys."""
+
     def formula(config: ModelConfig, layer: int) -> Formula:
         layout = config.rope_layout
         if not config.has_rope(layer):
@@ -81,22 +83,26 @@ def rotation(vector: str) -> Callable[[ModelConfig, int], Formula]:
 
 
 def scores(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of a layer's attention scores."""
     suffix = "_rot" if config.position == "rope" else ""
     q, k = (f"blocks.{layer}.attn.{vector}{suffix}" for vector in "qk")
     return ScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
 
 
 def pattern(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of a layer's attention pattern."""
     line = SourceLine(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
     return PatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
 
 
 def head_output(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the heads' outputs z."""
     line = SourceLine(HEADS, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
     return HeadOutputFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
 
 
 def attention_out(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the attention's output."""
     line = SourceLine(HEADS, "return self.out(self.dropout(self.o_proj(")
     return LinearLayerFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
 
@@ -114,10 +120,12 @@ def neuron_input(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Form
 
 
 def gate(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the feed-forward's gate."""
     return ActivationFormula("gate", f"blocks.{layer}.ffn.gate_pre", config.ffn, SourceLine(GATED, "gate = self.gate("))
 
 
 def hidden_activation(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the feed-forward's hidden activations."""
     block = f"blocks.{layer}.ffn"
     if config.is_gated:
         return ProductFormula(
@@ -128,6 +136,7 @@ def hidden_activation(config: ModelConfig, layer: int) -> Formula:
 
 
 def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the feed-forward's output."""
     line = SourceLine(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
     return LinearLayerFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 

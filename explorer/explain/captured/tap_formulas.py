@@ -39,6 +39,7 @@ def get_formula(config: ModelConfig, name: str) -> Formula:
 
 
 def embedding(config: ModelConfig) -> Formula:
+    """Return the formula of the embedding."""
     positions = config.position in ("sinusoidal", "learned")
     line = SourceLine(TABLE, "return self.weight[token_ids]")
     if config.embedding_scale != 1:
@@ -49,6 +50,7 @@ def embedding(config: ModelConfig) -> Formula:
 
 
 def position_embedding(config: ModelConfig) -> Formula:
+    """Return the formula of the position embedding."""
     if config.position == "learned":
         return LearnedPositionFormula(SourceLine(TABLE, "return self.weight[token_ids]"))
     return SinusoidalPositionFormula(
@@ -57,6 +59,7 @@ def position_embedding(config: ModelConfig) -> Formula:
 
 
 def final_norm(config: ModelConfig) -> Formula:
+    """Return the formula of the final norm; a copy of the stream if there is none."""
     stream = block_output_tap(config, config.num_layers - 1)
     if not has_final_norm(config):
         return CopyFormula("final_norm", stream, SourceLine(LM, "self.final_norm(x)"))
@@ -67,11 +70,13 @@ LOGITS = SourceLine(LM, "logits = softcap(self.lm_head(x)")
 
 
 def logits(config: ModelConfig) -> Formula:
+    """Return the formula of the logits."""
     plain = LinearLayerFormula("logit", "final_norm", "lm_head", LOGITS)
     return plain if config.logit_cap is None else SoftcapFormula("logit", plain, config.logit_cap, LOGITS)
 
 
 def resid_pre(config: ModelConfig, layer: int) -> Formula:
+    """Return the formula of the residual stream before a block."""
     if layer == 0:
         return CopyFormula("resid_pre", "embed", SourceLine(LM, "x = self.dropout(self.embed_tokens("))
     return CopyFormula("resid_pre", block_output_tap(config, layer - 1), SourceLine(LM, "x = block(x, turns"))

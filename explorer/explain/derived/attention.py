@@ -82,6 +82,7 @@ def aggregate_heads(kind: str, weights: np.ndarray, labels: Sequence[str], input
 
 
 def weight_without_first_key(trace: Trace, name: str, head: int, query: int, key: int) -> Calculation:
+    """Calculate an attention weight among all keys but the first."""
     weights, read = read_input(trace, name, head, query, slice(1, query + 1))
     rest = float(weights.sum())
     value = float(weights[key - 1]) / rest if key and rest > 1e-12 else 0.0

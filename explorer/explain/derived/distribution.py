@@ -18,6 +18,7 @@ def log_total(logits: np.ndarray) -> float:
 
 
 def probability(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
+    """Calculate a token's softmax probability from the logits (V,)."""
     total = log_total(logits)
     p = math.exp(logits[token_id] - total)
     numbers = f"p = e^({format_number(logits[token_id])} − {format_number(total)}) = {format_number(p)}"
@@ -25,6 +26,7 @@ def probability(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculatio
 
 
 def rank(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
+    """Calculate a token's rank among the logits (V,), 1 the likeliest."""
     likelier = sum(1 for logit in logits.tolist() if logit > logits[token_id])
     return Calculation(
         _("rank = 1 + how many tokens have a larger logit"),
@@ -48,6 +50,7 @@ def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
 
 
 def surprisal(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
+    """Calculate a token's surprisal in bits from the logits (V,)."""
     bits = (log_total(logits) - float(logits[token_id])) / math.log(2)
     p = probability(logits, token_id, inputs).value
     return Calculation(

@@ -165,6 +165,7 @@ def path_effect(
 
 
 def metric_label(metric: str) -> str:
+    """Return the label of a patching metric."""
     return {
         "logit_difference": _("logit of the answer − logit of the wrong answer"),
         "log_probability": _("ln of the answer’s probability"),

@@ -33,6 +33,7 @@ def cosine_between_positions(trace: Trace, query: int, key: int) -> Derivation:
 
 
 def calculate_position_cosine(trace: Trace, query: int, key: int) -> Calculation:
+    """Calculate the cosine of the position vectors of a query and a key."""
     return arithmetic.cosine(*(read_input(trace, NAME, position) for position in (query, key)), ("p", "p′"))
 
 

@@ -53,6 +53,7 @@ def token_probability(
 
 
 def next_token_probability(trace: Trace, position: int, token_id: int) -> Derivation:
+    """Derive a token's probability after a position."""
     displayed_value = float(next_token_distribution(trace, position).plain[token_id])
     return token_probability(
         trace, position, token_id, displayed_value, SourceLine(NEXT, "plain=sampling_distribution(logits)")

@@ -77,6 +77,7 @@ def median_residual_norm(trace: Trace, row: int) -> Derivation:
 
 
 def format_all_tokens(trace: Trace) -> str:
+    """Format the number of tokens that a statistic is over."""
     return ngettext("over {count} token", "over all {count} tokens", len(trace))
 
 

@@ -117,6 +117,7 @@ def _rotation_changes(trace: Trace, layer: int) -> str:
 
 
 def rotate(point: np.ndarray, angle: float) -> np.ndarray:
+    """Rotate a point (2,) by an angle in radians."""
     cos, sin = np.cos(angle), np.sin(angle)
     return np.array([point[0] * cos - point[1] * sin, point[0] * sin + point[1] * cos])
 

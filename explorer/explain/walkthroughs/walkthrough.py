@@ -22,6 +22,7 @@ class DisplayNumber:
 
     @classmethod
     def from_value(cls, value: float, largest: float) -> "DisplayNumber":
+        """Format a value, and give its share of the largest, from −1 to 1."""
         share = value / largest if largest > 0 and np.isfinite(value) else 0.0
         return cls("−∞" if value == -np.inf else format_number(value), float(np.clip(share, -1, 1)))
 

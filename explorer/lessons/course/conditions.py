@@ -23,6 +23,7 @@ class LessonCondition:
     arguments: Any
 
     def holds(self, context: EvaluationContext) -> bool:
+        """Return whether the run in the context meets the condition."""
         return bool(CONDITIONS[self.name][1](context, self.arguments))
 
 

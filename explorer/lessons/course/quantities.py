@@ -36,6 +36,7 @@ class Quantity:
     change: dict[str, Any] = field(default_factory=dict)
 
     def evaluate(self, context: EvaluationContext) -> float:
+        """Return the quantity's value in the context, with its own change of the state."""
         return float(QUANTITIES[self.name](context.replace(self.change), **self.arguments))
 
     def replace(self, name: str, value: Any) -> "Quantity":

@@ -45,6 +45,7 @@ class Entry:
         return self.forms[0]
 
     def define(self, context: GlossaryContext) -> str:
+        """Return the term's meaning with an example from the run; without it if a result is not computed yet."""
         try:
             example = self.example(context)
         except ResultNotReadyError:  # its picture has the button

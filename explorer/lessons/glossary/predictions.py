@@ -10,6 +10,7 @@ from explorer.translations import N_, _
 
 
 def predict_next_token(context: GlossaryContext) -> NextTokenDistribution:
+    """Return the next-token distribution after the selected token, with the page's settings."""
     settings = context.settings
     return next_token_distribution(
         context.trace,

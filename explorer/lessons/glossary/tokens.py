@@ -11,6 +11,7 @@ from explorer.translations import N_, _
 
 
 def count_tokens_with_prefix(context: GlossaryContext, prefix: str) -> int:
+    """Count the run's tokens that begin with a prefix."""
     return sum(text.startswith(prefix) for text in context.trace.tokens)
 
 

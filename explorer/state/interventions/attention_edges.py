@@ -100,6 +100,7 @@ class DropEdge(AttentionEdge):
 
 
 def no_key_left_message(query: int) -> str:
+    """Return the error message for a query whose last key would be masked."""
     return _(
         "query {query} would have no key left to attend to: name other queries after the @, such as @{next}-, or use "
         "'drop'",

@@ -17,6 +17,7 @@ LOCATION = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
 
 
 def join_token_ids(token_ids: tuple[int, ...]) -> str:
+    """Join token ids by dots."""
     return ".".join(map(str, token_ids))
 
 

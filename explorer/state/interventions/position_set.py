@@ -67,6 +67,7 @@ class PositionSet:
 
 
 def range_bounds(match: re.Match) -> tuple[int, int | None]:
+    """Return the first and last position of a matched range; None for an open end."""
     first, dash, last = match.groups()
     if not dash:
         return int(first), int(first)
@@ -86,6 +87,7 @@ def merge_ranges(ranges: list[tuple[int, int | None]]) -> tuple[tuple[int, int |
 
 
 def format_range(first: int, last: int | None, dash: str) -> str:
+    """Format a range of positions; `last` None is an open end."""
     if last is None:
         return f"{first}{dash}"
     return str(first) if first == last else f"{first}{dash}{last}"

@@ -68,4 +68,5 @@ class MaskEdgeHooks(InterventionHooks):
 
 
 def scores_tap(pattern: str) -> str:
+    """Return the tap of the scores of a pattern's tap."""
     return f"{pattern.rpartition('.')[0]}.scores"

@@ -32,6 +32,7 @@ class ColumnTexts(NamedTuple):
     alt: str
 
     def title(self, columns: range, width: int) -> str:
+        """Return the title of some columns of a value of that width."""
         if len(columns) == width:
             return translate(self.all_title)
         return translate(self.range_title, first=columns.start, last=columns[-1], width=width)
@@ -131,12 +132,14 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
 
 
 def inspect_element(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked element of the selected value."""
     value = trace[selection.tap]
     head = (selection.head * len(value) // trace.config.num_heads,) if value.ndim == 3 else ()
     return derive(trace, selection.tap, (*head, point.row, point.column))
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected element's place, its value and the statistics of the whole array."""
     values = tap_matrix(trace, selection.tap, selection.head)
     token = values[selection.query]
     dim = min(selection.dim, len(token) - 1)

@@ -28,6 +28,7 @@ PATTERN = "blocks.{layer}.attn.pattern"
 
 
 def verify_pattern(trace: Trace, selection: Selection) -> Verification:
+    """Verify the heads' patterns in the selected kind."""
     pattern_kind = selection.option("pattern")
     if pattern_kind == "weight":
         return verify_captured(PATTERN)(trace, selection)
@@ -37,6 +38,7 @@ def verify_pattern(trace: Trace, selection: Selection) -> Verification:
 
 
 def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verification:
+    """Verify the queries and keys whose products are drawn."""
     suffix = "_rot" * (trace.config.position == "rope")
     names = (f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk")
     return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)

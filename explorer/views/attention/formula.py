@@ -27,6 +27,7 @@ CELL = {  # whether scores are capped -> from the products to a weight
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the score, weight and output of the selected query and key, in numbers."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     if not (
         trace.has_tap("blocks.*.attn.scores") and trace.has_tap("blocks.*.attn.q") and trace.has_tap("blocks.*.attn.k")

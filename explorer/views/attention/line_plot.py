@@ -95,8 +95,10 @@ def weight_hover(weights: np.ndarray, query: int, key: int) -> str:
 
 
 def query_hover(position: int, token: str) -> str:
+    """Return the hover text of a query."""
     return _("query {position} {token}", position=position, token=token)
 
 
 def key_hover(position: int, token: str) -> str:
+    """Return the hover text of a key."""
     return _("key {position} {token}", position=position, token=token)

@@ -21,6 +21,7 @@ def formula(comparison: Comparison, selection: Selection) -> str:
 
 
 def first_difference_text(comparison: Comparison) -> str:
+    """Return a sentence on the first value in which two runs differ."""
     difference = first_difference(comparison)
     if not comparison.is_comparable:
         return _("No token of B stands for one of A: they cannot be compared place by place.")

@@ -17,10 +17,12 @@ ONE_MODULE = N_("These are of the module alone, whatever it is compared with.")
 
 
 def has_diagnosis(trace: Trace) -> bool:
+    """Return whether the model is a user's module with a diagnosis."""
     return trace.diagnosis is not None
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the diagnosis report as text."""
     if trace.diagnosis is None:
         return _("The chosen model is no module of yours: choose it in the list of models.")
     return "\n".join(report_lines(trace.diagnosis))

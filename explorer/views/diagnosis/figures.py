@@ -101,6 +101,7 @@ def run_difference_by_tap(report: DiagnosisReport) -> go.Figure:
 
 
 def clip_ratios(times: np.ndarray) -> np.ndarray:
+    """Return the ratios clipped to the axis, with the least for NaN."""
     return np.clip(np.nan_to_num(times, nan=MIN_RATIO, posinf=MAX_RATIO), MIN_RATIO, MAX_RATIO)
 
 
@@ -119,6 +120,7 @@ def click_selections(rows: Sequence[TapComparison]) -> list[list[str]]:
 
 
 def row_hover(row: TapComparison) -> str:
+    """Return the hover text of a tap's deviation."""
     if not row.is_recorded:
         return _("{tap}<br>not seen: the module has no part that gives it", tap=row.tap)
     return _(
@@ -135,6 +137,7 @@ def spaced_tap_names(rows: Sequence[TapComparison], max_labels: int) -> list[str
 
 
 def tap_axis(rows: Sequence[TapComparison], max_labels: int) -> dict:
+    """Return a Plotly axis of taps with at most `max_labels` labels."""
     return {"type": "category", "tickangle": -60, "showgrid": False, "tickvals": spaced_tap_names(rows, max_labels)}
 
 

@@ -23,6 +23,7 @@ CONTINUATION_TOKENS = 24  # tokens, with the changes and without
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected direction and its cosine with the stream, in numbers."""
     direction_spec, query = selected_direction(trace, selection), selection.query
     value = direction_cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
     lines = [
@@ -54,6 +55,7 @@ def continuations_text(trace: Trace, selection: Selection, settings: GenerationS
 
 
 def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
+    """Verify the residual stream after every block, and the logits."""
     return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
 
 

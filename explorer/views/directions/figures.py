@@ -23,6 +23,7 @@ from explorer.views.target_token import target_and_contrast
 
 
 def selected_direction(trace: Trace, selection: Selection) -> DirectionSpec:
+    """Return the selected direction, or the default if none is valid."""
     return parse_direction_or_default(trace, selection.option("direction"))
 
 
@@ -62,6 +63,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
 
 
 def steering_effects(trace: Trace, selection: Selection) -> SteeringLogitDifferences:
+    """Return the logit differences on the example prompts, without and with steering."""
     token_id, contrast_id = target_and_contrast(trace, selection)
     if contrast_id is None:
         contrast_id = target_and_contrast(
@@ -122,10 +124,12 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
 
 
 def inspect_stream_cosine(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked cosine of the stream with the direction."""
     return direction_cosine(trace, selected_direction(trace, selection), point.row, point.column)
 
 
 def inspect_example_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked effect of steering on an example."""
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable").tolist()
     return steering_effect(trace, steering, get_item(order, point.coordinate("item")))

@@ -66,10 +66,12 @@ RERUN_CHECK = (
 
 
 def verify_ablation(trace: Trace, selection: Selection) -> Verification:
+    """Verify the logits of the ablated runs by a rerun."""
     return verify_derived("logits", against=RERUN_CHECK)(baseline_trace(trace), selection)
 
 
 def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the effect of ablating the clicked head."""
     run = baseline_trace(trace)
     if point.column >= run.config.num_heads:
         raise PointNotFoundError(_("there is no head {head}", head=point.column))
@@ -77,6 +79,7 @@ def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoin
 
 
 def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the effect of ablating the clicked sublayer."""
     layer, component = divmod(point.coordinate("item"), 2)
     run = baseline_trace(trace)
     return ablation_effect(

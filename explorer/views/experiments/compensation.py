@@ -159,12 +159,14 @@ def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAtt
 
 
 def inspect_head_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked head's change of contribution under the interventions."""
     return head_compensation(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), point.row, point.column
     )
 
 
 def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked component's change of contribution under the interventions."""
     component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
     return component_compensation(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer

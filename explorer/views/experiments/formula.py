@@ -17,6 +17,7 @@ def baseline_trace(trace: Trace) -> Trace:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the target token's probability without and with the interventions, in numbers."""
     query, token_id = selection.query, target_token(trace, selection)
     before = log2_probability(baseline_trace(trace), query, token_id)
     changed = Comparison.with_unchanged(trace) if trace.baseline else None

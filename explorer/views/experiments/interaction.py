@@ -113,6 +113,7 @@ SHOWN = {
 def inspect_combined_effect(
     comparison: Comparison, query: int, token_id: int, measure: str, point: ClickedPoint
 ) -> Derivation:
+    """Derive the clicked effect of one intervention, or of all together."""
     index, count = point.coordinate("item"), len(comparison.trace.edits)
     if index < count:
         return single_effect(comparison, query, token_id, measure, index)

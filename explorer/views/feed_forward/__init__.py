@@ -76,6 +76,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
 
 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked logit effect of the selected neuron."""
     token_ids = most_affected_tokens(neuron_logit_effects(trace, selection.layer, selection.neuron, selection.query))
     if point.coordinate("item") >= len(token_ids):
         raise PointNotFoundError(_("there is no such bar"))

@@ -14,6 +14,7 @@ GATED = N_(
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected neuron's projections and activation, in numbers."""
     layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
     worked = neuron(trace, layer, chosen_neuron, query)
     biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}

@@ -101,6 +101,7 @@ def kv_head_norm_map(trace: Trace, layer: int, kind: str, query: int) -> go.Figu
 
 
 def join_with_and(first: str, last: str) -> str:
+    """Join two texts by "and"."""
     return _("{first} and {last}", first=first, last=last)
 
 
@@ -125,10 +126,13 @@ TITLES = {
 
 
 def unavailable_reason(config: ModelConfig) -> str:
+    """Return why the view has nothing to show."""
     return _("This model's keys and values were not captured.")
 
 
 def verify_heads(kind: str):
+    """Return the verification of the cached keys ("k") or values ("v") of a layer."""
+
     def verify(trace: Trace, selection: Selection) -> Verification:
         return verify_derived(cached_tap(trace, selection.layer, kind))(trace, selection)
 
@@ -136,10 +140,12 @@ def verify_heads(kind: str):
 
 
 def verify_all_keys(trace: Trace, selection: Selection) -> Verification:
+    """Verify the cached keys of all layers."""
     return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
 
 
 def heads_panel(kind: str) -> Panel:
+    """Return the panel of the cached keys ("k") or values ("v")."""
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
         title=TITLES[kind],
@@ -153,6 +159,7 @@ def heads_panel(kind: str) -> Panel:
 
 
 def inspect_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked size of the cache in megabytes."""
     stored = point.coordinate("item") + 1
     if stored > trace.config.context_length:
         raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))

@@ -9,6 +9,7 @@ from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the size of the cache and the work that it saves, in numbers."""
     config, query = trace.config, selection.query
     stored, position_bytes = query + 1, kv_cache_bytes_per_token(config)
     layers, groups, width = config.num_layers, config.kv_heads, config.d_head

@@ -62,6 +62,7 @@ def draw_model_map(trace: Trace, selection: Selection) -> Diagram:
 
 
 def inspect_map(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the value of the clicked part of the map."""
     numbers, _plain, score = compute_overview(trace, selection)
     return inspect_part(trace, selection, MapParts(trace, selection, numbers, score), point)
 
@@ -82,6 +83,7 @@ def draw_running_sum(trace: Trace, selection: Selection) -> go.Figure:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the sum of contributions to the target token's logit, in numbers."""
     query, config = selection.query, trace.config
     numbers, logit_name, _score = compute_overview(trace, selection)
     contributions, token_id = numbers.attribution, target_token(trace, selection)

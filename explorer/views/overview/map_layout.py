@@ -114,12 +114,15 @@ class MapLayout(ABC):
         return self.blocks_end + self.after_blocks[name]
 
     def layer_offset(self, layer: int, share: float) -> float:
+        """Return the coordinate along the stream of a share of a layer's block."""
         return self.start + (layer + share) * self.block_length
 
     def offset(self, layer: int, name: str) -> float:
+        """Return the coordinate along the stream of a named point of a block."""
         return self.layer_offset(layer, self.offsets[name])
 
     def span(self, layer: int, name: str) -> Span:
+        """Return the first and last coordinate along the stream of a named part of a block."""
         first, last = self.spans[name]
         return self.layer_offset(layer, first), self.layer_offset(layer, last)
 
@@ -128,6 +131,7 @@ class MapLayout(ABC):
         return sum(self.span(layer, "heads")) / 2
 
     def box(self, along: Span, across: Span) -> Box:
+        """Return the box (x0, y0, x1, y1) of two spans."""
         return *self.to_xy(along[0], across[0]), *self.to_xy(along[1], across[1])
 
     def disc(self, along: float, across: float) -> Box:

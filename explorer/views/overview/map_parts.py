@@ -95,11 +95,13 @@ class MapParts:
 
     @cached_property
     def layouts(self) -> tuple[LandscapeLayout, PortraitLayout]:
+        """The landscape and the portrait layout."""
         return LandscapeLayout(self.trace.config, len(self.next_tokens)), PortraitLayout(
             self.trace.config, len(self.next_tokens)
         )
 
     def boxes(self, get_box: Callable[[MapLayout], Box]) -> tuple[Box, ...]:
+        """Return a part's box in each layout."""
         return tuple(get_box(plan) for plan in self.layouts)
 
     def make_part(
@@ -122,9 +124,11 @@ class MapParts:
         return MapPart(kind, self.boxes(get_box), "\n".join(hover_lines), {"view": view} | fields, value, label)
 
     def contribution_text(self, value: float) -> str:
+        """Return the text of a contribution to the target's logit."""
         return _("adds {value} to {logit}", value=format_six_digits(value), logit=self.score)
 
     def embedding(self) -> Iterator[MapPart]:
+        """Yield the parts of the embedding and the positions."""
         query, overview = self.selection.query, self.overview
         token, width = self.trace.tokens[query], self.trace.config.d_model
         text = _(
@@ -162,6 +166,7 @@ class MapParts:
             )
 
     def attention(self, layer: int) -> Iterator[MapPart]:
+        """Yield the parts of a layer's attention."""
         overview, config = self.overview, self.trace.config
         if config.has_rope(layer):
             text = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
@@ -195,6 +200,7 @@ class MapParts:
         )
 
     def head(self, layer: int, head: int) -> MapPart:
+        """Return the part of a head, coloured by its contribution."""
         value = self.overview.attribution.heads[layer, head]
         return self.make_part(
             "head",
@@ -213,6 +219,7 @@ class MapParts:
         )
 
     def feed_forward(self, layer: int) -> Iterator[MapPart]:
+        """Yield the parts of a layer's feed-forward."""
         yield self.make_part(
             "feed_forward",
             lambda plan: plan.box(plan.span(layer, "feed_forward"), plan.feed_forward),
@@ -226,6 +233,7 @@ class MapParts:
         )
 
     def norm(self, layer: int, name: str) -> MapPart:
+        """Return the part of a layer's norm."""
         if name in norms_on_residual_stream(self.trace.config):
             location = _("layer {layer} {norm}, after the addition", layer=layer, norm=name)
         elif sublayer := normalised_sublayer(self.trace.config, name):
@@ -239,6 +247,7 @@ class MapParts:
         return self.make_part("norm", lambda plan: plan.disc(*plan.norm(layer, name)), "residual", *lines, layer=layer)
 
     def addition(self, layer: int, sublayers: tuple[str, ...]) -> MapPart:
+        """Return the part at which sublayers are added to the stream."""
         name, plan = f"add_{sublayers[0]}", self.layouts[0]
         stage = plan.change_offsets().index(plan.offset(layer, name)) + 1
         before, after = (format_six_digits(length) for length in self.overview.stream[stage - 1 : stage + 1])
@@ -248,6 +257,7 @@ class MapParts:
         )
 
     def end(self) -> Iterator[MapPart]:
+        """Yield the parts after the last block: the final norm, the unembedding and the prediction."""
         config, contributions = self.trace.config, self.overview.attribution
         if "final_norm" in self.overview.divisors:
             divides = _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors["final_norm"]))
@@ -281,5 +291,6 @@ class MapParts:
         yield from map(self.next_token, range(len(self.next_tokens)))
 
     def next_token(self, row: int) -> MapPart:
+        """Return the part of one of the likeliest next tokens."""
         hover_text, selects, probability, _token = self.next_tokens[row]
         return MapPart("next_token", self.boxes(lambda plan: plan.next_token(row)), hover_text, selects, probability)

@@ -112,4 +112,5 @@ def chosen_cell(prompt_pair: PromptPairContext, component: str, selection: Selec
 
 
 def no_effect_message() -> str:
+    """Return the message for two runs with equal metrics."""
     return _("clean and corrupted run measure the same: there is no effect to share out")

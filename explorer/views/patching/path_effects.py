@@ -39,6 +39,7 @@ def selected_receiver(prompt_pair: PromptPairContext, selection: Selection) -> R
 
 
 def receiver_label(receiver: Receiver) -> str:
+    """Return the label of a path's receiver."""
     if receiver == "logits":
         return _("the logits")
     return _("{name} of head {head} of layer {layer}", name=receiver[2], head=receiver[1], layer=receiver[0])

@@ -66,6 +66,7 @@ class PromptPairContext:
         return "edits" if into_a else "b.edits"
 
     def token_text(self, token_id: int) -> str:
+        """Return a token's text in quotes."""
         return quote_token(self.clean.vocabulary[token_id])
 
 

@@ -53,6 +53,7 @@ def node_patch_and_metrics(
 def largest_patch_and_metrics(
     prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str
 ) -> Node:
+    """Return the patch with the largest effect in a map, and its metrics."""
     values = np.nan_to_num(
         np.abs(component_effects(prompt_pair.experiment, component, selection.option("metric"), direction))
     )
@@ -90,12 +91,15 @@ def verify_patching(runs: Comparison, selection: Selection, largest: Largest | N
 
 
 def verify_map(runs: Comparison, selection: Selection, component: str, direction: str) -> Verification:
+    """Verify the largest effect of a map by a rerun."""
     return verify_patching(
         runs, selection, lambda two, s: largest_patch_and_metrics(two, s, component, direction), direction
     )
 
 
 def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
+    """Verify the largest effect of a neuron by a rerun."""
+
     def get_largest(prompt_pair: PromptPairContext, selection: Selection) -> Node:
         values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))
         return neuron_patch_and_metrics(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
@@ -104,6 +108,7 @@ def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
 
 
 def neuron_patch_and_metrics(prompt_pair: PromptPairContext, layer: int, neuron: int, curve: int) -> Node:
+    """Return the patch of a neuron at all positions, and its metrics."""
     metrics = prompt_pair.experiment.neuron_metrics(layer)[curve][:, neuron]
     return parse_intervention(f"blocks.{layer}.ffn.hidden.{neuron}*patch"), metrics
 
@@ -111,6 +116,7 @@ def neuron_patch_and_metrics(prompt_pair: PromptPairContext, layer: int, neuron:
 def inspect_node(
     runs: Comparison, selection: Selection, component: str, direction: str, point: ClickedPoint
 ) -> Derivation | None:
+    """Derive the effect of patching the clicked node of a map."""
     prompt_pair = make_prompt_pair(runs, selection)
     intervention, metrics = node_patch_and_metrics(prompt_pair, component, direction, point.row, point.column)
     return patch_effect(
@@ -124,6 +130,7 @@ def inspect_node(
 
 
 def inspect_neuron(runs: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the effect of patching the clicked neuron."""
     prompt_pair = make_prompt_pair(runs, selection)
     order = strongest_neuron_indices(
         neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric")), TOP_NEURONS
@@ -143,6 +150,7 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: ClickedPoint) 
 
 
 def inspect_estimate(runs: Comparison, selection: Selection, component: str, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked estimate of attribution patching."""
     prompt_pair = make_prompt_pair(runs, selection)
     get_element(
         prompt_pair.experiment.estimate(selection.option("patch_direction"), component, selection.option("metric")),
@@ -155,6 +163,7 @@ def inspect_estimate(runs: Comparison, selection: Selection, component: str, poi
 def derive_estimate(
     prompt_pair: PromptPairContext, selection: Selection, component: str, index: tuple[int, int]
 ) -> Derivation | None:
+    """Derive an estimate of attribution patching."""
     return patch_estimate(
         prompt_pair.experiment,
         (prompt_pair.clean, prompt_pair.corrupted),
@@ -187,6 +196,7 @@ def inspect_estimate_vs_exact(
 
 
 def inspect_path(runs: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the effect of the clicked head along its direct path."""
     prompt_pair = make_prompt_pair(runs, selection)
     receiver, direction = selected_receiver(prompt_pair, selection), selection.option("patch_direction")
     get_element(prompt_pair.experiment.path_metrics(direction, receiver)[0], point.row, point.column)

@@ -20,6 +20,7 @@ from model.config import ModelConfig
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the formula of the model's kind of positions, with the interventions' effect if there are any."""
     kind = rope_panels if trace.config.position == "rope" else position_vector_panels
     formula = kind.formula(trace, selection)
     if not trace.baseline:
@@ -28,6 +29,7 @@ def formula(trace: Trace, selection: Selection) -> str:
 
 
 def unavailable_reason(config: ModelConfig) -> str:
+    """Return why the view has nothing to show."""
     return _(
         "Nothing tells this model where a token stands, so there is nothing to draw: all it can go by is that each "
         "token sees only itself and those before it (the causal mask)."

@@ -138,6 +138,7 @@ ADDITIONS = {
 
 
 def inspect_position_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked element of a position's vector."""
     line, is_dot = divmod(point.coordinate("curve"), 2)
     if not is_dot:
         raise PointNotFoundError(_("only the dots are of this run"))

@@ -64,6 +64,7 @@ def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None =
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the rotation of the selected query and key, in numbers."""
     query, key = selection.query, selection.key
     pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
     last_pair = len(pairs.angles) - 1
@@ -147,6 +148,7 @@ VERIFY_PAIRS = verify_derived(
 
 
 def inspect_score_by_distance(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the score of the selected query and key at the clicked distance."""
     if point.column >= trace.config.context_length:
         raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
     return attention_scores.score_at_distance(

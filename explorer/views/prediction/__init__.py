@@ -42,6 +42,7 @@ from explorer.views.view import Panel, View
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the target's probability, logit and contributions, in numbers."""
     query = selection.query
     token_id, contrast_id = target_and_contrast(trace, selection)
     contributions = direct_logit_attribution(trace, query, token_id, contrast_id)
@@ -105,10 +106,12 @@ VERIFY_COMPONENTS = verify_derived(*PARTS, "logits", against=SUM_CHECK)
 
 
 def inspect_lens(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked cell of the logit lens."""
     return lens_cell(trace, point.row, point.column, target_token(trace, selection), selection.option("lens"))
 
 
 def inspect_trajectory(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked point of a token's trajectory over the depths."""
     tokens = [token_id for token_id in target_and_contrast(trace, selection) if token_id is not None]
     if point.coordinate("curve") >= len(tokens):
         raise PointNotFoundError(_("there is no such token"))
@@ -116,17 +119,20 @@ def inspect_trajectory(trace: Trace, selection: Selection, point: ClickedPoint) 
 
 
 def inspect_rollout(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked weight of the attention rollout."""
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
     return derived_rollout.rollout_weight(trace, selection.query, point.column)
 
 
 def inspect_component(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked component's contribution."""
     component, layer = get_item(component_keys(trace), point.coordinate("item"))
     return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
 
 def inspect_actual_token(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked probability or rank of the token that follows."""
     position = point.coordinate("item")
     return (
         prediction_measure(trace, position + 1, "rank")

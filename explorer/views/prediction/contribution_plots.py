@@ -121,5 +121,6 @@ def head_contribution_map(
 
 
 def contribution_phrase(value: float) -> str:
+    """Return a contribution as a phrase: adds or takes."""
     size = format_number(abs(value))
     return _("adds {value}", value=size) if value >= 0 else _("takes {value}", value=size)

@@ -82,6 +82,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
 
 
 def row_title(method: str, contributions: TokenContributions) -> str:
+    """Return a method's title, with its error if it is approximate."""
     if method == "integrated":
         return _(
             "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, f − f(baseline) {change}, off by "
@@ -122,6 +123,7 @@ def _bar_hover(method: str, token: str, value: float) -> str:
 
 
 def inspect_token_contribution(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked token's contribution by the clicked method."""
     key, method = point.column, get_item(METHODS, point.coordinate("curve"))
     if key > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))

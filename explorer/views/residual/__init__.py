@@ -37,6 +37,7 @@ from explorer.views.view_intervention_controls import NORMS, PATCH_STREAM, REMOV
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the norms and updates of the selected token's stream, in numbers."""
     layer, query = selection.layer, selection.query
     epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
     layernorm = trace.config.norm == "layernorm"
@@ -95,10 +96,12 @@ def stream_taps(trace: Trace) -> tuple[str, ...]:
 
 
 def verify_stages(trace: Trace, selection: Selection) -> Verification:
+    """Verify the residual stream at every stage."""
     return verify_derived(*stream_taps(trace))(trace, selection)
 
 
 def verify_updates(trace: Trace, selection: Selection) -> Verification:
+    """Verify the residual stream, and what each sublayer adds."""
     write_taps = (f"blocks.*.{name}" for name in block_layout(trace.config).writes.values())
     return verify_derived(*stream_taps(trace), *write_taps)(trace, selection)
 
@@ -111,6 +114,7 @@ def verify_norm_layers(trace: Trace, selection: Selection) -> Verification:
 
 
 def verify_gains(trace: Trace, selection: Selection) -> Verification:
+    """Return that a layer's gains are weights, with nothing to verify."""
     norms = join_names(f"{norm}.weight" for norm in norms_in_layer(trace.config, selection.layer))
     return make_unverified(N_("weights as learned"), norms)(trace, selection)
 
@@ -128,17 +132,20 @@ def inspect_stream_norm(trace: Trace, selection: Selection, point: ClickedPoint)
 
 
 def inspect_norm_divisor(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked divisor or mean of a norm."""
     norm, is_mean = get_item(divisor_line_specs(trace, selection.layer), point.coordinate("curve"))
     return (layernorm_mean if is_mean else norm_divisor)(trace, norm, point.coordinate("item"))
 
 
 def inspect_norm_input_output(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked element before or after a norm."""
     norm, is_after = divmod(point.coordinate("curve"), 2)
     reading = get_item(norm_statistics_in_layer(trace, selection.layer), norm)
     return derive(trace, reading.name if is_after else reading.before, (selection.query, point.coordinate("item")))
 
 
 def has_norm_weights(trace: Trace) -> bool:
+    """Return whether the run has the model's weights."""
     return trace.has_weights
 
 

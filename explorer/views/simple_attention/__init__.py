@@ -44,6 +44,7 @@ def top_head_weights(trace: Trace, query: int) -> np.ndarray:
 
 
 def draw(trace: Trace, query: int) -> go.Figure:
+    """Draw the attention weights of the head that contributes most."""
     layer, head = top_contributing_head(trace, query)
     alt = _(
         "Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=token_label(trace, query)
@@ -58,6 +59,7 @@ def draw(trace: Trace, query: int) -> go.Figure:
 
 
 def token_label(trace: Trace, position: int) -> str:
+    """Return the token at a position in quotes."""
     return quote_token(trace.tokens[position])
 
 
@@ -77,6 +79,7 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return a sentence on the head that contributes most."""
     layer, head = top_contributing_head(trace, selection.query)
     head_text = _(
         "Of {heads} heads, head {head} of layer {layer} speaks most for its guess after {token}, {guess}.",
@@ -98,6 +101,7 @@ def verify(trace: Trace, selection: Selection) -> Verification:
 
 
 def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked attention weight."""
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
     layer, head = top_contributing_head(trace, selection.query)
@@ -105,11 +109,13 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
 
 
 def numbers_view_link(trace: Trace, selection: Selection) -> tuple[str, dict]:
+    """Return the link to all heads, with that head selected."""
     layer, head = top_contributing_head(trace, selection.query)
     return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
 
 
 def unavailable_reason(config: ModelConfig) -> str:
+    """Return why the view has nothing to show."""
     return _("This model has no attention.")
 
 

@@ -32,10 +32,12 @@ def top_token_by_layer(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray
 
 
 def layer_labels(trace: Trace) -> list[str]:
+    """Return the labels of the depths: no layer, then each layer."""
     return [_("no layer"), *(_("layer {layer}", layer=layer) for layer in range(trace.config.num_layers))]
 
 
 def draw(trace: Trace, query: int) -> go.Figure:
+    """Draw the likeliest next token after each layer."""
     ids, shares = top_token_by_layer(trace, query)
     tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
     names = layer_labels(trace)
@@ -62,6 +64,7 @@ def draw(trace: Trace, query: int) -> go.Figure:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return a sentence on the likeliest next tokens."""
     query = selection.query
     prediction = next_token_distribution(trace, query)
     shares = prediction.plain
@@ -101,6 +104,7 @@ def settled_layer_text(trace: Trace, query: int) -> str:
 
 
 def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked probability after a layer."""
     depth = len(block_lens_points(trace.config)) * get_item(
         range(trace.config.num_layers + 1), point.coordinate("item")
     )

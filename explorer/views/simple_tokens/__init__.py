@@ -22,6 +22,7 @@ def token_probabilities(trace: Trace) -> np.ndarray:
 
 
 def draw(trace: Trace, query: int) -> go.Figure:
+    """Draw how likely the model found each token of the text."""
     return token_bars(
         trace,
         token_probabilities(trace),
@@ -37,6 +38,7 @@ def draw(trace: Trace, query: int) -> go.Figure:
 
 
 def least_expected_text(trace: Trace) -> str:
+    """Return a sentence on the token with the least probability."""
     if len(trace) < 2:
         return _("Nothing comes before the first token.")
     probabilities = token_probabilities(trace)
@@ -51,6 +53,7 @@ def least_expected_text(trace: Trace) -> str:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return sentences on the number of tokens and the vocabulary."""
     config = trace.config
     tokens = ngettext("Your text is {count} token.", "Your text is {count} tokens.", len(trace))
     numbers = _(
@@ -62,6 +65,7 @@ def formula(trace: Trace, selection: Selection) -> str:
 
 
 def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked token's probability; None for the first, which nothing predicts."""
     position = point.column
     return actual_token_probability(trace, position - 1) if position else None
 

@@ -30,6 +30,7 @@ from explorer.views.view import Panel, View
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected token's embedding, element by element."""
     query, config = selection.query, trace.config
     token_id, parts = trace.token_ids[query], embedding_parts(trace, query)
     dim = min(selection.dim, config.d_model - 1)
@@ -86,6 +87,7 @@ def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) 
 
 
 def verify_stream(trace: Trace, selection: Selection) -> Verification:
+    """Verify the residual stream at the selected depth."""
     inside = selection.depth < trace.config.num_layers
     last = block_output_tap(trace.config, selection.depth - 1)
     return verify_derived("blocks.{depth}.resid_pre" if inside else last)(trace, selection)

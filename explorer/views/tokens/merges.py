@@ -136,6 +136,7 @@ def merge_tree(trace: Trace, query: int) -> go.Figure:
 
 
 def describe_merges(trace: Trace, query: int, steps: Sequence[MergeStep]) -> str:
+    """Describe the merges that built a token."""
     token = quote_token(trace.tokens[query])
     if not steps:
         return _("No merge built {token}.", token=token)

@@ -139,6 +139,7 @@ def format_row(trace: Trace, position: int, bits: float, expected_bits: float, t
 
 
 def describe_token(trace: Trace, query: int) -> str:
+    """Describe a token's surprisal and rank."""
     bits, token_rank = surprisal(trace)[query], actual_token_ranks(trace)[query]
     if np.isnan(bits):
         return _("the first")

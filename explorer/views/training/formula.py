@@ -18,6 +18,7 @@ UNKNOWN = N_(
 
 
 def formula(trace: Trace, selection: Selection) -> str:
+    """Return the checkpoint's training step, losses and settings as text."""
     training = trace.training
     has_history = training is not None and bool(training.snapshots or training.record)
     lines = [_checkpoint_text(training), *_log_texts(training)] if has_history else [translate(UNKNOWN)]

@@ -24,4 +24,5 @@ def make_no_difference_reason(reason: str) -> Callable[[Selection], str]:
 
 
 def no_rank_difference_reason(selection: Selection) -> str:
+    """Return why ranks have no difference; "" for other lenses."""
     return translate(RANKS) if selection.option("lens") == "rank" else ""

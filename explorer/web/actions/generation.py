@@ -100,6 +100,7 @@ class Generation:
 
     @as_event
     def generate(self, state: State) -> Iterator[dict[str, Any]]:
+        """Yield the page's changes while the run is continued with the state's settings."""
         page_state = mark_generation_start(self.run_factory.next_revision(state))
         yield from self.generation_steps(page_state, GenerationSettings.parse(state))
 

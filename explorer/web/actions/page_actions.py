@@ -335,6 +335,7 @@ class PageActions:
         return PageUpdate(run_change(after), self._prompt_if_changed(before, after))
 
     def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
+        """Apply a command on the second run."""
         before = self.run_factory.next_revision(state)
         after = self.second_run.apply_command(before, action)
         selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
@@ -345,6 +346,7 @@ class PageActions:
         return self._replace_state(state, partial(go_to_saved_state, self.run_factory, state, action))
 
     def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
+        """Go to a step of a lesson; UserError if there is none."""
         if not self.lessons:
             raise UserError(_("There is no lesson {name}.", name=f"{action.get('lesson')!r:.60}"))
         return self._replace_state(state, partial(self.lessons.go_to_step, state, action))
@@ -358,6 +360,7 @@ class PageActions:
         return PageUpdate(change, self.prompt_text(page_state))
 
     def prompt_text(self, page_state: PageState) -> str:
+        """Return the text of a run's prompt."""
         return self.run_factory.runs.text(page_state.run)[0]
 
     def _prompt_if_changed(self, before: PageState, after: PageState) -> str | None:

@@ -90,6 +90,7 @@ class SecondRunCommands:
         return replace(self.run_factory.create_run(before.checkpoint, text, with_bos), edits=before.edits)
 
     def require_checkpoint(self, checkpoint: Any) -> str:
+        """Return the name of a checkpoint that loads; UserError for anything else."""
         if not isinstance(checkpoint, str):
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
         checkpoint = self.run_factory.runs.library.catalog.resolve(checkpoint)
@@ -108,6 +109,7 @@ class SecondRunCommands:
         return replace(page_state, run=run, other=run, pins=())
 
     def close(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Close the second run, and remove patches from it."""
         return replace(page_state.without_patches(), other=None, pins=())
 
     def pin(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
@@ -131,6 +133,7 @@ class SecondRunCommands:
         return PageState(run, selection, turn=page_state.turn, other=other)
 
     def unpin(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
+        """Remove the pinned pairs."""
         return replace(page_state, pins=())
 
 

@@ -76,10 +76,12 @@ class OpenView:
         return comparison.trace.model == comparison.other.model and comparison.prompt_ids[0] == comparison.prompt_ids[1]
 
     def applies_to(self, trace: Trace) -> bool:
+        """Return whether the view has all that it shows of a run."""
         return self.view.is_applicable(trace)
 
     @property
     def description(self) -> str:
+        """The view's description, or why it has nothing to show."""
         missing = [trace for trace, _selection in self.visible_runs if not self.applies_to(trace)]
         if missing:
             return self.view.unavailable_reason(missing[0])
@@ -89,6 +91,7 @@ class OpenView:
 
     @property
     def formula(self) -> str:
+        """The view's formula of the visible runs."""
         if self.view.is_comparison:
             if self.has_single_run:
                 return translate(self.view.single_run_message)
@@ -136,6 +139,7 @@ class OpenView:
 
     @property
     def choices(self) -> list[SelectField]:
+        """The fields of the selection that the view offers as lists."""
         if not self.applies_to(self.trace) or (self.view.is_comparison and self.has_single_run):
             return []
         field_lists = (
@@ -146,6 +150,7 @@ class OpenView:
 
     @property
     def intervention_controls(self) -> list[tuple[InterventionControl, float]]:
+        """The interventions that the view offers, with their current amounts."""
         comparison = self.comparison if self.has_other else None
         return or_default_if_unloaded(
             lambda: available_controls(self.view.intervention_controls, self.trace, self.selection, comparison), []
@@ -163,6 +168,7 @@ class OpenView:
         return any(self.fits(panel, trace) for trace, _selection in self.runs_with_selection)
 
     def fits(self, panel: Panel, trace: Trace) -> bool:
+        """Return whether the view and the panel have all that they show of a run."""
         return self.applies_to(trace) and panel.is_applicable(trace)
 
     def panel_comparison(self, panel: Panel) -> Comparison | None:

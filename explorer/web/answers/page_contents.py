@@ -63,6 +63,7 @@ class PageContents:
         return {FACTS: model_summary(lm), VOCABULARY: vocabulary}
 
     def tokens(self, page_state: PageState, trace: Trace) -> dict[str, Any]:
+        """Return the contents of the token strips."""
         run = page_state.run
         prompt, generated = self.runs.text(run)
         strip = token_strip_fields(run, trace)
@@ -89,6 +90,7 @@ class PageContents:
         return expected, has_bos(run.prompt, tokenizer)
 
     def prediction(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        """Return the contents of the next-token table."""
         position, vocabulary = min(page_state.selection.query, len(trace) - 1), trace.vocabulary
         prediction = next_token_in_run(page_state.run, position, settings, trace)
         find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
@@ -171,6 +173,7 @@ class PageContents:
         return contents
 
     def tree(self, page_state: PageState) -> dict[str, Any]:
+        """Return the contents of the tree of continuations."""
         _lm, tokenizer = self.runs.model(page_state.run.checkpoint)
         try:
             segments = build_tree(self.continuations.surprisals(page_state))

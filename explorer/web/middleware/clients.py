@@ -18,6 +18,7 @@ class Client:
 
     @classmethod
     def from_request(cls, request: Request) -> "Client":
+        """Return the client of a request, by its name and address."""
         name = request.headers.get(CLIENT_HEADER, "")[:MAX_NAME_CHARACTERS]
         return cls(name, request.client.host if request.client else "")
 

@@ -47,10 +47,12 @@ class AllowedHosts:
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
+    """Return whether a host name matches a name, "*.domain" or "*"."""
     return pattern in ("*", name) or (pattern.startswith("*.") and name.endswith(pattern[1:]))
 
 
 def is_ip_address(name: str) -> bool:
+    """Return whether a name is an IP address."""
     try:
         return bool(ipaddress.ip_address(name))
     except ValueError:

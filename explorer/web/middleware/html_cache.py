@@ -34,6 +34,7 @@ class HtmlCache:
         return self._pages.get(key) if key else None
 
     def put(self, key: Hashable | None, start: Message, body: Message):
+        """Store a response of status 200 that sets no cookie."""
         names = {name for name, _value in start["headers"]}
         if key and start["status"] == 200 and b"set-cookie" not in names:
             self._pages[key] = start, body

@@ -141,6 +141,7 @@ class SecurityMiddleware:
         return prepend_body(body, receive)
 
     def rejection(self, scope: Scope, path: str) -> Response | None:
+        """Return the response that rejects a request; None to let it through."""
         headers = Headers(scope=scope)
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         if not self.hosts.allows(host):
@@ -175,6 +176,7 @@ class RequestTooLargeError(Exception):
 
 
 def too_large_response(max_bytes: int) -> JSONResponse:
+    """Return the response to a request that is too large."""
     return JSONResponse({"detail": _("A request has at most {most:,} bytes.", most=max_bytes)}, 413)
 
 

@@ -18,10 +18,12 @@ STUDENT_PATTERN = re.compile(r"[0-9a-f]{32}")  # 128 random bits that a student'
 
 
 def new_code() -> str:
+    """Return a random code of a room."""
     return "".join(secrets.choice(ALPHABET) for _place in range(CODE_LENGTH))
 
 
 def new_key() -> str:
+    """Return a random key of a teacher."""
     return secrets.token_urlsafe(KEY_BYTES)
 
 
@@ -32,6 +34,7 @@ def parse_code(text: object) -> str | None:
 
 
 def is_valid_student_name(name: object) -> bool:
+    """Return whether a value is a student's random name."""
     return isinstance(name, str) and STUDENT_PATTERN.fullmatch(name) is not None
 
 

@@ -12,8 +12,10 @@ class RoomError(Exception):
 
 
 def room_not_found() -> RoomError:
+    """Return the error for an unknown room."""
     return RoomError(404, _("There is no such room: it was closed, or its code is another."))
 
 
 def room_full() -> RoomError:
+    """Return the error for a full room."""
     return RoomError(403, _("This room is full."))

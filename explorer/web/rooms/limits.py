@@ -43,4 +43,5 @@ class RoomLimits:
             )
 
     def count_miss(self, address: str):
+        """Count an attempt with a wrong code from an address."""
         self._missed.acquire({address: MAX_MISSES_PER_MINUTE})

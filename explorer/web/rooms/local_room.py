@@ -42,6 +42,7 @@ class LocalRoom:
         self.to_read.set()
 
     def answer(self, is_teacher: bool) -> tuple[str, bytes] | None:
+        """Return the latest response for the teacher or the students; None before the first."""
         if self.closed:
             return CLOSED_ANSWER
         return self.for_teacher if is_teacher else self.for_students
@@ -57,6 +58,7 @@ class LocalRoom:
             self._notify()
 
     def close(self):
+        """Close the room and wake all who wait."""
         self.closed = True
         self._notify()
 
@@ -79,6 +81,7 @@ class LocalRoom:
                 return None
 
     def join(self, student: str):
+        """Count a student as present until the connection ends."""
         if student not in self.present_until:
             self.to_read.set()
         self.present_until[student] = float("inf")

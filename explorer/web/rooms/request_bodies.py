@@ -75,6 +75,7 @@ TEACHER_WAITS, STUDENT_WAITS = TypeAdapter(TeacherWaitRequest), TypeAdapter(Stud
 
 
 def client_address(request: Request) -> str:
+    """Return the address of a request's client; "" if unknown."""
     return request.client.host if request.client else ""
 
 

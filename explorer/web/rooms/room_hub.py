@@ -156,4 +156,5 @@ class RoomHub:
 
 
 def question_key(teacher_state: TeacherState) -> str:
+    """Return the key of the question at the teacher's step."""
     return f"{teacher_state.lesson}:{teacher_state.step}"

@@ -57,9 +57,11 @@ class RoomStore:
         return code, key
 
     def exists(self, code: str) -> bool:
+        """Return whether there is a room with the code."""
         return self.store.get(f"room/{code}") is not None
 
     def is_teacher(self, code: str, key: object) -> bool:
+        """Return whether a key is that of the room's teacher."""
         stored_hash = self.store.get(f"room/{code}")
         return stored_hash is not None and matches_digest(key, stored_hash.decode())
 
@@ -70,10 +72,12 @@ class RoomStore:
                 self.store.put(name, value, TTL_S)
 
     def set_teacher_state(self, code: str, teacher_state: TeacherState):
+        """Store the teacher's state, and tell all processes."""
         self._put(code, "led", json.dumps(asdict(teacher_state)).encode(), TTL_S)
         self.publish_change(code)
 
     def get_teacher_state(self, code: str) -> TeacherState:
+        """Return the teacher's state; the default if none is stored."""
         value = self.store.get(f"{code}/led")
         return TeacherState(**json.loads(value)) if value else TeacherState()
 

@@ -26,6 +26,7 @@ def parse_teacher_state(payload: Any) -> dict[str, Any]:
 
 
 def is_simple_value(value: Any) -> bool:
+    """Return whether a value is text, a number or a list of integers."""
     return isinstance(value, str | int | float) or (
         isinstance(value, list) and all(isinstance(one, int) for one in value)
     )

@@ -55,6 +55,7 @@ class Widget:
 
     @property
     def markup(self) -> str:
+        """The widget's markup, with the attributes by which the browser finds its script."""
         classes, module = " ".join(("block", *self.elem_classes)), type(self).__module__.rpartition(".")[2]
         script = f'data-widget="{self.kind}" data-module="{module}"'
         if self.lazy is not None:

@@ -40,6 +40,7 @@ def encode_large_heatmap(figure: go.Figure) -> go.Figure:
 
 
 def encode_cells(z: np.ndarray) -> dict[str, Any]:
+    """Encode a heatmap's values (rows, columns) for the browser in few bytes."""
     rows, columns = z.shape
     lower = rows == columns and bool(np.isnan(z[np.triu_indices(rows, 1)]).all())
     values = z[np.tril_indices(rows)] if lower else z.reshape(-1)

@@ -59,6 +59,7 @@ class ModelMap(Widget):
 
 
 def part_value(part: MapPart) -> float | None:
+    """Return a part's value as JSON has it."""
     return None if part.value is None else float(part.value)
 
 

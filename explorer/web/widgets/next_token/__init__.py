@@ -24,6 +24,7 @@ MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can stil
 
 
 def table_html() -> str:
+    """Return the markup of the empty table."""
     return fill_template(
         '<div class="distribution">'
         '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
@@ -123,6 +124,7 @@ class NextTokenTable(Widget):
 
 
 def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -> dict[str, Any]:
+    """Return a token's interval of the random number, with a note, for the browser."""
     token = vocabulary[interval.token_id]
     note = _(
         "{token} is drawn where the random number is from {start} to {end}",

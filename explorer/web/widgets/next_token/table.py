@@ -49,6 +49,8 @@ LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
 
 
 def argmax_column() -> StageColumn:
+    """Return the column of greedy decoding."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("rank {rank:,}: not the largest, cut", rank=row.rank)
@@ -64,6 +66,8 @@ def argmax_column() -> StageColumn:
 
 
 def top_k_column(k: int) -> StageColumn:
+    """Return the column of top-k."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by == "top_k":
             return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
@@ -74,6 +78,8 @@ def top_k_column(k: int) -> StageColumn:
 
 
 def top_p_column(p: float) -> StageColumn:
+    """Return the column of top-p (nucleus sampling)."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
@@ -88,6 +94,8 @@ def top_p_column(p: float) -> StageColumn:
 
 
 def min_p_column(p: float, largest: float) -> StageColumn:
+    """Return the column of min-p; `largest` is the largest scaled logit."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.rank == 1:
             return _("rank 1: always kept")
@@ -138,6 +146,7 @@ def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[St
 
 
 def logit_column() -> StageColumn:
+    """Return the column of the logits."""
     return StageColumn(
         "logit",
         _("logit"),
@@ -148,6 +157,7 @@ def logit_column() -> StageColumn:
 
 
 def model_probability_column() -> StageColumn:
+    """Return the column of the model's own probabilities."""
     return StageColumn(
         "model",
         _("model"),
@@ -162,6 +172,8 @@ def model_probability_column() -> StageColumn:
 
 
 def penalty_column(penalty: float) -> StageColumn:
+    """Return the column of the logits after the repetition penalty."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.penalised == row.logit:
             return _("{logit} stays: the token is not in the text so far", logit=format_logit(row.logit))
@@ -187,6 +199,7 @@ def penalty_column(penalty: float) -> StageColumn:
 
 
 def temperature_column(temperature: float) -> StageColumn:
+    """Return the column of the logits divided by the temperature."""
     return StageColumn(
         "scaled",
         f"÷ {temperature:g}",
@@ -200,6 +213,8 @@ def temperature_column(temperature: float) -> StageColumn:
 
 
 def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColumn:
+    """Return the column of the probabilities that are sampled from."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             limit = LIMITS[row.cut_by]
@@ -224,6 +239,8 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColu
 
 
 def cumulative_column() -> StageColumn:
+    """Return the column of the cumulative probabilities."""
+
     def arithmetic(row: SamplingRow) -> str:
         if row.cut_by:
             return _("cut, so no random number falls on it")

@@ -83,6 +83,7 @@ MAX_CHARACTERS = 60  # characters of the text
 
 
 def tail_html() -> str:
+    """Return the markup of the strip's end."""
     return fill_template(
         """<button type="button" class="brief" title="{to_prompt}"></button>""",
         to_prompt=_("to the prompt"),
@@ -123,6 +124,7 @@ class GeneratedText(Widget):
 
 
 def player_html() -> str:
+    """Return the markup of the playback's buttons."""
     return fill_template(
         """<div class="playback" role="group" aria-label="{playback}">
   <button type="button" class="back" title="{one_back}" aria-label="{back}">◀</button>
@@ -166,6 +168,7 @@ class GenerationPlayer(Widget):
 
 
 def tree_html() -> str:
+    """Return the markup of the empty tree of continuations."""
     return fill_template(
         """<h3>{heading}</h3>
 <p class="legend">{legend}</p>

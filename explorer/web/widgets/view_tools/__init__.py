@@ -51,6 +51,7 @@ class SelectFields(Widget):
 
 
 def is_number_input(field: SelectField) -> bool:
+    """Return whether a field has too many numbered options for a list."""
     return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_label, text) in enumerate(field.options))
 
 
