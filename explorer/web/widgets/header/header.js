@@ -160,7 +160,7 @@ export function words(element) {
 }
 
 /** @param {HTMLElement} element */
-export function fullPageLink(element) {
+export function numbersViewLink(element) {
   onContent(element, (content) => {
     find(element, ".in-full").replaceChildren(...(content ? [linkTo(`${content.words} →`, content.look)] : []));
   });

@@ -205,7 +205,7 @@ export function walk(element) {
 }
 
 /** @param {HTMLElement} element */
-export function walkButton(element) {
+export function walkthroughButton(element) {
   const open = find(element, ".walks");
   open.addEventListener("click", () => startWalk(JSON.parse(open.dataset.walk)));
 }
