@@ -64,7 +64,7 @@ class Neurons:
         return np.argsort(-self.output_norms, kind="stable")[:max_count]
 
 
-def neurons(trace: Trace, layer: int, query: int) -> Neurons:
+def layer_neurons(trace: Trace, layer: int, query: int) -> Neurons:
     """Return all neurons of a layer at one token."""
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
@@ -96,7 +96,7 @@ class Neuron:
     error: float
 
 
-def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
+def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     """Return a neuron's values at one token, recomputed from its weights."""
     block = f"blocks.{layer}.ffn"
     read = input_tap(trace.config, layer, "ffn")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, surprisal
-from explorer.analysis.residual import stream
+from explorer.analysis.residual import residual_stream
 from explorer.analysis.tolerance import rounding_threshold as rounding_resolution
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
 from explorer.tracing.comparison import Comparison
@@ -80,8 +80,10 @@ def surprisal_change(comparison: Comparison) -> np.ndarray:
 
 def relative_stream_change(comparison: Comparison) -> np.ndarray:
     """Return ‖x' − x‖ / ‖x‖ of the residual stream at its `stages`, (S, T)."""
-    before = stream(comparison.other)  # (S, T, D)
-    distances, norms = (np.linalg.norm(vectors, axis=-1) for vectors in (stream(comparison.trace) - before, before))
+    before = residual_stream(comparison.other)  # (S, T, D)
+    distances, norms = (
+        np.linalg.norm(vectors, axis=-1) for vectors in (residual_stream(comparison.trace) - before, before)
+    )
     return np.divide(distances, norms, out=np.zeros_like(distances), where=norms > 0)
 
 

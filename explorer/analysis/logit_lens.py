@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.logit_summaries import Block, LogitSummaries, token_ranks_in_blocks
 from explorer.analysis.norms import apply_norm
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import iter_logit_blocks, unembed_token
 from explorer.architecture.residual_stream import lens_taps
@@ -26,7 +26,7 @@ MAX_SUMMARIES = 16  # per trace, some 30 kB each
 
 def depth_names(trace: Trace) -> tuple[str, ...]:
     """Return the names of the S depths of the lens: the embedding, then after each sum."""
-    return tuple(stage.name for stage in stages(trace, normed=False))
+    return tuple(stage.name for stage in residual_stages(trace, normed=False))
 
 
 def lens_inputs(trace: Trace, positions: slice) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.architecture.block_layout import SUBLAYERS
 from explorer.architecture.residual_stream import all_norms, norm_input_tap, residual_update_tap
@@ -65,7 +65,7 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
     return Overview(
         token=float(np.linalg.norm(embedding)),
         positions=tap_norm("position_embed") if has_positions else 0.0,
-        stream=np.array([tap_norm(stage.tap) for stage in stages(trace)]),
+        stream=np.array([tap_norm(stage.tap) for stage in residual_stages(trace)]),
         divisors={norm: divisor(norm) for norm in all_norms(config)},
         write_norms=np.array(
             [[tap_norm(residual_update_tap(config, layer, part)) for part in SUBLAYERS] for layer in layers]

@@ -97,10 +97,10 @@ def ranking_without_interventions(trace: Trace, position: int) -> np.ndarray:
 
     For a run with interventions this is the ranking without them, so that a rank keeps naming the same token.
     """
-    return trace_ranking(trace.baseline or trace, position)
+    return next_token_ranking(trace.baseline or trace, position)
 
 
-def trace_ranking(trace: Trace, position: int) -> np.ndarray:
+def next_token_ranking(trace: Trace, position: int) -> np.ndarray:
     """Return all token ids by decreasing probability in the run itself, with its interventions, (V,)."""
     return trace.logits.top(trace.config.vocab_size, position)
 

@@ -30,7 +30,7 @@ STAGES = {  # sublayers that a sum adds, or a norm -> template of the label
 
 
 @dataclass(frozen=True)
-class Stage:
+class ResidualStage:
     """A stage of the residual stream.
 
     Attributes:
@@ -44,7 +44,7 @@ class Stage:
     layer: int
 
 
-def stages(trace: Trace, normed: bool = True) -> list[Stage]:
+def residual_stages(trace: Trace, normed: bool = True) -> list[ResidualStage]:
     """Return the stages: the embedding, then the stream after each sublayer.
 
     These are 2 L + 1, or L + 1 if attention and feed-forward are added at once. In a post-norm model each sum
@@ -57,26 +57,28 @@ def stages(trace: Trace, normed: bool = True) -> list[Stage]:
         if value_name in sums or (normed and value_name != "resid_pre")
     ]
     blocks = (
-        Stage(translate(STAGES[sums.get(value_name, value_name)], layer=layer), f"blocks.{layer}.{value_name}", layer)
+        ResidualStage(
+            translate(STAGES[sums.get(value_name, value_name)], layer=layer), f"blocks.{layer}.{value_name}", layer
+        )
         for layer in range(trace.config.num_layers)
         for value_name in value_names
     )
-    return [Stage(_("embedding"), "blocks.0.resid_pre", 0), *blocks]
+    return [ResidualStage(_("embedding"), "blocks.0.resid_pre", 0), *blocks]
 
 
-def has_stages(trace: Trace) -> bool:
+def has_residual_stages(trace: Trace) -> bool:
     """Return whether the trace contains the stream at all stages."""
-    return all(stage.tap in trace for stage in stages(trace))
+    return all(stage.tap in trace for stage in residual_stages(trace))
 
 
-def stream(trace: Trace, normed: bool = True) -> np.ndarray:
-    """Return the residual stream at its `stages`, (S, T, D)."""
-    return np.stack([trace[stage.tap] for stage in stages(trace, normed)])
+def residual_stream(trace: Trace, normed: bool = True) -> np.ndarray:
+    """Return the residual stream at its `residual_stages`, (S, T, D)."""
+    return np.stack([trace[stage.tap] for stage in residual_stages(trace, normed)])
 
 
 def residual_norms_by_stage(trace: Trace) -> np.ndarray:
-    """Return ‖residual stream‖₂ of every token at its `stages`, (S, T)."""
-    return np.linalg.norm(stream(trace), axis=-1)
+    """Return ‖residual stream‖₂ of every token at its `residual_stages`, (S, T)."""
+    return np.linalg.norm(residual_stream(trace), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,11 @@ class ResidualNorms:
 
 def residual_norms(trace: Trace) -> ResidualNorms:
     """Return the norms of the residual stream and of its updates at every token."""
-    config, all_stages = trace.config, stages(trace, normed=False)
+    config, all_stages = trace.config, residual_stages(trace, normed=False)
     taps = [stage.tap for stage in all_stages]
     stage_indices = np.array([taps.index(residual_sum_tap(config, *sublayer)) for sublayer in sublayers(config)])
     updates = [trace[residual_update_tap(config, *sublayer)] for sublayer in sublayers(config)]
-    norms = [np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates)]
+    norms = [np.linalg.norm(vectors, axis=-1) for vectors in (residual_stream(trace, normed=False), updates)]
     return ResidualNorms(
         tuple(stage.name for stage in all_stages), norms[0], sublayer_labels(config), stage_indices, norms[1]
     )
@@ -158,8 +160,8 @@ def sublayer_updates(trace: Trace, query: int) -> SublayerUpdates:
 
 
 def stage_similarities(trace: Trace, query: int) -> np.ndarray:
-    """Return the cosine similarities of one token's stream at all pairs of `stages`, (S, S)."""
-    vectors = np.stack([trace[stage.tap][query] for stage in stages(trace)], dtype=np.float64)  # (S, D)
+    """Return the cosine similarities of one token's stream at all pairs of `residual_stages`, (S, S)."""
+    vectors = np.stack([trace[stage.tap][query] for stage in residual_stages(trace)], dtype=np.float64)  # (S, D)
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     units = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return (units @ units.T).clip(-1, 1)
@@ -182,7 +184,7 @@ class OutlierDimensions:
 
 def find_outlier_dimensions(trace: Trace, max_count: int = 16) -> OutlierDimensions:
     """Return at most `max_count` dimensions, those largest in relation to the median dimension."""
-    sizes = np.stack([np.abs(trace[stage.tap]).mean(0, dtype=np.float64) for stage in stages(trace)])  # (S, D)
+    sizes = np.stack([np.abs(trace[stage.tap]).mean(0, dtype=np.float64) for stage in residual_stages(trace)])  # (S, D)
     typical = np.median(sizes, axis=-1, keepdims=True)
     ratios = np.divide(sizes, typical, out=np.zeros_like(sizes), where=typical > 0)
     top = np.argsort(-ratios.max(0), kind="stable")[:max_count]

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance
 from explorer.analysis.intervention_effects import comparison_rounding_threshold
 from explorer.analysis.next_token import next_token_distribution, surprisal
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.tracing.comparison import Comparison
 
 
@@ -19,7 +19,7 @@ def relative_stream_distance(comparison: Comparison) -> np.ndarray:
         ValueError: the widths of the streams differ.
     """
     stage_distances = []
-    for stage in stages(comparison.trace):
+    for stage in residual_stages(comparison.trace):
         vector_pair = comparison.trace[stage.tap], comparison.aligned_other(stage.tap)
         vectors_a, vectors_b = (vectors.astype(np.float64) for vectors in vector_pair)  # (T, D)
         distances, norms = np.linalg.norm(vectors_a - vectors_b, axis=-1), np.linalg.norm(vectors_b, axis=-1)

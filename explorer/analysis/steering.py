@@ -8,7 +8,7 @@ import numpy as np
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.state.contrastive_prompts import PROMPT_LISTS, ContrastivePromptLists
 from explorer.state.errors import UserError
-from explorer.state.interventions import Add, DirectionSpec, Intervention
+from explorer.state.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
@@ -145,9 +145,9 @@ def steering_intervention(trace: Trace, spec: DirectionSpec, layer: int) -> Inte
     matching_edits = (
         intervention
         for intervention in trace.edits
-        if isinstance(intervention, Add) and intervention.direction == spec and intervention.amount
+        if isinstance(intervention, AddDirection) and intervention.direction == spec and intervention.amount
     )
-    return next(matching_edits, Add(f"blocks.{layer}.resid_post", ALPHA, by=str(spec)))
+    return next(matching_edits, AddDirection(f"blocks.{layer}.resid_post", ALPHA, by=str(spec)))
 
 
 def steering_effects_on_prompts(
@@ -180,7 +180,7 @@ def steering_effects_on_prompts(
         else tuple(text for prompt_lists in lists.values() for text in prompt_lists.examples)
     )
     intervention = steering_intervention(trace, spec, layer)
-    intervention = Add(
+    intervention = AddDirection(
         intervention.tap, intervention.amount, by=intervention.by
     )  # at all positions: those of an example differ from the run's
     prompts = tuple(tuple(encode_prompt(trace, text)[-trace.config.context_length :]) for text in texts) or (

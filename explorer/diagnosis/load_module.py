@@ -93,14 +93,14 @@ def load_own_module(
     if not path or not name:
         raise UserError(_("A module is named as file.py:Class, got {got!r}.", got=target))
     file = read_weights_file(Path(weights)) if weights else None
-    source = run_file(Path(path))
+    source = import_file(Path(path))
     if not hasattr(source, name):
         raise UserError(_("{file} has no {name}.", file=Path(path).name, name=name))
     maker = ModuleBuilder(getattr(source, name), name, source, dict(arguments or {}))
     return maker.build_with_weights(file) if file else maker.build_untrained()
 
 
-def run_file(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """Run a file as a Python module; it can import files in its folder."""
     if not path.is_file():
         raise UserError(_("there is no file {path!r}", path=str(path)))

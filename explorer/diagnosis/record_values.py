@@ -52,13 +52,13 @@ class RecordedValues:
         mask = torch.ones(length, width, dtype=torch.bool).tril() if causal else torch.ones(length, width).bool()
         close = 1e-4 * max(expected[:, mask].abs().max().item(), 1e-6)
         for tensor in self.intermediates[layer]:
-            for arranged in arrangements(tensor, heads, length, width):
+            for arranged in iter_head_layouts(tensor, heads, length, width):
                 if (arranged - expected)[:, mask].abs().max() <= close:
                     return True
         return False
 
 
-def arrangements(tensor: Tensor, heads: int, length: int, width: int):
+def iter_head_layouts(tensor: Tensor, heads: int, length: int, width: int):
     """Yield a tensor as (H, T, n) for each usual order of the axes that fits its shape."""
     if tensor.numel() != heads * length * width:
         return

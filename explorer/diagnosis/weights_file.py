@@ -40,7 +40,7 @@ SAVE_EXPRESSION = "torch.save(model.state_dict(), …)"
 NOT_PLAIN = object()
 
 
-class StandIn(dict):
+class UnpickledObject(dict):
     """The data of a pickled object without its class: attributes and items by name.
 
     Attributes:
@@ -70,7 +70,7 @@ class StandIn(dict):
         return "_modules" in self and "_parameters" in self
 
 
-class StandInWithItems:
+class UnpickledDict:
     """A stand-in for a dictionary's subclass: torch sets items only in an OrderedDict."""
 
     full_name = ""
@@ -83,7 +83,7 @@ class StandInWithItems:
 
 def _restore_stand_in(value: Any) -> Any:
     if isinstance(value, OrderedDict) and hasattr(value, "stands_in_for"):
-        stand_in = type("StandIn", (StandIn,), {"full_name": value.stands_in_for})()
+        stand_in = type("UnpickledObject", (UnpickledObject,), {"full_name": value.stands_in_for})()
         stand_in.update(vars(value) | value)
         return stand_in
     return value
@@ -261,14 +261,14 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 def _read_torch(path: Path) -> Any:
     """Read a file of torch.save; objects of classes unknown to torch are replaced by their data."""
     names = _unknown_names(path)
-    for kind in (StandIn, StandInWithItems):
+    for kind in (UnpickledObject, UnpickledDict):
         stand_ins = [(type(kind.__name__, (kind,), {"full_name": name}), name) for name in names]
         try:
             with torch.serialization.safe_globals([*_numpy_globals(), *stand_ins]), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is refused in a sentence
                 return torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
-            if "SETITEM" not in str(error) or kind is StandInWithItems:
+            if "SETITEM" not in str(error) or kind is UnpickledDict:
                 raise
     raise AssertionError("the second way returns or raises")
 
@@ -330,7 +330,7 @@ def _iter_mappings(
         return
     visited.add(id(tree))
     yield path, tree
-    if not (isinstance(tree, StandIn) and tree.is_module):
+    if not (isinstance(tree, UnpickledObject) and tree.is_module):
         for name, value in tree.items():
             if isinstance(name, str):  # numbers name what optimizers keep of each weight
                 yield from _iter_mappings(value, (*path, name), visited)
@@ -368,7 +368,7 @@ def _find_settings(tree: Any) -> Iterator[tuple[tuple[str, ...], Mapping[str, An
 def _plain_value(value: Any) -> Any:
     """Return a number, a text, None, or a list of them; NOT_PLAIN for anything else."""
     value = _restore_stand_in(value)
-    if isinstance(value, StandIn) and "_val" in value:  # a node of OmegaConf
+    if isinstance(value, UnpickledObject) and "_val" in value:  # a node of OmegaConf
         value = value["_val"]
     if isinstance(value, Tensor | np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -389,7 +389,12 @@ def _rank_settings(path: tuple[str, ...]) -> tuple:
 
 def _explain_no_weights(name: str, tree: Any) -> str:
     if pickled_module := next(
-        (mapping for _path, mapping in _iter_mappings(tree) if isinstance(mapping, StandIn) and mapping.is_module), None
+        (
+            mapping
+            for _path, mapping in _iter_mappings(tree)
+            if isinstance(mapping, UnpickledObject) and mapping.is_module
+        ),
+        None,
     ):
         return _(
             "{file} holds a whole module, {name}, which cannot be read without running its code: save its weights "

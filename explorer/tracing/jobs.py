@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.request_budget import is_time_limited, mark_incomplete
 
 MAX_RESULT_BYTES = 64 << 20  # of all cached results
@@ -96,5 +96,5 @@ def result_num_bytes(result: Any) -> int:
     return sum(map(result_num_bytes, result.values())) if isinstance(result, Mapping) else result.nbytes
 
 
-RESULTS = LRU(MAX_RESULT_BYTES, result_num_bytes)
+RESULTS = LRUCache(MAX_RESULT_BYTES, result_num_bytes)
 _speed = MACS_PER_SECOND

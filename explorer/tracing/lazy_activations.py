@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.state.interventions import Intervention
 from explorer.tracing.logits import Logits, LogitSummary
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import get_model
 
 BYTES_PER_NUMBER = 4  # float32
@@ -28,8 +28,8 @@ def arrays_num_bytes(arrays: Iterable[np.ndarray]) -> int:
     return sum({array.ctypes.data: array.nbytes for array in arrays}.values())
 
 
-_VALUE_CACHE = LRU(MAX_VALUE_BYTES, lambda value: value.nbytes)
-_BLOCK_CACHE = LRU(MAX_BLOCK_BYTES, named_arrays_num_bytes)
+_VALUE_CACHE = LRUCache(MAX_VALUE_BYTES, lambda value: value.nbytes)
+_BLOCK_CACHE = LRUCache(MAX_BLOCK_BYTES, named_arrays_num_bytes)
 _CACHE_IDS = itertools.count()
 
 

@@ -15,7 +15,7 @@ from explorer.tracing import jobs, zero_gpu
 from explorer.tracing.capture import make_services
 from explorer.tracing.diagnosis_report import load_diagnosis_report
 from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_num_bytes
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.memory_requirements import require_memory, weight_num_bytes
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
@@ -70,8 +70,8 @@ class Library:
         self.device = pick_device() if device == "auto" else device
         self.device_map, self.max_memory = device_map, max_memory
         self.dtype: torch.dtype | None = getattr(torch, dtype) if dtype else None
-        self._models = LRU(max_model_cache_bytes, size=lambda model: model_num_bytes(model[0]))
-        self._traces = LRU(max_trace_cache_bytes, size=lambda trace: trace.num_bytes)
+        self._models = LRUCache(max_model_cache_bytes, size=lambda model: model_num_bytes(model[0]))
+        self._traces = LRUCache(max_trace_cache_bytes, size=lambda trace: trace.num_bytes)
         self.max_trace_bytes = max_trace_bytes
         self._capturing = threading.Semaphore(MAX_CONCURRENT_CAPTURES)
         self._captured, self._counting = 0, threading.Lock()

@@ -10,7 +10,7 @@ from explorer.tracing.capture import module_outputs
 from explorer.tracing.lazy_activations import LazyActivations
 from explorer.tracing.library import Library
 from explorer.tracing.logits import LogitSummary
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import Weights, get_identity
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_validation import check_tokens
@@ -50,7 +50,7 @@ class LogitsCache:
 
     def __init__(self, library: Library):
         self.library = library
-        self._cache = LRU(MAX_BYTES, size=lambda entry: entry.nbytes)
+        self._cache = LRUCache(MAX_BYTES, size=lambda entry: entry.nbytes)
 
     def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
         """Return a trace with the logits after every token; it holds the model, and should not be kept.

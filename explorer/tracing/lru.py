@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 
-class LRU:
+class LRUCache:
     """Thread-safe cache of limited total size that evicts the least recently used entries."""
 
     def __init__(self, limit: int, size: Callable[[Any], int]):

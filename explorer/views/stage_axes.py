@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.residual import Stage
+from explorer.analysis.residual import ResidualStage
 from explorer.translations import _
 
 
-def click_layers(stages: Sequence[Stage], columns: int) -> np.ndarray:
+def click_layers(stages: Sequence[ResidualStage], columns: int) -> np.ndarray:
     """Return the layer that a click on each cell of a heatmap of stages selects, (S, columns)."""
     return np.repeat([[stage.layer] for stage in stages], columns, axis=1)
 
 
-def stage_axis(stages: Sequence[Stage], max_labels: int = 40) -> dict:
+def stage_axis(stages: Sequence[ResidualStage], max_labels: int = 40) -> dict:
     """Return the settings of an axis of stages, the embedding first, with at most about `max_labels` labels."""
     names = [stage.name for stage in stages]
     return {

@@ -3,19 +3,19 @@
 from dataclasses import replace
 
 from explorer.state.interventions import (
-    Add,
+    AddDirection,
     Clamp,
     DropEdge,
     MaskEdge,
-    Mean,
+    MeanAblation,
     NormReplacement,
     Patch,
     PatchMean,
     PositionShift,
-    Remove,
+    RemoveDirection,
     RopeBaseReplacement,
     Scale,
-    Zero,
+    ZeroAblation,
 )
 from explorer.translations import N_
 from explorer.views.intervention_control import BY_DIRECTION, InterventionControl, ScopeOption
@@ -25,7 +25,7 @@ VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
 BASE = InterventionControl(
     "θ", "rope.angles", RopeBaseReplacement, default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True
 )
-ROTATION_OFF = InterventionControl(N_("rotation off"), "rope.angles", Zero)
+ROTATION_OFF = InterventionControl(N_("rotation off"), "rope.angles", ZeroAblation)
 POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), tap="position_embed")
 
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
@@ -35,7 +35,7 @@ HEAD = replace(COMPONENT_SCALE, title=N_("head {head} of layer {layer} ×"), tap
 HEADS = replace(COMPONENT_SCALE, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
 FEED_FORWARD = replace(COMPONENT_SCALE, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
 NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
-MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=Mean, default=0)
+MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=MeanAblation, default=0)
 
 # Patches of the chosen component, offered if there is another run.
 PATCH_HEAD = replace(MEAN, title=N_("head {head} of layer {layer} as in the other run"), kind=Patch)
@@ -90,7 +90,7 @@ HIDDEN = replace(
 STEER_TO_TOKEN = InterventionControl(
     N_("the stream after layer {layer}, pushed towards {word} by × its length"),
     "blocks.{layer}.resid_post",
-    Add,
+    AddDirection,
     minimum=-1,
     step=0.05,
     by="unembed.{token}",
@@ -102,10 +102,12 @@ STEER_ALONG_DIRECTION = replace(
     by=BY_DIRECTION,
 )
 REMOVE_DIRECTION = replace(
-    STEER_ALONG_DIRECTION, title=N_("the stream after layer {layer} without its part along the direction"), kind=Remove
+    STEER_ALONG_DIRECTION,
+    title=N_("the stream after layer {layer} without its part along the direction"),
+    kind=RemoveDirection,
 )
 REMOVE_TOKEN_DIRECTION = replace(
-    STEER_TO_TOKEN, title=N_("the stream after layer {layer} without its part along {word}"), kind=Remove
+    STEER_TO_TOKEN, title=N_("the stream after layer {layer} without its part along {word}"), kind=RemoveDirection
 )
 NORM_TITLES = {
     "rmsnorm": N_("{norm} as an RMSNorm"),

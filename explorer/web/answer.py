@@ -1,6 +1,6 @@
 """The one channel: what the page asks Python, and how Python answers.
 
-`POST explorer/answer` takes a `Question` and answers with one line of JSON after another: what the question's action
+`POST explorer/answer` takes a `AnswerRequest` and answers with one line of JSON after another: what the question's action
 changed, then the contents of the page in stages, those that are in sight first. `POST explorer/<name>` calls one of
 the other functions of `Endpoints` with the list of its arguments.
 """
@@ -27,7 +27,7 @@ from explorer.web.answers.endpoints import Endpoints
 from explorer.web.error_messages import USER_ERRORS, user_message
 from explorer.web.middleware.argument_types import STRICT, argument_types, explain_error
 from explorer.web.middleware.clients import Client, current_client
-from explorer.web.middleware.request_types import About, Action, ClickedPoint, State
+from explorer.web.middleware.request_types import About, Action, InspectionRequest, State
 from explorer.web.middleware.strict_json import as_json, parse_json
 from explorer.web.notices import collect_notices
 from explorer.web.protocol import PROBLEM
@@ -41,7 +41,7 @@ LIGHT_SLOTS, HEAVY_SLOTS = 2, 1  # computations at a time: what is in sight does
 NOT_FOUND, UNPROCESSABLE, SERVER_ERROR, CLIENT_CLOSED_REQUEST = 404, 422, 500, 499  # HTTP's; the last is nginx's
 
 
-class Question(BaseModel):
+class AnswerRequest(BaseModel):
     """A question of the page.
 
     Attributes:
@@ -56,19 +56,19 @@ class Question(BaseModel):
     about: About
     state: State
     action: Action | None = None
-    inspect: ClickedPoint | None = None
+    inspect: InspectionRequest | None = None
 
 
-def parse_question(body: bytes) -> Question:
+def parse_answer_request(body: bytes) -> AnswerRequest:
     """Return the question in a request's body; raise UserError with a sentence if it is invalid."""
     value = parse_json(body)
     try:
-        return Question.model_validate(value)
+        return AnswerRequest.model_validate(value)
     except ValidationError as error:
         raise UserError(explain_error(error, value)) from None
 
 
-class Channel:
+class AnswerChannel:
     """Routes by which the page asks.
 
     Args:
@@ -94,9 +94,9 @@ class Channel:
         return sum(limiter.statistics().tasks_waiting for limiter in (self.light, self.heavy))
 
     async def answer(self, request: Request) -> Response:
-        """Answer a `Question`; 422 with a sentence if it is invalid, or what is in sight cannot be computed."""
+        """Answer a `AnswerRequest`; 422 with a sentence if it is invalid, or what is in sight cannot be computed."""
         with _errors_as_responses():
-            question = parse_question(await request.body())
+            question = parse_answer_request(await request.body())
         lines = self._lines(question, request)
         with use_locale(locale_from_state([question.state])), _errors_as_responses():
             first = await anext(lines)
@@ -121,7 +121,7 @@ class Channel:
                 body = [line async for line in lines][-1]
         return Response(body, media_type="application/json")
 
-    async def _lines(self, question: Question, request: Request) -> AsyncIterator[bytes]:
+    async def _lines(self, question: AnswerRequest, request: Request) -> AsyncIterator[bytes]:
         """Yield the lines of an answer; while it waits for others, lines that say how many wait."""
         budget, client, state = RequestBudget(MAX_TOKENS, MAX_SECONDS), Client.from_request(request), question.state
         start_time, num_stages, stage = time.monotonic(), 1, 0
@@ -196,7 +196,7 @@ async def _run(
         task.cancel()
 
 
-async def _with_error_line(first: bytes, lines: AsyncIterator[bytes], question: Question) -> AsyncIterator[bytes]:
+async def _with_error_line(first: bytes, lines: AsyncIterator[bytes], question: AnswerRequest) -> AsyncIterator[bytes]:
     """Yield all lines; in place of one that fails, a line with the sentence that says why."""
     async with aclosing(lines):
         yield first

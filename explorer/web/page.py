@@ -24,7 +24,7 @@ from explorer.web.actions.generation import Generation
 from explorer.web.actions.lesson_steps import LessonSteps
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answer import Channel
+from explorer.web.answer import AnswerChannel
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
 from explorer.web.api import Api
@@ -99,7 +99,7 @@ class Page:
         prompts = PromptRateLimiter(self.limits.prompts)
         self.generation = Generation(run_factory, self.limits)
         self.actions = PageActions(run_factory, self.generation, self.checkpoint, LessonSteps(lessons), prompts)
-        self.channel = Channel(Endpoints(run_factory.runs, lessons, self.answer_store), self.actions)
+        self.channel = AnswerChannel(Endpoints(run_factory.runs, lessons, self.answer_store), self.actions)
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = PageLayout(self.library.catalog)
             localization = Localization(lambda: PageLayout(self.library.catalog))

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from explorer.analysis.model_overview import Overview, overview
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.tracing.trace import Trace
 from explorer.views.overview.map_layout import MapLayout
 
@@ -96,7 +96,7 @@ def accessible_name(hover_text: str, text: str) -> str:
 def expected_boxes(trace: Trace, model_overview: Overview, query: int, plan: MapLayout) -> Iterator[ExpectedBox]:
     """Yield every box but the next tokens, from the layout and the arrays."""
     contributions, post = model_overview.attribution, trace.config.norm_placement == "post"
-    stream = {stage.tap: length for stage, length in zip(stages(trace), model_overview.stream, strict=True)}
+    stream = {stage.tap: length for stage, length in zip(residual_stages(trace), model_overview.stream, strict=True)}
 
     def middle(along, across) -> tuple[float, float]:
         return plan.to_xy(float(np.mean(along)), float(np.mean(across)))

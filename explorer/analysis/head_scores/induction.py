@@ -6,7 +6,7 @@ from explorer.analysis.head_scores.head_score import HeadScore, repeated_keys
 from explorer.translations import N_
 
 
-def next_after_last(token_ids: np.ndarray) -> np.ndarray:
+def keys_after_last_occurrence(token_ids: np.ndarray) -> np.ndarray:
     """Return (T, T) booleans: True for the position after the last earlier one of the query's token.
 
     Not where that is the query's own position, as in `model.training.head_scores`.
@@ -25,5 +25,5 @@ SCORE = HeadScore(
     formula=N_(
         "score = mean over queries of the weight of what followed the last earlier occurrence of the same token"
     ),
-    targets=next_after_last,
+    targets=keys_after_last_occurrence,
 )

@@ -6,20 +6,20 @@ import numpy as np
 
 from explorer.analysis.interventions.base import Effect
 from explorer.state.interventions import (
-    Add,
+    AddDirection,
     Clamp,
     DropEdge,
     Intervention,
     MaskEdge,
-    Mean,
+    MeanAblation,
     NormReplacement,
     Patch,
     PatchMean,
     PositionShift,
-    Remove,
+    RemoveDirection,
     RopeBaseReplacement,
     Scale,
-    Zero,
+    ZeroAblation,
 )
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -146,15 +146,15 @@ class AddEffect(DirectionEffect):
 
 EFFECTS: dict[type[Intervention], type[Effect]] = {
     **dict.fromkeys((PositionShift, RopeBaseReplacement, NormReplacement, MaskEdge), Effect),  # another formula
-    Mean: MeanEffect,
+    MeanAblation: MeanEffect,
     Patch: PatchEffect,
     PatchMean: PatchEffect,
     Scale: ScaleEffect,
-    Zero: ScaleEffect,
+    ZeroAblation: ScaleEffect,
     DropEdge: DropEdgeEffect,
     Clamp: ClampEffect,
-    Remove: RemoveEffect,
-    Add: AddEffect,
+    RemoveDirection: RemoveEffect,
+    AddDirection: AddEffect,
 }
 
 

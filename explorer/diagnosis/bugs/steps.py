@@ -79,7 +79,7 @@ def replace_use(tap: str, use: Callable):
     return lambda formulas, _tap: formulas.replace(uses={**formulas.uses, tap: use})
 
 
-def replace_read(tap: str, read: Value):
+def replace_linear_input(tap: str, read: Value):
     """Return a change of the formulas that replaces the input of a map."""
     return lambda formulas, _tap: formulas.replace(linear_inputs={**formulas.linear_inputs, tap: read})
 
@@ -151,11 +151,11 @@ def unnormalised_input_bugs() -> Iterator[KnownBug]:
     for tap, read in {tap: (lambda b: b.x) for tap in MAPS[:3]}.items():
         text = N_("{step} reads the stream, not its norm")
         yield KnownBug(
-            f"{tap}_of_stream", text, tap, (tap,), replace_read(tap, read), values=(("step", MAP_NAMES[tap]),)
+            f"{tap}_of_stream", text, tap, (tap,), replace_linear_input(tap, read), values=(("step", MAP_NAMES[tap]),)
         )
     for tap in ("ffn.gate_pre", "ffn.up"):
         text = N_("{step} reads the stream, not its norm")
-        change = replace_read(tap, lambda b: b.m)
+        change = replace_linear_input(tap, lambda b: b.m)
         yield KnownBug(f"{tap}_of_stream", text, tap, (tap,), change, values=(("step", MAP_NAMES[tap]),))
 
 

@@ -11,7 +11,7 @@ from explorer.analysis.intervention_effects import (
     relative_stream_change,
     surprisal_change,
 )
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.tolerance import Check
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.clicked_point import get_element, get_item
@@ -123,7 +123,7 @@ def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation
 
 def residual_change(comparison: Comparison, row: int, position: int) -> Derivation:
     """Derive the relative change of a token's stream at one of the `stages`."""
-    stage = get_item(stages(comparison.trace), row)
+    stage = get_item(residual_stages(comparison.trace), row)
     displayed_value = get_element(relative_stream_change(comparison), row, position)
     (after, from_after), (before, from_before) = (read_input(run, stage.tap, position) for run in comparison.runs)
     distance, norm = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))

@@ -11,8 +11,8 @@ from explorer.analysis.residual import (
     find_outlier_dimensions,
     norm_statistics,
     residual_norms,
+    residual_stages,
     stage_similarities,
-    stages,
     sublayer_labels,
 )
 from explorer.architecture.residual_stream import (
@@ -39,7 +39,7 @@ RESIDUAL = "explorer/analysis/residual.py"
 
 def residual_norm(trace: Trace, row: int, position: int) -> Derivation:
     """Derive ‖stream‖ of a token at one of the `stages`."""
-    stage = get_item(stages(trace), row)
+    stage = get_item(residual_stages(trace), row)
     displayed_value = get_element(residual.residual_norms_by_stage(trace), row, position)
     x, read = read_input(trace, stage.tap, position)
     return Derivation(
@@ -47,19 +47,19 @@ def residual_norm(trace: Trace, row: int, position: int) -> Derivation:
         format_token_position(trace, position),
         displayed_value,
         arithmetic.norm(x, (read,), with_square=True),
-        SourceLine(RESIDUAL, "return np.linalg.norm(stream(trace), axis=-1)"),
+        SourceLine(RESIDUAL, "return np.linalg.norm(residual_stream(trace), axis=-1)"),
     )
 
 
 def unnormed_stage_residual_norm(trace: Trace, row: int, position: int) -> Derivation:
     """Derive ‖stream‖ of a token at one of the `stages`, not counting those after a post-norm."""
-    all_stages = stages(trace)
-    return residual_norm(trace, all_stages.index(get_item(stages(trace, normed=False), row)), position)
+    all_stages = residual_stages(trace)
+    return residual_norm(trace, all_stages.index(get_item(residual_stages(trace, normed=False), row)), position)
 
 
 def median_residual_norm(trace: Trace, row: int) -> Derivation:
     """Derive the median norm of all tokens' streams at one of the `stages` without norms."""
-    stage = get_item(stages(trace, normed=False), row)
+    stage = get_item(residual_stages(trace, normed=False), row)
     x, read = read_input(trace, stage.tap)
     sizes = [arithmetic.norm(vector, ()).value for vector in x]
     value = median(sizes)
@@ -97,7 +97,7 @@ def sublayer_output_norm(trace: Trace, sublayer: int, position: int) -> Derivati
 
 def stage_cosine(trace: Trace, query: int, row: int, column: int) -> Derivation:
     """Derive the cosine of a token's stream between two of the `stages`."""
-    all_stages = stages(trace)
+    all_stages = residual_stages(trace)
     displayed_value = get_element(stage_similarities(trace, query), row, column)
     return Derivation(
         _("cosine of the stream at {one} and at {other}", one=all_stages[row].name, other=all_stages[column].name),
@@ -127,7 +127,7 @@ def outlier_ratio(trace: Trace, row: int, column: int) -> Derivation:
     """Derive the size of a dimension at one of the `stages`, relative to the median dimension."""
     outlier_dimensions = find_outlier_dimensions(trace)
     displayed_value = get_element(outlier_dimensions.ratios, row, column)
-    stage, dimension = stages(trace)[row], int(outlier_dimensions.dimensions[column])
+    stage, dimension = residual_stages(trace)[row], int(outlier_dimensions.dimensions[column])
     x, read = read_input(trace, stage.tap)
     sizes = [math.fsum(abs(x[:, i])) / len(x) for i in range(x.shape[1])]
     symbols = _("mean |value| of the dimension / median of the mean |value| of all")

@@ -2,7 +2,7 @@
 
 import math
 
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.clicked_point import get_element, get_item
@@ -30,7 +30,7 @@ def format_aligned_tokens(comparison: Comparison, position: int) -> str:
 
 def residual_distance(comparison: Comparison, row: int, position: int) -> Derivation | None:
     """Derive the relative distance of two tokens' streams at one of A's `stages`; None for an unaligned token."""
-    stage = get_item(stages(comparison.trace), row)
+    stage = get_item(residual_stages(comparison.trace), row)
     displayed_value = get_element(relative_stream_distance(comparison), row, position)
     partner = comparison.alignment.partners[position]
     if partner is None:

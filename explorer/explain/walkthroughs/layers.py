@@ -4,7 +4,7 @@ import numpy as np
 
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.logit_summaries import TOP
-from explorer.analysis.residual import SUBLAYERS, has_stages, residual_norms
+from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
 from explorer.architecture.residual_stream import sublayers
 from explorer.explain.notation import escape_token, format_number, quote_token
 from explorer.explain.walkthroughs.walkthrough import DisplayNumber, Walkthrough, WalkthroughStep
@@ -22,7 +22,7 @@ def layers_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     Raises:
         UserError: the run has no captured stream or no weights.
     """
-    if not has_stages(trace) or not trace.has_weights:
+    if not has_residual_stages(trace) or not trace.has_weights:
         raise UserError(_("No residual stream was captured for this run."))
     norms, guesses = residual_norms(trace), lens_summaries(trace, range(selection.query, selection.query + 1))
     stream_norms = norms.stream[:, selection.query]

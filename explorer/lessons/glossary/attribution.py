@@ -3,7 +3,7 @@
 from explorer.analysis.ablation import ablation_effects
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
-from explorer.analysis.next_token import trace_ranking
+from explorer.analysis.next_token import next_token_ranking
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _
@@ -20,7 +20,7 @@ def logit_lens_example(context: GlossaryContext) -> str:
 
 
 def attribution_example(context: GlossaryContext) -> str:
-    token_id = int(trace_ranking(context.trace, context.selection.query)[0])
+    token_id = int(next_token_ranking(context.trace, context.selection.query)[0])
     contributions = direct_logit_attribution(context.trace, context.selection.query, token_id)
     return _(
         "To the logit of {token} here, {logit}, all heads add {heads} and all feed-forwards {feed_forward}.",
@@ -32,7 +32,7 @@ def attribution_example(context: GlossaryContext) -> str:
 
 
 def ablation_example(context: GlossaryContext) -> str:
-    token_id = int(trace_ranking(context.trace, context.selection.query)[0])
+    token_id = int(next_token_ranking(context.trace, context.selection.query)[0])
     without = ablation_effects(context.trace, context.selection.query, token_id)
     bits = without.heads[context.selection.layer, context.selection.head]
     return _(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.next_token import trace_ranking
-from explorer.analysis.residual import stream
+from explorer.analysis.next_token import next_token_ranking
+from explorer.analysis.residual import residual_stream
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _
@@ -18,7 +18,7 @@ def layers_example(context: GlossaryContext) -> str:
 
 
 def residual_stream_example(context: GlossaryContext) -> str:
-    lengths = np.linalg.norm(stream(context.trace)[:, context.selection.query], axis=-1)
+    lengths = np.linalg.norm(residual_stream(context.trace)[:, context.selection.query], axis=-1)
     return _(
         "At {token} it grows from length {first} to {last}.",
         token=quote_token(context.token),
@@ -112,7 +112,7 @@ def depths_example(context: GlossaryContext) -> str:
 
 
 def logit_difference_example(context: GlossaryContext) -> str:
-    first, second = (int(token_id) for token_id in trace_ranking(context.trace, context.selection.query)[:2])
+    first, second = (int(token_id) for token_id in next_token_ranking(context.trace, context.selection.query)[:2])
     logits = context.trace.logits.row(context.selection.query)
     return _(
         "The logit of {first} is {lead} above that of {second}.",

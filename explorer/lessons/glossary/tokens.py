@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.logit_lens import lens_inputs
-from explorer.analysis.residual import stream
+from explorer.analysis.residual import residual_stream
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.tracing.trace import Trace
@@ -51,7 +51,7 @@ def embedding_example(context: GlossaryContext) -> str:
 
 
 def vector_norm_example(context: GlossaryContext) -> str:
-    lengths = np.linalg.norm(stream(context.trace)[:, context.selection.query], axis=-1)
+    lengths = np.linalg.norm(residual_stream(context.trace)[:, context.selection.query], axis=-1)
     return _(
         "That of {token} is {first} at first and {last} after the last layer.",
         token=quote_token(context.token),

@@ -3,7 +3,13 @@
 from explorer.state.interventions.attention_edges import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
 from explorer.state.interventions.axes import index_axis
 from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import Add, DirectionIntervention, DirectionSpec, Prompts, Remove
+from explorer.state.interventions.direction import (
+    AddDirection,
+    DirectionIntervention,
+    DirectionSpec,
+    Prompts,
+    RemoveDirection,
+)
 from explorer.state.interventions.intervention import Intervention, Text
 from explorer.state.interventions.intervention_text import (
     KINDS,
@@ -14,12 +20,12 @@ from explorer.state.interventions.intervention_text import (
     parse_interventions,
     sort_interventions,
 )
-from explorer.state.interventions.mean import Mean
+from explorer.state.interventions.mean import MeanAblation
 from explorer.state.interventions.norm import NormReplacement, active_norm_replacements
 from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
 from explorer.state.interventions.position_interventions import PositionShift, RopeBaseReplacement
 from explorer.state.interventions.position_set import PositionSet
-from explorer.state.interventions.scale import ROTATION_OFF, Scale, Zero
+from explorer.state.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
 
 Edit = make_intervention  # its earlier name
 
@@ -29,7 +35,7 @@ __all__ = [
     "KINDS",
     "MAX_INTERVENTIONS",
     "ROTATION_OFF",
-    "Add",
+    "AddDirection",
     "DirectionIntervention",
     "RopeBaseReplacement",
     "Clamp",
@@ -39,7 +45,7 @@ __all__ = [
     "CrossRunIntervention",
     "Intervention",
     "MaskEdge",
-    "Mean",
+    "MeanAblation",
     "NormReplacement",
     "Patch",
     "PatchMean",
@@ -47,10 +53,10 @@ __all__ = [
     "Prompts",
     "DirectionSpec",
     "Text",
-    "Remove",
+    "RemoveDirection",
     "Scale",
     "PositionShift",
-    "Zero",
+    "ZeroAblation",
     "index_axis",
     "sort_interventions",
     "active_norm_replacements",

@@ -175,7 +175,7 @@ class DirectionIntervention(Intervention):
         raise NotImplementedError
 
 
-class Add(DirectionIntervention):
+class AddDirection(DirectionIntervention):
     """x + α ‖x‖ u: the amount α is relative to the norm of the vector x; u is the unit vector."""
 
     operation: ClassVar[str] = "add"
@@ -186,7 +186,7 @@ class Add(DirectionIntervention):
         return _("{amount} of its length added to {name}, along {direction}")
 
 
-class Remove(DirectionIntervention):
+class RemoveDirection(DirectionIntervention):
     """x − (x·u) u: removes the component of x along the unit vector u."""
 
     operation: ClassVar[str] = "remove"

@@ -11,14 +11,14 @@ from dataclasses import replace
 from explorer.state.errors import UserError
 from explorer.state.interventions.attention_edges import DropEdge, MaskEdge
 from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import Add, Remove
+from explorer.state.interventions.direction import AddDirection, RemoveDirection
 from explorer.state.interventions.intervention import Intervention
-from explorer.state.interventions.mean import Mean
+from explorer.state.interventions.mean import MeanAblation
 from explorer.state.interventions.norm import NormReplacement
 from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
 from explorer.state.interventions.position_interventions import PositionShift, RopeBaseReplacement
 from explorer.state.interventions.position_set import PositionSet
-from explorer.state.interventions.scale import Scale, Zero
+from explorer.state.interventions.scale import Scale, ZeroAblation
 from explorer.translations import _
 from model.config import ModelConfig
 
@@ -35,14 +35,14 @@ KINDS = {
         NormReplacement,
         MaskEdge,
         DropEdge,
-        Mean,
+        MeanAblation,
         Patch,
         PatchMean,
         Scale,
-        Zero,
+        ZeroAblation,
         Clamp,
-        Remove,
-        Add,
+        RemoveDirection,
+        AddDirection,
     )
 }
 

@@ -11,7 +11,7 @@ from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
-class Mean(Intervention):
+class MeanAblation(Intervention):
     """Mean ablation: at each position the mean of the value over positions.
 
     If the text is continued, it is the mean over the prompt, and positions after the prompt do not change.

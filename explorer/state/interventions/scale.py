@@ -50,7 +50,7 @@ class Scale(Intervention):
         return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
 
 
-class Zero(Scale):
+class ZeroAblation(Scale):
     """The value × 0."""
 
     operation: ClassVar[str] = "zero"
@@ -58,4 +58,4 @@ class Zero(Scale):
     max_amount: ClassVar[float] = 0.0
 
 
-ROTATION_OFF = Zero("rope.angles")
+ROTATION_OFF = ZeroAblation("rope.angles")

@@ -1,20 +1,20 @@
 """The hooks of interventions, one class for each kind."""
 
 from explorer.state.interventions import (
-    Add,
+    AddDirection,
     Clamp,
     DropEdge,
     Intervention,
     MaskEdge,
-    Mean,
+    MeanAblation,
     NormReplacement,
     Patch,
     PatchMean,
     PositionShift,
-    Remove,
+    RemoveDirection,
     RopeBaseReplacement,
     Scale,
-    Zero,
+    ZeroAblation,
 )
 from explorer.tracing.interventions.attention_edges import DropEdgeHooks, MaskEdgeHooks
 from explorer.tracing.interventions.base import InterventionHooks
@@ -32,14 +32,14 @@ HOOKS: dict[type[Intervention], type[InterventionHooks]] = {
     NormReplacement: NormReplacementHooks,
     MaskEdge: MaskEdgeHooks,
     DropEdge: DropEdgeHooks,
-    Mean: MeanHooks,
+    MeanAblation: MeanHooks,
     Patch: PatchHooks,
     PatchMean: PatchHooks,
     Scale: ScaleHooks,
-    Zero: ScaleHooks,
+    ZeroAblation: ScaleHooks,
     Clamp: ClampHooks,
-    Remove: RemoveHooks,
-    Add: AddHooks,
+    RemoveDirection: RemoveHooks,
+    AddDirection: AddHooks,
 }
 
 

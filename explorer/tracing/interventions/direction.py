@@ -32,14 +32,14 @@ class DirectionHooks(InterventionHooks):
 
 
 class RemoveHooks(DirectionHooks):
-    """Hooks of `Remove`: x − (x·u) u."""
+    """Hooks of `RemoveDirection`: x − (x·u) u."""
 
     def transform(self, x: Tensor, unit: Tensor) -> Tensor:
         return x - (x @ unit)[..., None] * unit
 
 
 class AddHooks(DirectionHooks):
-    """Hooks of `Add`: x + α ‖x‖ u."""
+    """Hooks of `AddDirection`: x + α ‖x‖ u."""
 
     def transform(self, x: Tensor, unit: Tensor) -> Tensor:
         return x + self.intervention.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit

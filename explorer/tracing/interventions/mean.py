@@ -9,7 +9,7 @@ from model.transformer_lm import TransformerLM
 
 
 class MeanHooks(InterventionHooks):
-    """Hooks of `Mean`."""
+    """Hooks of `MeanAblation`."""
 
     def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
         def average(module, inputs, output):

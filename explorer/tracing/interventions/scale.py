@@ -7,7 +7,7 @@ from model.transformer_lm import TransformerLM
 
 
 class ScaleHooks(InterventionHooks):
-    """Hooks of `Scale` and `Zero`."""
+    """Hooks of `Scale` and `ZeroAblation`."""
 
     def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
         def multiply(module, inputs, output):

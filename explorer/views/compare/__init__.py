@@ -1,6 +1,6 @@
 """Compare view: the differences of two runs."""
 
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.explain.derived.run_difference import head_attention_distance, residual_distance, surprisal_gap
 from explorer.translations import N_, _
 from explorer.views.compare.difference_text import formula
@@ -37,7 +37,7 @@ VIEW = View(
             draw=lambda runs, s: residual_distance_map(runs, s.query),
             compared_run="other",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in stages(runs.trace)))(runs, s),
+            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
             inspect=lambda runs, s, point: residual_distance(runs, point.row, point.column),
             width="half",
         ),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.tracing.comparison import Comparison
@@ -28,7 +28,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
         raise NoDifferenceError(
             _("The streams of A and B have different widths: they cannot be compared number by number.")
         )
-    stage_list = stages(trace)
+    stage_list = residual_stages(trace)
     if not all(stage.tap in comparison.other for stage in stage_list):
         raise NoDifferenceError(
             _("A and B have different numbers of layers: their stages do not stand beside each other.")

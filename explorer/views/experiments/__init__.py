@@ -1,6 +1,6 @@
 """Experiments view: interventions on components and their effects."""
 
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import weight_change
@@ -181,7 +181,7 @@ VIEW = View(
             draw=lambda runs, s: residual_change_map(runs, s.query),
             compared_run="unchanged",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in stages(runs.trace)))(runs, s),
+            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
             inspect=lambda runs, s, point: residual_change(runs, point.row, point.column),
             width="half",
         ),

@@ -9,7 +9,7 @@ from explorer.analysis.intervention_effects import (
     surprisal_change,
 )
 from explorer.analysis.next_token import surprisal
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
@@ -29,7 +29,7 @@ MAX_RELATIVE_CHANGE = 1.0  # end of the colour scale, as a fraction of the strea
 def residual_change_map(comparison: Comparison, query: int | None = None) -> go.Figure:
     """Draw the relative change of every token's (column) residual stream at every stage (row)."""
     trace = comparison.trace
-    stage_list, values = stages(trace), relative_stream_change(comparison)  # (S, T)
+    stage_list, values = residual_stages(trace), relative_stream_change(comparison)  # (S, T)
     largest, limit = float(values.max()), comparison_rounding_threshold(comparison)
     measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
     fig = figure(

@@ -1,6 +1,6 @@
 """Feed-forward view: the neurons of a layer at a token."""
 
-from explorer.analysis.feed_forward import neuron, neuron_logit_effects, neurons
+from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
@@ -42,7 +42,7 @@ def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
     """
     layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
     read = (
-        neuron(trace, layer, chosen_neuron, query).read,
+        recompute_neuron(trace, layer, chosen_neuron, query).read,
         *norm_inputs(trace.config, path_to_unembedding(trace.config, layer, "ffn")).values(),
     )
     softcap_inputs = ["final_norm"] * (trace.config.logit_cap is not None)
@@ -53,7 +53,9 @@ def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
 def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a clicked bar: the neuron's pre-activation, gate, activation or hidden value."""
     steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
-    neuron_ids, _places = bar_neurons_and_offsets(neurons(trace, selection.layer, selection.query), selection.neuron)
+    neuron_ids, _places = bar_neurons_and_offsets(
+        layer_neurons(trace, selection.layer, selection.query), selection.neuron
+    )
     step, item = point.coordinate("curve"), point.coordinate("item")
     if step >= len(steps) or item >= len(neuron_ids):
         raise PointNotFoundError(_("there is no such bar"))
@@ -64,7 +66,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
     """Derive a neuron's value before and after its activation function."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
-        1: other_drawn_neurons(neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
+        1: other_drawn_neurons(layer_neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
         2: [selection.neuron],
     }.get(curve, [])
     if item >= len(dots):

@@ -1,6 +1,6 @@
 """The formula of the chosen neuron at a token."""
 
-from explorer.analysis.feed_forward import ACTIVATIONS, neuron
+from explorer.analysis.feed_forward import ACTIVATIONS, recompute_neuron
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -16,7 +16,7 @@ GATED = N_(
 def formula(trace: Trace, selection: Selection) -> str:
     """Return the selected neuron's projections and activation, in numbers."""
     layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
-    worked = neuron(trace, layer, chosen_neuron, query)
+    worked = recompute_neuron(trace, layer, chosen_neuron, query)
     biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
 
     def format_projection(matrix: str) -> str:

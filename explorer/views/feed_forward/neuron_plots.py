@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, neurons
+from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, layer_neurons
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -19,7 +19,7 @@ def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) 
 
     The chosen neuron comes last if it is not among them.
     """
-    all_neurons = neurons(trace, layer, query)
+    all_neurons = layer_neurons(trace, layer, query)
     neuron_ids, offsets = bar_neurons_and_offsets(all_neurons, chosen_neuron)
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
@@ -95,7 +95,7 @@ def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -
 
     Of very many neurons the visible ones are drawn: where dots overlap, the neuron that writes most.
     """
-    all_neurons = neurons(trace, layer, query)
+    all_neurons = layer_neurons(trace, layer, query)
     name, activation = ACTIVATIONS[trace.config.ffn]
     weights = "gate_proj" if all_neurons.up is not None else "up_proj"
     into = _("into {activation}: {weights}(x)<br>(larger dots write more)", activation=name, weights=weights)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.feed_forward import neuron, neuron_logit_effects
+from explorer.analysis.feed_forward import neuron_logit_effects, recompute_neuron
 from explorer.analysis.top_indices import top_indices
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
@@ -25,7 +25,7 @@ def most_affected_tokens(logit_effects: np.ndarray) -> np.ndarray:
 def promoted_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw the tokens whose logits the neuron's output direction raises and lowers most."""
     logit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)  # (V,)
-    hidden = neuron(trace, layer, chosen_neuron, query).hidden
+    hidden = recompute_neuron(trace, layer, chosen_neuron, query).hidden
     token_ids = most_affected_tokens(logit_effects)
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from explorer.analysis.direct_logit_attribution import has_intervention_additions
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.architecture.logit_constants import has_logit_constants
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
@@ -62,7 +62,7 @@ def stage_index_after_addition(trace: Trace, index: int) -> int:
         if not index:
             return 0
         index -= 1
-    taps = [stage.tap for stage in stages(trace)]
+    taps = [stage.tap for stage in residual_stages(trace)]
     return taps.index(residual_sum_taps(trace.config)[index])
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions, trace_ranking
+from explorer.analysis.next_token import next_token_distribution, next_token_ranking, ranking_without_interventions
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -26,7 +26,7 @@ class NextTokenBox(NamedTuple):
 def next_token_boxes(trace: Trace, selection: Selection) -> list[NextTokenBox]:
     """Return the most probable next tokens, and the chosen ones whatever their rank."""
     query = selection.query
-    baseline_ranking, current_ranking = ranking_without_interventions(trace, query), trace_ranking(trace, query)
+    baseline_ranking, current_ranking = ranking_without_interventions(trace, query), next_token_ranking(trace, query)
     probabilities, logits = next_token_distribution(trace, query).plain, trace.logits.row(query)
     chosen_ids = {baseline_ranking[rank - 1] for rank in (selection.target, selection.rival) if rank}
     listed = []

@@ -28,7 +28,7 @@ BEFORE = HandTexts(
 AFTER = HandTexts(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
 
 
-def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """Draw each pair of the query's q and the key's k as an arrow in its own circle, before and after rotation.
 
     Each vector's arrows are scaled by its own longest pair, so that norms compare within one vector.

@@ -17,7 +17,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.model_labels import pair_dimensions_text, rope_scaling_text, shared_kv_head_text
-from explorer.views.positions.rope_clocks import clocks
+from explorer.views.positions.rope_clocks import rotation_clocks
 from explorer.views.positions.rope_scores_and_wavelengths import score_by_distance_plot, score_by_pair_bars, wavelengths
 from explorer.views.style import SELECTED, figure, positions, token_axis
 from explorer.views.two_runs.no_difference import CLOCKS, make_no_difference_reason
@@ -186,7 +186,7 @@ PANELS = (
         name="clocks",
         no_difference_reason=make_no_difference_reason(CLOCKS),
         title=N_("The chosen head's q and k, pair by pair, before (faint) and after rotation"),
-        draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
+        draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_clock_hand,
         required_taps=ANGLE_TAPS,
         verify=verify_captured(

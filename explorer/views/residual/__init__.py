@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.residual import has_stages, norm_statistics_in_layer, sublayer_updates
+from explorer.analysis.residual import has_residual_stages, norm_statistics_in_layer, sublayer_updates
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
 from explorer.explain.captured import derive
@@ -162,7 +162,7 @@ VIEW = View(
     ),
     formula=formula,
     required_taps=("blocks.*.resid_post",),
-    condition=has_stages,
+    condition=has_residual_stages,
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
     intervention_controls=(STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, PATCH_STREAM, *NORMS),

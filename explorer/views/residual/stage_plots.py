@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.residual import find_outlier_dimensions, stage_similarities, stages
+from explorer.analysis.residual import find_outlier_dimensions, residual_stages, stage_similarities
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -13,7 +13,7 @@ from explorer.views.style import figure
 
 def stage_cosines(trace: Trace, query: int = 0) -> go.Figure:
     """Draw the cosines between one token's stream at any two stages."""
-    labels = stages(trace)
+    labels = residual_stages(trace)
     names = [stage.name for stage in labels]
     cosines = stage_similarities(trace, query)
     axis = stage_axis(labels, max_labels=26)
@@ -43,7 +43,7 @@ def stage_cosines(trace: Trace, query: int = 0) -> go.Figure:
 def outlier_dimensions(trace: Trace) -> go.Figure:
     """Draw the dimensions whose mean magnitude is furthest above the median dimension's, by stage."""
     outlier_values = find_outlier_dimensions(trace)
-    stage_list = stages(trace)
+    stage_list = residual_stages(trace)
     stage, column = np.unravel_index(outlier_values.ratios.argmax(), outlier_values.ratios.shape)
     return figure(
         go.Heatmap(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.residual import residual_norms, residual_norms_by_stage, stages, sublayer_updates
+from explorer.analysis.residual import residual_norms, residual_norms_by_stage, residual_stages, sublayer_updates
 from explorer.architecture.residual_stream import norms_on_residual_stream
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
@@ -20,7 +20,7 @@ def stream_norm_map(trace: Trace, query: int | None = None) -> go.Figure:
     The colour scale ends at twice the largest median norm, because in some models one token's norm dwarfs all
     others.
     """
-    stage_list = stages(trace)
+    stage_list = residual_stages(trace)
     values = residual_norms_by_stage(trace)  # (S, T)
     max_norm = MAX_RELATIVE_NORM * float(np.median(values, axis=1).max())
     largest_norm = float(values.max())

@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.next_token import trace_ranking
+from explorer.analysis.next_token import next_token_ranking
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
@@ -29,7 +29,7 @@ def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
 
     By direct logit attribution; the page says that this head "speaks most" for the token.
     """
-    heads = direct_logit_attribution(trace, query, int(trace_ranking(trace, query)[0])).heads  # (L, H)
+    heads = direct_logit_attribution(trace, query, int(next_token_ranking(trace, query)[0])).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
     return int(layer), int(head)
 
@@ -84,7 +84,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     head_text = _(
         "Of {heads} heads, head {head} of layer {layer} speaks most for its guess after {token}, {guess}.",
         token=token_label(trace, selection.query),
-        guess=quote_token(trace.vocabulary[trace_ranking(trace, selection.query)[0]]),
+        guess=quote_token(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
         head=head,
         layer=layer,
         heads=trace.config.num_layers * trace.config.num_heads,

@@ -18,8 +18,8 @@ from explorer.views import unknown_view_message
 from explorer.web.actions.generation import Generation
 from explorer.web.actions.lesson_steps import LessonSteps
 from explorer.web.actions.other_model import rerun_with_model, saved_continuations
+from explorer.web.actions.restore_state import restore_saved_state
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.actions.saved_place import go_to_saved_state
 from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
 from explorer.web.error_messages import USER_ERRORS, user_message
 from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
@@ -343,7 +343,7 @@ class PageActions:
 
     def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Open a saved view."""
-        return self._replace_state(state, partial(go_to_saved_state, self.run_factory, state, action))
+        return self._replace_state(state, partial(restore_saved_state, self.run_factory, state, action))
 
     def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Go to a step of a lesson; UserError if there is none."""

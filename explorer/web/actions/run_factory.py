@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.feed_forward import neurons
+from explorer.analysis.feed_forward import layer_neurons
 from explorer.state.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
@@ -101,7 +101,7 @@ class RunFactory:
             layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
             selection = replace(selection, layer=int(layer), head=int(head))
         if "neuron" not in named:
-            strongest = neurons(trace, selection.layer, selection.query).top(1)
+            strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
             selection = replace(selection, neuron=int(strongest[0]))
         return replace(page_state, selection=selection)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import is_incomplete
 from explorer.tracing.run_service import RunService
@@ -40,7 +40,7 @@ class AnswerCache:
 
     def __init__(self, runs: RunService, max_bytes: int = MAX_CACHE_BYTES, shared: OptionalStore | None = None):
         self.runs, self.shared = runs, shared
-        self._cache = LRU(max_bytes, size=entry_num_bytes)
+        self._cache = LRUCache(max_bytes, size=entry_num_bytes)
 
     @property
     def num_bytes(self) -> int:

@@ -8,7 +8,7 @@ from explorer.state.branches import Path
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.library import Library
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import get_identity
 from model.generation.context_window import window_start
 
@@ -21,7 +21,7 @@ class ContinuationSurprisals:
 
     def __init__(self, library: Library):
         self.library = library
-        self._surprisals = LRU(
+        self._surprisals = LRUCache(
             MAX_CACHE_BYTES, size=lambda entry: len(entry[0].token_ids) * BYTES_PER_TOKEN + entry[1].nbytes
         )
 

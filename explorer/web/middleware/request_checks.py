@@ -19,7 +19,7 @@ Name = Annotated[str, Field(max_length=256)]  # that a client makes up
 LENIENT = {"strict": True, "extra": "allow"}  # of what Gradio's clients send each other: newer ones may say more
 
 
-class Join(TypedDict):
+class JoinBody(TypedDict):
     """An event that enters the queue."""
 
     __pydantic_config__ = LENIENT
@@ -35,7 +35,7 @@ class Join(TypedDict):
     oauth_token: NotRequired[Name | None]
 
 
-class Call(TypedDict):
+class CallBody(TypedDict):
     """A program's call of a named endpoint."""
 
     __pydantic_config__ = LENIENT
@@ -45,7 +45,7 @@ class Call(TypedDict):
     oauth_token: NotRequired[Name | None]
 
 
-class Cancel(TypedDict):
+class CancelBody(TypedDict):
     """A request to cancel an event."""
 
     __pydantic_config__ = LENIENT
@@ -55,7 +55,7 @@ class Cancel(TypedDict):
     event_id: Name
 
 
-class Reset(TypedDict):
+class ResetBody(TypedDict):
     """A notice that an event ended."""
 
     __pydantic_config__ = LENIENT
@@ -84,11 +84,11 @@ class RequestChecks:
     def __init__(self, blocks: gr.Blocks):
         self.blocks = blocks
         checks = {
-            r"queue/join": (Join, self._check_event),
+            r"queue/join": (JoinBody, self._check_event),
             r"call/v2/(?P<name>[^/]+)": (dict, self._check_named),
-            r"call/(?P<name>[^/]+)": (Call, self._check_call),
-            r"cancel": (Cancel, None),
-            r"reset": (Reset, None),
+            r"call/(?P<name>[^/]+)": (CallBody, self._check_call),
+            r"cancel": (CancelBody, None),
+            r"reset": (ResetBody, None),
         }
         self._checks: list[tuple[re.Pattern, TypeAdapter, Callable | None]] = [
             (re.compile(rf"/gradio_api/{path}/?"), TypeAdapter(type_), check) for path, (type_, check) in checks.items()
@@ -117,7 +117,7 @@ class RequestChecks:
             raise BodyError(UNPROCESSABLE, str(error)) from None
         return as_json(value) if has_surrogates(body) else body
 
-    def _check_event(self, event: Join):
+    def _check_event(self, event: JoinBody):
         function = self.blocks.fns.get(event["fn_index"])
         if function is None or function.fn is None:
             raise BodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
@@ -130,7 +130,7 @@ class RequestChecks:
         if function.api_visibility != "public":
             types.check(data)
 
-    def _check_call(self, call: Call, name: str):
+    def _check_call(self, call: CallBody, name: str):
         self._argument_types(name).check(call["data"])
 
     def _check_named(self, values: dict[str, Any], name: str):

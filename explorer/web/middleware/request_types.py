@@ -103,7 +103,7 @@ State = Annotated[_STATE, AfterValidator(_check_unknown)]  # the page's
 
 
 class PointFields(TypedDict):
-    """Coordinates of a clicked point, see `ClickedPoint`."""
+    """Coordinates of a clicked point, see `InspectionRequest`."""
 
     __pydantic_config__ = STRICT
 
@@ -115,7 +115,7 @@ class PointFields(TypedDict):
     item: NotRequired[Index | None]
 
 
-class ClickedPoint(TypedDict):
+class InspectionRequest(TypedDict):
     """A clicked point of a figure, whose element id is `picture`."""
 
     __pydantic_config__ = STRICT

@@ -12,7 +12,7 @@ from explorer.analysis.intervention_effects import (
     relative_stream_change,
     surprisal_change,
 )
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.state.interventions import make_intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
@@ -77,7 +77,7 @@ def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_t
 
 
 def test_the_stream_moves_from_where_it_is_changed(edited_trace):
-    change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), stages(edited_trace)
+    change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), residual_stages(edited_trace)
     assert change.shape == (len(tapped_stages), 12)
     for row, stage in enumerate(tapped_stages):
         before, after = (run[stage.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
@@ -88,7 +88,7 @@ def test_before_a_silenced_head_nothing_moves(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
     distances, heads = relative_stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
-    before = [stage.layer == 0 for stage in stages(changed)]
+    before = [stage.layer == 0 for stage in residual_stages(changed)]
     assert not distances[before].any() and distances[np.logical_not(before)].all()
     assert not heads.any()  # the last layer's patterns are made before its heads are heard
 

@@ -9,9 +9,9 @@ from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import (
     ACTIVATIONS,
     NORMAL_SHARE,
-    neuron,
+    layer_neurons,
     neuron_logit_effects,
-    neurons,
+    recompute_neuron,
     sparsity,
 )
 from explorer.analysis.norms import apply_linearised_output_norm
@@ -30,7 +30,7 @@ def test_activations_are_the_models(kind, kernel):
 
 
 def test_neurons_are_the_captured_values(trace):
-    ours = neurons(trace, 1, 7)
+    ours = layer_neurons(trace, 1, 7)
     _, activation = ACTIVATIONS[trace.config.ffn]
     assert_array_equal(ours.hidden, trace["blocks.1.ffn.hidden"][7])
     assert_allclose(ours.active, activation(ours.pre.astype(np.float64)), atol=1e-6)
@@ -39,7 +39,7 @@ def test_neurons_are_the_captured_values(trace):
 
 
 def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(trace):
-    ours = neurons(trace, 0, 5)
+    ours = layer_neurons(trace, 0, 5)
     down = trace.weights["blocks.0.ffn.down_proj.weight"]
     vectors = ours.hidden[:, None] * down.T  # (F, D)
     assert_allclose(
@@ -52,7 +52,7 @@ def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(tra
 
 
 def test_the_top_neurons_are_those_that_write_most(trace):
-    ours = neurons(trace, 1, 3)
+    ours = layer_neurons(trace, 1, 3)
     top = ours.top(6)
     assert len(set(top)) == 6
     assert (np.diff(ours.output_norms[top]) <= 0).all()
@@ -60,15 +60,15 @@ def test_the_top_neurons_are_those_that_write_most(trace):
 
 
 def test_of_neurons_that_write_as_much_the_lower_number_comes_first(trace_of):
-    still = replace(neurons(trace_of("gpt"), 0, 0), output_norms=np.zeros(5))
+    still = replace(layer_neurons(trace_of("gpt"), 0, 0), output_norms=np.zeros(5))
     assert_array_equal(still.top(3), [0, 1, 2])
 
 
 @pytest.mark.parametrize(("layer", "query"), [(0, 0), (0, 11), (1, 6)])
 def test_every_neuron_worked_out_again_is_the_captured_one(trace, layer, query):
-    captured = neurons(trace, layer, query)
+    captured = layer_neurons(trace, layer, query)
     for number in range(trace.config.d_ff):
-        ours = neuron(trace, layer, number, query)
+        ours = recompute_neuron(trace, layer, number, query)
         assert ours.error < 1e-5
         assert ours.hidden == pytest.approx(captured.hidden[number], abs=1e-5)
         assert ours.pre == pytest.approx(captured.pre[number], abs=1e-5)
@@ -78,7 +78,7 @@ def test_every_neuron_worked_out_again_is_the_captured_one(trace, layer, query):
 
 def test_the_error_is_that_of_the_captured_value(rope_trace):
     wrong = rope_trace["blocks.0.ffn.hidden"] + 1
-    ours = neuron(replace(rope_trace, values={**rope_trace.values, "blocks.0.ffn.hidden": wrong}), 0, 3, 2)
+    ours = recompute_neuron(replace(rope_trace, values={**rope_trace.values, "blocks.0.ffn.hidden": wrong}), 0, 3, 2)
     assert ours.error == pytest.approx(1, abs=1e-5)
 
 
@@ -130,7 +130,7 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
 @pytest.mark.parametrize(("layer", "query"), [(0, 11), (1, 6)])
 def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, query):
     token_id = int(trace["logits"][query].argmax())
-    hidden = neurons(trace, layer, query).hidden
+    hidden = layer_neurons(trace, layer, query).hidden
     total = sum(hidden[n] * neuron_logit_effects(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
     share = direct_logit_attribution(trace, query, token_id).feed_forward[layer]
     bias = trace.weights.get(f"blocks.{layer}.ffn.down_proj.bias")

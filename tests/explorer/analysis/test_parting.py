@@ -7,7 +7,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer.analysis.divergence import jensen_shannon_distance
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import (
     first_difference,
     head_distances,
@@ -37,7 +37,7 @@ def comparison(style) -> Comparison:
 
 def test_streams_are_apart_by_their_distance_over_the_length_of_the_others(comparison):
     distances, partners = relative_stream_distance(comparison), comparison.alignment.partners
-    for row, stage in enumerate(stages(comparison.trace)):
+    for row, stage in enumerate(residual_stages(comparison.trace)):
         for position, partner in enumerate(partners):
             if partner is None:
                 assert np.isnan(distances[row, position])

@@ -11,9 +11,9 @@ from explorer.analysis.residual import (
     norm_statistics_in_layer,
     residual_norms,
     residual_norms_by_stage,
+    residual_stages,
+    residual_stream,
     stage_similarities,
-    stages,
-    stream,
     sublayer_updates,
 )
 from tests import layouts
@@ -34,10 +34,10 @@ def is_post(trace) -> bool:
 
 
 def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
-    taps, config = [stage.tap for stage in stages(trace)][1:], trace.config
+    taps, config = [stage.tap for stage in residual_stages(trace)][1:], trace.config
     sums = [name for name, *_rest in layouts.residual_sums(config)]
     if is_post(trace):
-        assert [stage.name for stage in stages(trace)][:4] == [
+        assert [stage.name for stage in residual_stages(trace)][:4] == [
             "embedding",
             "0 attention",
             "0 attention norm",
@@ -45,18 +45,25 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
         ]
         assert taps[::2] == sums and taps[1::2] == list(layouts.block_norms(config))
     else:
-        assert [stage.name for stage in stages(trace)] == layouts.stage_names(config)
+        assert [stage.name for stage in residual_stages(trace)] == layouts.stage_names(config)
         assert taps == sums
-    assert [stage.tap for stage in stages(trace, normed=False)][1:] == sums
-    assert [stage.layer for stage in stages(trace, normed=False)] == [0, *(int(name.split(".")[1]) for name in sums)]
-    assert_array_equal(stream(trace)[0], trace["embed"])
-    assert_array_equal(stream(trace)[-1], trace[taps[-1]])
+    assert [stage.tap for stage in residual_stages(trace, normed=False)][1:] == sums
+    assert [stage.layer for stage in residual_stages(trace, normed=False)] == [
+        0,
+        *(int(name.split(".")[1]) for name in sums),
+    ]
+    assert_array_equal(residual_stream(trace)[0], trace["embed"])
+    assert_array_equal(residual_stream(trace)[-1], trace[taps[-1]])
 
 
 def test_lengths_at_every_stage(trace):
-    expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in stages(trace)]
+    expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in residual_stages(trace)]
     assert_allclose(residual_norms_by_stage(trace), expected, rtol=1e-5)
-    unnormed = [row for row, stage in zip(expected, stages(trace), strict=True) if stage in stages(trace, normed=False)]
+    unnormed = [
+        row
+        for row, stage in zip(expected, residual_stages(trace), strict=True)
+        if stage in residual_stages(trace, normed=False)
+    ]
     assert_allclose(residual_norms(trace).median, [sum(sorted(row)[5:7]) / 2 for row in unnormed], rtol=1e-5)
 
 
@@ -125,7 +132,7 @@ def test_with_against_and_across(rope_trace):
 @pytest.mark.parametrize("query", [0, 11])
 def test_similarity_of_stages_in_closed_form(trace, query):
     ours = stage_similarities(trace, query)
-    vectors = [trace[stage.tap][query].astype(float) for stage in stages(trace)]
+    vectors = [trace[stage.tap][query].astype(float) for stage in residual_stages(trace)]
     expected = [[a @ b / math.sqrt((a @ a) * (b @ b)) for b in vectors] for a in vectors]
     assert_allclose(ours, expected, atol=1e-12)
     assert_allclose(np.diag(ours), 1)
@@ -143,7 +150,7 @@ def test_the_dimensions_that_stand_out_are_found(rope_trace):
 
 def test_outliers_by_brute_force(trace):
     ours = find_outlier_dimensions(trace, max_count=24)
-    sizes = np.abs(stream(trace)).mean(1)
+    sizes = np.abs(residual_stream(trace)).mean(1)
     assert_allclose(ours.sizes, sizes[:, ours.dimensions], rtol=1e-5)
     assert_allclose(ours.ratios, (sizes / np.median(sizes, axis=1, keepdims=True))[:, ours.dimensions], rtol=1e-5)
     assert (np.diff(ours.ratios.max(0)) <= 0).all()

@@ -16,7 +16,7 @@ from explorer.tracing.request_budget import check_budget
 
 @pytest.fixture(autouse=True)
 def job_results(monkeypatch):
-    results = jobs.LRU(1 << 20, result_num_bytes)
+    results = jobs.LRUCache(1 << 20, result_num_bytes)
     monkeypatch.setattr(jobs, "RESULTS", results)
     monkeypatch.setattr(job_queue, "RESULTS", results)
     return results

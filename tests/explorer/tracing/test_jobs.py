@@ -10,7 +10,7 @@ from explorer.tracing.request_budget import RequestBudget, is_time_limited
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, result_num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(1 << 20, result_num_bytes))
 
 
 def counting_job(question, units: int = 3, computed=None) -> Job:
@@ -57,7 +57,7 @@ def test_progress_is_told_after_each_piece():
 
 
 def test_results_are_kept_within_bounds(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(100, result_num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(100, result_num_bytes))
     computed = []
     for question in "abca":
         get_or_run(counting_job(question, units=8, computed=computed))  # 64 bytes each

@@ -4,13 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 
 
 @pytest.fixture
-def text_cache() -> LRU:
+def text_cache() -> LRUCache:
     """At most 10 characters of text."""
-    return LRU(10, size=len)
+    return LRUCache(10, size=len)
 
 
 def recording_compute(calls: list, value):
@@ -74,7 +74,7 @@ def test_a_slow_answer_keeps_nobody_else_waiting(text_cache):
 
 
 def test_many_threads_share_a_cache():
-    cache, interval = LRU(20, size=len), sys.getswitchinterval()
+    cache, interval = LRUCache(20, size=len), sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as pool:

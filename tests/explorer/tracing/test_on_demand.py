@@ -13,7 +13,7 @@ import explorer.tracing.lazy_activations as on_demand
 from explorer.tracing.capture import capture, taps_outside_blocks
 from explorer.tracing.lazy_activations import LazyActivations, named_arrays_num_bytes
 from explorer.tracing.library import Library
-from explorer.tracing.lru import LRU
+from explorer.tracing.lru import LRUCache
 from explorer.tracing.tap_shapes import tap_shapes, trace_num_bytes
 from model.transformer_lm import TransformerLM
 from tests import sample_models
@@ -24,8 +24,8 @@ IDS = tuple(range(3, 15))
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch):
     """Replace the caches of recomputed values by empty ones."""
-    blocks = LRU(on_demand.MAX_BLOCK_BYTES, named_arrays_num_bytes)
-    monkeypatch.setattr(on_demand, "_VALUE_CACHE", LRU(on_demand.MAX_VALUE_BYTES, lambda value: value.nbytes))
+    blocks = LRUCache(on_demand.MAX_BLOCK_BYTES, named_arrays_num_bytes)
+    monkeypatch.setattr(on_demand, "_VALUE_CACHE", LRUCache(on_demand.MAX_VALUE_BYTES, lambda value: value.nbytes))
     monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks)
     return blocks
 
@@ -131,8 +131,8 @@ def recomputed_block_bytes(trace, layer: int) -> int:
 def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
     lazy = capture(tiny_lm, IDS, max_bytes=0)
     block, pattern = recomputed_block_bytes(lazy, 0), lazy["blocks.0.attn.pattern"].nbytes
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(block, named_arrays_num_bytes))
-    monkeypatch.setattr(on_demand, "_VALUE_CACHE", values := LRU(pattern, lambda value: value.nbytes))
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRUCache(block, named_arrays_num_bytes))
+    monkeypatch.setattr(on_demand, "_VALUE_CACHE", values := LRUCache(pattern, lambda value: value.nbytes))
     for layer in (0, 1, 0):
         lazy[f"blocks.{layer}.attn.pattern"]
         assert (blocks.total, values.total) == (block, pattern)
@@ -141,7 +141,7 @@ def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
 
 def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(tiny_lm, monkeypatch):
     lazy, runs = capture(tiny_lm, IDS, max_bytes=0), []
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", LRU(0, named_arrays_num_bytes))  # the last alone
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", LRUCache(0, named_arrays_num_bytes))  # the last alone
     for layer, block in enumerate(tiny_lm.blocks):
         block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for _again in range(3):
@@ -163,7 +163,7 @@ def test_large_scores_are_computed_alone_and_other_values_without_them(lms, styl
     lm = lms[style]
     whole, lazy = capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
     monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", 1)
-    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRU(1, named_arrays_num_bytes))
+    monkeypatch.setattr(on_demand, "_BLOCK_CACHE", blocks := LRUCache(1, named_arrays_num_bytes))
     for name, value in whole.values.items():
         assert_allclose(lazy[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
         (last,) = blocks.values()[-1:] or [{}]

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.ablation import ablation_effects, log2_probability
 from explorer.analysis.intervention_effects import attention_shift, relative_stream_change
-from explorer.analysis.next_token import ranking_without_interventions, surprisal, token_rank, trace_ranking
-from explorer.analysis.residual import stages
+from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
+from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number
 from explorer.state.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
@@ -97,7 +97,7 @@ def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
 def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
     runs = with_unchanged(edited_trace)
     assert_allclose(residual_change_map(runs, 3).data[0].z, relative_stream_change(runs))
-    assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in stages(edited_trace)]
+    assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in residual_stages(edited_trace)]
     assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
@@ -122,7 +122,7 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
     token_id = experiments.target_token(trace, selection)
     reverse = [make_intervention("logits", "scale", -1.0)]  # now it is the least likely
     changed = replace(capture(lms[style], trace.token_ids, reverse, tokenizer=tiny_tokenizer), baseline=trace)
-    assert trace_ranking(changed, 9)[0] != token_id == trace_ranking(trace, 9)[0]
+    assert next_token_ranking(changed, 9)[0] != token_id == next_token_ranking(trace, 9)[0]
     assert experiments.target_token(changed, selection) == token_id
     for view in (experiments, prediction, overview):
         before, after = (
@@ -141,7 +141,7 @@ def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchange
     parts = overview.draw_model_map(edited_trace, Selection(query=9)).parts
     ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
     ids = [int(ranking_without_interventions(edited_trace, 9)[rank - 1]) for rank in ranks]
-    assert set(trace_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
+    assert set(next_token_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
 def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):

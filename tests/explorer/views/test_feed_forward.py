@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neuron_logit_effects, neurons, sparsity
+from explorer.analysis.feed_forward import ACTIVATIONS, layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
 from explorer.state.errors import PointNotFoundError
@@ -28,7 +28,7 @@ def gated(trace) -> bool:
 
 
 def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
-    neuron_values = neurons(trace, 1, 7)
+    neuron_values = layer_neurons(trace, 1, 7)
     top = neuron_values.top(MAX_NEURON_BARS)
     figure = strongest_neurons(trace, 1, top[4], 7)
     steps = (
@@ -47,7 +47,7 @@ def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
 
 
 def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
-    top = neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
+    top = layer_neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
     for chosen, bar_position in ((top[6], 6), (top[-1], MAX_NEURON_BARS + 1)):
         figure = strongest_neurons(rope_trace, 0, int(chosen), 3)
         bars = figure.data[0]
@@ -57,7 +57,7 @@ def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
 
 
 def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
-    neuron_values = neurons(trace, 0, 5)
+    neuron_values = layer_neurons(trace, 0, 5)
     line, others, chosen = activation_curve(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
     assert "lie together" not in activation_curve(trace, 0, 11, 5).layout.xaxis.title.text
@@ -75,7 +75,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
 
 
 def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
-    neuron_values, chosen = neurons(trace, 0, 5), 11
+    neuron_values, chosen = layer_neurons(trace, 0, 5), 11
     monkeypatch.setattr("explorer.views.feed_forward.neuron_plots.MAX_DOTS", 8)
     figure = activation_curve(trace, 0, chosen, 5)
     others = list(figure.data[1].customdata)
@@ -157,7 +157,7 @@ def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
 
 def test_the_formula_is_the_chosen_neurons(trace, gated):
     formula = VIEW.formula(trace, Selection(layer=1, neuron=17, query=7))
-    worked = neuron(trace, 1, 17, 7)
+    worked = recompute_neuron(trace, 1, 17, 7)
     name, _ = ACTIVATIONS[trace.config.ffn]
     assert formula.startswith("layer 1 neuron 17 at ")
     assert f"{name}({format_number(worked.pre)}) = {format_number(worked.active)}" in formula

@@ -17,7 +17,7 @@ CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(64 << 20, result_num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(64 << 20, result_num_bytes))
 
 
 @pytest.fixture

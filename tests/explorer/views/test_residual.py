@@ -8,9 +8,9 @@ from explorer.analysis.residual import (
     find_outlier_dimensions,
     norm_statistics_in_layer,
     residual_norms,
+    residual_stages,
+    residual_stream,
     stage_similarities,
-    stages,
-    stream,
     sublayer_updates,
 )
 from explorer.explain.derived.residual import layernorm_mean
@@ -41,8 +41,8 @@ def test_the_map_of_lengths_has_every_stage_and_token(trace):
     figure = stream_norm_map(trace, query=4)
     cells = figure.data[0]
     assert list(cells.x) == positions(trace.tokens)
-    assert list(cells.y) == [stage.name for stage in stages(trace)]
-    assert_allclose(cells.z, np.sqrt((stream(trace).astype(float) ** 2).sum(-1)), rtol=1e-5)
+    assert list(cells.y) == [stage.name for stage in residual_stages(trace)]
+    assert_allclose(cells.z, np.sqrt((residual_stream(trace).astype(float) ** 2).sum(-1)), rtol=1e-5)
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(3.5, 4.5)]
 
 
@@ -107,7 +107,7 @@ def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
     cells = stage_cosines(trace, 7).data[0]
     assert_allclose(cells.z, stage_similarities(trace, 7))
     assert (cells.zmin, cells.zmax) == (-1, 1)
-    assert list(cells.x) == list(cells.y) == [stage.name for stage in stages(trace)]
+    assert list(cells.x) == list(cells.y) == [stage.name for stage in residual_stages(trace)]
 
 
 def test_outlier_dimensions_are_drawn_by_stage(trace):

@@ -82,7 +82,7 @@ class TokenStrip(Widget):
 MAX_CHARACTERS = 60  # characters of the text
 
 
-def tail_html() -> str:
+def prompt_tail_html() -> str:
     """Return the markup of the strip's end."""
     return fill_template(
         """<button type="button" class="brief" title="{to_prompt}"></button>""",
@@ -96,7 +96,7 @@ class PromptTail(Widget):
     kind = "brief"
 
     def __init__(self, **kwargs):
-        super().__init__(html=tail_html(), **kwargs)
+        super().__init__(html=prompt_tail_html(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], sampled_token: str, probability: float) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class GeneratedText(Widget):
         super().__init__(html=html, **kwargs)
 
 
-def player_html() -> str:
+def generation_player_html() -> str:
     """Return the markup of the playback's buttons."""
     return fill_template(
         """<div class="playback" role="group" aria-label="{playback}">
@@ -151,7 +151,7 @@ class GenerationPlayer(Widget):
     kind = "playback"
 
     def __init__(self, **kwargs):
-        super().__init__(html=player_html(), **kwargs)
+        super().__init__(html=generation_player_html(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], num_prompt: int, num_generated: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class GenerationPlayer(Widget):
         return {"first": first, "tokens": visible_tokens, "unseen": num_generated - len(visible_tokens) + 1}
 
 
-def tree_html() -> str:
+def continuation_tree_html() -> str:
     """Return the markup of the empty tree of continuations."""
     return fill_template(
         """<h3>{heading}</h3>
@@ -212,7 +212,7 @@ class ContinuationTree(Widget):
     kind = "branches"
 
     def __init__(self, **kwargs):
-        super().__init__(html=tree_html(), **kwargs)
+        super().__init__(html=continuation_tree_html(), **kwargs)
 
     @staticmethod
     def pack(

@@ -29,7 +29,7 @@ from explorer.web.answers.view_contents import view_contents
 @pytest.fixture
 def gate(monkeypatch) -> threading.Event:
     """Event that the job of the first figure of the Experiments tab waits for."""
-    results, gate = jobs.LRU(1 << 20, result_num_bytes), threading.Event()
+    results, gate = jobs.LRUCache(1 << 20, result_num_bytes), threading.Event()
     monkeypatch.setattr(jobs, "RESULTS", results)
     monkeypatch.setattr(job_queue, "RESULTS", results)
 

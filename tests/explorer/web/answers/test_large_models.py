@@ -16,7 +16,7 @@ from explorer.web.answers.view_contents import view_contents
 @pytest.fixture
 def large(monkeypatch):
     """Treat all models as large, and start with an empty result cache."""
-    monkeypatch.setattr(jobs, "RESULTS", jobs.LRU(1 << 20, jobs.result_num_bytes))
+    monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(1 << 20, jobs.result_num_bytes))
     monkeypatch.setattr(import_module("explorer.tracing.capture"), "estimate_macs", lambda lm, num_tokens: 1e12)
 
 

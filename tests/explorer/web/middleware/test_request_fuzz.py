@@ -24,7 +24,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answer import Question
+from explorer.web.answer import AnswerRequest
 from explorer.web.middleware.argument_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
 from explorer.web.rooms import limits
@@ -214,7 +214,7 @@ def function_arguments(app: App, name: str) -> list[Any]:
 
 def question(app: App, kind: str) -> dict[str, Any]:
     """Return a question of the page with an action that has all fields that actions have."""
-    schema = Question.model_json_schema()
+    schema = AnswerRequest.model_json_schema()
     assert {"about", "state", "action", "inspect"} == schema["properties"].keys()
     assert schema["$defs"]["Action"]["properties"].keys() == {"kind", *ACTION}
     point = {"x": 1, "y": 1, "layer": 0, "head": 0, "curve": 0, "item": 0}

@@ -14,7 +14,7 @@ from explorer.web.actions.run_factory import RunFactory
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 
 
-def go_to_saved_state(
+def restore_saved_state(
     run_factory: RunFactory, state: Mapping[str, Any], command: Mapping[str, Any]
 ) -> tuple[PageState, GenerationSettings]:
     """Return the state and settings of a saved view, outside of any lesson.
