@@ -1,8 +1,8 @@
 """The one channel: what the page asks Python, and how Python answers.
 
-`POST explorer/answer` takes a `AnswerRequest` and answers with one line of JSON after another: what the question's action
-changed, then the contents of the page in stages, those that are in sight first. `POST explorer/<name>` calls one of
-the other functions of `Endpoints` with the list of its arguments.
+`POST explorer/answer` takes an `AnswerRequest` and answers with one line of JSON after another: what its action changed,
+then the contents of the page in stages, those that are in sight first. `POST explorer/<name>` calls one of the other
+functions of `Endpoints` with the list of its arguments.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class AnswerChannel:
         return sum(limiter.statistics().tasks_waiting for limiter in (self.light, self.heavy))
 
     async def answer(self, request: Request) -> Response:
-        """Answer a `AnswerRequest`; 422 with a sentence if it is invalid, or what is in sight cannot be computed."""
+        """Answer an `AnswerRequest`; 422 with a sentence if it is invalid, or what is in sight cannot be computed."""
         with _errors_as_responses():
             question = parse_answer_request(await request.body())
         lines = self._lines(question, request)
