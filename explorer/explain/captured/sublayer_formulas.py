@@ -21,7 +21,7 @@ ROTATIONS = {
 }
 
 
-def projection(vector: str) -> Callable[[ModelConfig, int], LinearLayerFormula]:
+def projection_formula(vector: str) -> Callable[[ModelConfig, int], LinearLayerFormula]:
     """Return the formula of q, k or v after its linear map, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
@@ -32,12 +32,12 @@ def projection(vector: str) -> Callable[[ModelConfig, int], LinearLayerFormula]:
     return formula
 
 
-def head_norm(vector: str) -> Callable[[ModelConfig, int], Formula]:
+def head_norm_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
     """Return the formula of the norm of q or k, per head or over all heads."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
         norm, line = f"blocks.{layer}.attn.{vector}_norm", NORM_LINES[config.norm]
-        x = projection(vector)(config, layer)
+        x = projection_formula(vector)(config, layer)
         if config.qk_norm_over == "head":
             return NormFormula(f"{vector}_norm", x, norm, line)
         return AllHeadsNormFormula(
@@ -52,7 +52,7 @@ def num_vector_heads(config: ModelConfig, vector: str) -> int:
     return config.num_heads if vector == "q" else config.kv_heads
 
 
-def unrotated_qk(vector: str) -> Callable[[ModelConfig, int], Formula]:
+def unrotated_qk_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
     """Return the formula of q or k before rotation, after the head norm if there is one."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
@@ -60,12 +60,12 @@ def unrotated_qk(vector: str) -> Callable[[ModelConfig, int], Formula]:
             return CopyFormula(
                 vector, f"blocks.{layer}.attn.{vector}_norm", SourceLine(HEADS, f"{vector} = self.{vector}(")
             )
-        return projection(vector)(config, layer)
+        return projection_formula(vector)(config, layer)
 
     return formula
 
 
-def rotation(vector: str) -> Callable[[ModelConfig, int], Formula]:
+def rotation_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
     """Return (config, layer) -> the formula of the rotated queries or keys."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
@@ -82,32 +82,32 @@ def rotation(vector: str) -> Callable[[ModelConfig, int], Formula]:
     return formula
 
 
-def scores(config: ModelConfig, layer: int) -> Formula:
+def scores_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention scores."""
     suffix = "_rot" if config.position == "rope" else ""
     q, k = (f"blocks.{layer}.attn.{vector}{suffix}" for vector in "qk")
     return ScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
 
 
-def pattern(config: ModelConfig, layer: int) -> Formula:
+def pattern_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention pattern."""
     line = SourceLine(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
     return PatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
 
 
-def head_output(config: ModelConfig, layer: int) -> Formula:
+def head_output_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the heads' outputs z."""
     line = SourceLine(HEADS, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
     return HeadOutputFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
 
 
-def attention_out(config: ModelConfig, layer: int) -> Formula:
+def attention_out_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the attention's output."""
     line = SourceLine(HEADS, "return self.out(self.dropout(self.o_proj(")
     return LinearLayerFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
 
 
-def neuron_input(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Formula]:
+def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Formula]:
     """Return the formula of a linear map of the feed-forward's input."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
@@ -119,12 +119,12 @@ def neuron_input(tap: str, linear_map: str) -> Callable[[ModelConfig, int], Form
     return formula
 
 
-def gate(config: ModelConfig, layer: int) -> Formula:
+def gate_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the feed-forward's gate."""
     return ActivationFormula("gate", f"blocks.{layer}.ffn.gate_pre", config.ffn, SourceLine(GATED, "gate = self.gate("))
 
 
-def hidden_activation(config: ModelConfig, layer: int) -> Formula:
+def hidden_activation_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the feed-forward's hidden activations."""
     block = f"blocks.{layer}.ffn"
     if config.is_gated:
@@ -135,29 +135,29 @@ def hidden_activation(config: ModelConfig, layer: int) -> Formula:
     return ActivationFormula("hidden", f"{block}.up", config.ffn, line)
 
 
-def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
+def feed_forward_out_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the feed-forward's output."""
     line = SourceLine(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
     return LinearLayerFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 
 
 ATTENTION_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
-    "attn.q": unrotated_qk("q"),
-    "attn.k": unrotated_qk("k"),
-    "attn.v": projection("v"),
-    "attn.q_norm": head_norm("q"),
-    "attn.k_norm": head_norm("k"),
-    "attn.q_rot": rotation("q"),
-    "attn.k_rot": rotation("k"),
-    "attn.scores": scores,
-    "attn.pattern": pattern,
-    "attn.z": head_output,
-    "attn.out": attention_out,
+    "attn.q": unrotated_qk_formula("q"),
+    "attn.k": unrotated_qk_formula("k"),
+    "attn.v": projection_formula("v"),
+    "attn.q_norm": head_norm_formula("q"),
+    "attn.k_norm": head_norm_formula("k"),
+    "attn.q_rot": rotation_formula("q"),
+    "attn.k_rot": rotation_formula("k"),
+    "attn.scores": scores_formula,
+    "attn.pattern": pattern_formula,
+    "attn.z": head_output_formula,
+    "attn.out": attention_out_formula,
 }
 FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
-    "ffn.gate_pre": neuron_input("gate_pre", "gate"),
-    "ffn.gate": gate,
-    "ffn.up": neuron_input("up", "up"),
-    "ffn.hidden": hidden_activation,
-    "ffn.out": feed_forward_out,
+    "ffn.gate_pre": neuron_input_formula("gate_pre", "gate"),
+    "ffn.gate": gate_formula,
+    "ffn.up": neuron_input_formula("up", "up"),
+    "ffn.hidden": hidden_activation_formula,
+    "ffn.out": feed_forward_out_formula,
 }

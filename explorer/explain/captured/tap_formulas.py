@@ -38,7 +38,7 @@ def get_formula(config: ModelConfig, name: str) -> Formula:
     return formulas[tap](config, int(in_block[1])) if in_block else formulas[tap](config)
 
 
-def embedding(config: ModelConfig) -> Formula:
+def embedding_formula(config: ModelConfig) -> Formula:
     """Return the formula of the embedding."""
     positions = config.position in ("sinusoidal", "learned")
     line = SourceLine(TABLE, "return self.weight[token_ids]")
@@ -49,7 +49,7 @@ def embedding(config: ModelConfig) -> Formula:
     return EmbeddingFormula(positions, line)
 
 
-def position_embedding(config: ModelConfig) -> Formula:
+def position_embedding_formula(config: ModelConfig) -> Formula:
     """Return the formula of the position embedding."""
     if config.position == "learned":
         return LearnedPositionFormula(SourceLine(TABLE, "return self.weight[token_ids]"))
@@ -58,7 +58,7 @@ def position_embedding(config: ModelConfig) -> Formula:
     )
 
 
-def final_norm(config: ModelConfig) -> Formula:
+def final_norm_formula(config: ModelConfig) -> Formula:
     """Return the formula of the final norm; a copy of the stream if there is none."""
     stream = block_output_tap(config, config.num_layers - 1)
     if not has_final_norm(config):
@@ -69,13 +69,13 @@ def final_norm(config: ModelConfig) -> Formula:
 LOGITS = SourceLine(LM, "logits = softcap(self.lm_head(x)")
 
 
-def logits(config: ModelConfig) -> Formula:
+def logits_formula(config: ModelConfig) -> Formula:
     """Return the formula of the logits."""
     plain = LinearLayerFormula("logit", "final_norm", "lm_head", LOGITS)
     return plain if config.logit_cap is None else SoftcapFormula("logit", plain, config.logit_cap, LOGITS)
 
 
-def resid_pre(config: ModelConfig, layer: int) -> Formula:
+def resid_pre_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the residual stream before a block."""
     if layer == 0:
         return CopyFormula("resid_pre", "embed", SourceLine(LM, "x = self.dropout(self.embed_tokens("))
@@ -108,7 +108,7 @@ SUMS = {
 }
 
 
-def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
+def block_norm_formula(config: ModelConfig, layer: int, name: str) -> Formula:
     """Return the formula of one of a block's norms: of the input or output of a sublayer, or of the stream."""
     norm, line = f"blocks.{layer}.{name}", NORM_LINES[config.norm]
     return NormFormula(name, CopyFormula("x", norm_input_tap(config, norm), line), norm, line)
@@ -116,18 +116,21 @@ def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
 
 ROPE = SourceLine("model/layers/rope.py", "return torch.outer(positions, frequencies)")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
-    "embed": embedding,
-    "position_embed": position_embedding,
+    "embed": embedding_formula,
+    "position_embed": position_embedding_formula,
     "rope.angles": lambda config: AngleFormula(ROPE),
     "local_rope.angles": lambda config: AngleFormula(ROPE, local=True),
-    "final_norm": final_norm,
-    "logits": logits,
+    "final_norm": final_norm_formula,
+    "logits": logits_formula,
 }
 IN_BLOCKS: dict[str, Callable[[ModelConfig, int], Formula]] = {
-    "resid_pre": resid_pre,
-    "resid_mid": stream_sum("resid_mid"),
-    "resid_post": stream_sum("resid_post"),
-    **{name: partial(block_norm, name=name) for name in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm")},
+    "resid_pre": resid_pre_formula,
+    "resid_mid": stream_sum_formula("resid_mid"),
+    "resid_post": stream_sum_formula("resid_post"),
+    **{
+        name: partial(block_norm_formula, name=name)
+        for name in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm")
+    },
     **ATTENTION_TAPS,
     **FEED_FORWARD_TAPS,
 }
