@@ -10,6 +10,7 @@ from model.config import ModelConfig
 
 # Choices of the fields that are one word; fields that views declare have their own.
 OWN_CHOICES = {
+    "depth": ("story", "numbers", "formula", "code"),
     "first_token": ("shown", "hidden"),
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
@@ -36,13 +37,14 @@ class Selection:
 
     Attributes:
         view: name of the open tab.
+        depth: how much the page tells: "story", "numbers", "formula" or "code".
         layer, head: the selected attention head.
         query: the selected token: the query position, whose next token is predicted.
         key: the key position; never after `query`.
         tap: name of the captured value displayed by itself.
         dim: index into that value's last axis.
         neuron: of the selected layer's feed-forward.
-        depth: number of blocks after which the residual stream is displayed: 0 is the embedding.
+        residual_depth: number of blocks after which the residual stream is displayed: 0 is the embedding.
         target: rank of the target token among the next tokens after `query`, 1 the likeliest.
         rival: rank of the contrast token, 0 for none.
         heads: heads selected together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
@@ -61,6 +63,7 @@ class Selection:
     """
 
     view: str = "overview"
+    depth: str = "numbers"
     layer: int = 0
     head: int = 0
     query: int = 0
@@ -68,7 +71,7 @@ class Selection:
     tap: str = "blocks.0.resid_post"
     dim: int = 0
     neuron: int = 0
-    depth: int = 0
+    residual_depth: int = 0
     target: int = 1
     rival: int = 0
     heads: str = ""
@@ -89,6 +92,8 @@ class Selection:
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
         """Parse a selection from an untrusted mapping, such as a URL; invalid fields are left out."""
         parsed = {}
+        if (residual_depth := parse_index(values.get("depth"))) is not None:  # its name in older URLs
+            values = {"residual_depth": residual_depth} | values
         for name, default in cls().as_dict().items():
             value = values.get(name)
             value = parse_index(value) if isinstance(default, int) else value
@@ -136,7 +141,7 @@ class Selection:
             tap=tap,
             dim=clamp(self.dim, trace.shape(tap)[-1]),
             neuron=clamp(self.neuron, trace.config.d_ff),
-            depth=clamp(self.depth, trace.config.num_layers + 1),
+            residual_depth=clamp(self.residual_depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
             find=self.find[:MAX_SEARCH_CHARS],

@@ -120,6 +120,7 @@ class View:
         order: tabs are sorted by it, within their group and all together.
         description: two sentences in plain words: what the view shows and how to use it.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
+        code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
         unavailable_message: config -> why the view has nothing to show of such a model, and what that does
             instead.
@@ -149,6 +150,7 @@ class View:
     order: int = 1000
     description: str = ""
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
+    code: tuple[str, ...] = ()
     required_taps: tuple[str, ...] = ()
     unavailable_message: Callable[[ModelConfig], str] = lambda config: _("This model lacks what the view shows.")
     controls: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 VIEW, TAB = "view", "tab"  # the open view, and all of one
 # What a tab has besides its pictures.
-WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
+WORDS, FORMULA, CODE, CHOOSERS, WHAT_IFS = "words", "formula", "code", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
 WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's

@@ -5,6 +5,7 @@ from explorer.translations import _, translate
 from explorer.views.view import Panel, View
 from explorer.web.protocol import (
     CHOOSERS,
+    CODE,
     FORMULA,
     IN_FULL,
     LISTS,
@@ -38,6 +39,8 @@ def view_markup(view: View) -> str:
         tools.append(DirectionPromptLists(elem_id=element_id(view.name, LISTS)))
     summary = "" if view.numbers_view_link else _("Formula")
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
+    if view.code:
+        tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
     words = TextBlock(translate(view.description), elem_id=element_id(view.name, WORDS)).markup
     after: list[Widget] = []
     if view.continuation_text:

@@ -2,7 +2,7 @@
 
 
 def test_a_script_selects_and_waits_until_everything_is_painted(visitor):
-    person = visitor("view=attention&layer=0&head=0")
+    person = visitor("attention", layer=0, head=0)
     draws = person.page.evaluate(
         """async () => {
           await explorer.select({ layer: 1, head: 1, query: 3, temperature: 0.5 });
@@ -17,7 +17,7 @@ def test_a_script_selects_and_waits_until_everything_is_painted(visitor):
 
 
 def test_a_script_opens_another_view(visitor):
-    person = visitor("view=attention")
+    person = visitor("attention")
     person.page.evaluate("explorer.select({ view: 'residual' })")
     person.page.wait_for_function("explorer.state.view == 'residual'")
     assert person.page.evaluate(
@@ -26,7 +26,7 @@ def test_a_script_opens_another_view(visitor):
 
 
 def test_the_state_is_a_copy_and_unknown_fields_are_refused(visitor):
-    person = visitor("view=attention")
+    person = visitor("attention")
     assert person.page.evaluate("() => { explorer.state.layer = 5; return explorer.state.layer }") != 5
     message = person.page.evaluate("explorer.select({ layr: 1 }).catch((error) => error.message)")
     assert message.startswith("unknown: layr; select takes ") and "layer" in message

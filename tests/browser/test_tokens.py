@@ -27,10 +27,10 @@ def test_a_point_of_the_spread_chooses_its_token(visitor):
     spread = person.page.locator("#tokens-spread .plot")
     expect(spread.locator(".main-svg").first).to_be_visible()
     with person.redrawn(spread):
-        person.chooser("depth").select_option("2")
+        person.chooser("residual_depth").select_option("2")
     x, y = spread.evaluate("plot => [plot._fullData[0].x[7], plot._fullData[0].y[7]]")
     person.click_cell(spread, x=x, y=y)
-    person.expect_selected(query=7, depth=2)
+    person.expect_selected(query=7, residual_depth=2)
 
 
 @pytest.mark.exhaustive

@@ -53,10 +53,10 @@ def root_mean_square_example(context: GlossaryContext) -> str:
 
 
 def principal_components_example(context: GlossaryContext) -> str:
-    shares = principal_components(residual_at_depth(context.trace, context.selection.depth)).shares
+    shares = principal_components(residual_at_depth(context.trace, context.selection.residual_depth)).shares
     return _(
         "At depth {depth} the first takes {first} of the variance of the {tokens} tokens here, the second {second}.",
-        depth=context.selection.depth,
+        depth=context.selection.residual_depth,
         tokens=len(context.trace),
         first=format_number(shares[0]),
         second=format_number(shares[1]),

@@ -180,6 +180,7 @@ VIEW = View(
     required_taps=("blocks.*.resid_post",),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("tap", "head", "query", "window"),
+    code=("blocks.{layer}",),
     panels=(
         Panel(
             name="heatmap",

@@ -71,6 +71,7 @@ VIEW = View(
     unavailable_message=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
     intervention_controls=(HEAD, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN, MASK, DROP),
+    code=("blocks.{layer}.attn", "model.layers.attention:attention_scores", "model.layers.attention:attention_pattern"),
     panels=(
         Panel(
             name="heads",

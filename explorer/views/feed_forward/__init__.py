@@ -103,6 +103,7 @@ VIEW = View(
     unavailable_message=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
     intervention_controls=(NEURON, GATE, HIDDEN),
+    code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
     panels=(
         Panel(
             name="strongest",

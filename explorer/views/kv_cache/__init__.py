@@ -180,6 +180,7 @@ VIEW = View(
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
+    code=("model.kv_cache:KVCache.extend",),
     panels=(
         Panel(
             name="cells",

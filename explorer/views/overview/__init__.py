@@ -142,6 +142,7 @@ VIEW = View(
     required_taps=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight"),
     unavailable_message=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
+    code=("", "blocks.{layer}"),
     panels=(
         Panel(
             name="map",

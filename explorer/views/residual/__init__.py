@@ -166,6 +166,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
     intervention_controls=(STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, PATCH_STREAM, *NORMS),
+    code=("blocks.{layer}", "blocks.{layer}.attn_norm"),
     panels=(
         Panel(
             name="lengths",

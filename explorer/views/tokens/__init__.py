@@ -88,8 +88,8 @@ def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) 
 
 def verify_stream(trace: Trace, selection: Selection) -> Verification:
     """Verify the residual stream at the selected depth."""
-    inside = selection.depth < trace.config.num_layers
-    last = block_output_tap(trace.config, selection.depth - 1)
+    inside = selection.residual_depth < trace.config.num_layers
+    last = block_output_tap(trace.config, selection.residual_depth - 1)
     return verify_derived("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 
@@ -113,7 +113,8 @@ def inspect_pca_point(trace: Trace, selection: Selection, point: ClickedPoint) -
     first = int(selection.first_token == "hidden" and len(trace) > 1)
     position = first + point.coordinate("item")
     across, up = (
-        principal_component_coordinate(trace, selection.depth, position, component, first) for component in (0, 1)
+        principal_component_coordinate(trace, selection.residual_depth, position, component, first)
+        for component in (0, 1)
     )
     return across, up
 
@@ -133,7 +134,8 @@ VIEW = View(
     formula=formula,
     required_taps=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
-    controls=("query", "depth", "first_token"),
+    controls=("query", "residual_depth", "first_token"),
+    code=("model.transformer_lm:TransformerLM.embed_tokens",),
     panels=(
         Panel(
             name="table",
@@ -181,7 +183,7 @@ VIEW = View(
             name="spread",
             no_difference_reason=make_no_difference_reason(PLANE),
             title=N_("All tokens at the chosen depth, along the two directions in which they differ most (PCA)"),
-            draw=lambda trace, s: pca_plot(trace, s.depth, s.query, s.first_token == "hidden"),
+            draw=lambda trace, s: pca_plot(trace, s.residual_depth, s.query, s.first_token == "hidden"),
             inspect=inspect_pca_point,
             verify=verify_stream,
             click_selects={"customdata": "query"},

@@ -51,7 +51,7 @@ def unreadable_fields(query: Mapping[str, str]) -> list[str]:
     choices, defaults = field_choices(), Selection().as_dict()
     indices = {name for name, default in defaults.items() if isinstance(default, int)} | {"dropped", "began"}
     for name, text in query.items():
-        if not text:
+        if not text or (name == "depth" and parse_index(text) is not None):  # a name of `residual_depth` in older URLs
             continue
         if name in RANGES:
             try:

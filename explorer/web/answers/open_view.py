@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from explorer.explain.source_code import code_text
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
@@ -106,6 +107,13 @@ class OpenView:
         except ResultNotReadyError:  # the figure's placeholder has the button that starts the job
             return ""
         return join_run_texts(formulas)
+
+    @property
+    def code(self) -> str:
+        """The code that computes what the view shows; "" where it is not asked for."""
+        if self.selection.depth != "code" or not self.view.code:
+            return ""
+        return code_text(self.lm[0], len(self.trace), self.selection.layer, self.view.code)
 
     def continuation(self, settings: GenerationSettings) -> str:
         """Return the view's continuation of the run, or of both runs, as text."""

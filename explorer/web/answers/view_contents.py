@@ -13,7 +13,19 @@ from explorer.views.select_fields import TOKEN_FIELDS, select_fields
 from explorer.views.two_runs.draw import Placeholder
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
-from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, LISTS, MARK, WHAT_IFS, WORDS, WRITTEN, element_id
+from explorer.web.protocol import (
+    CHANGES,
+    CHOOSERS,
+    CODE,
+    FORMULA,
+    IN_FULL,
+    LISTS,
+    MARK,
+    WHAT_IFS,
+    WORDS,
+    WRITTEN,
+    element_id,
+)
 from explorer.web.widgets.figure import Figure, HeadGrid
 from explorer.web.widgets.header import NumbersViewLink
 from explorer.web.widgets.model_map import ModelMap
@@ -56,6 +68,8 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
         contents[element_id(name, LISTS)] = (
             DirectionPromptLists.pack(open_view.trace, recipe, layer) if recipe else None
         )
+    if open_view.view.code:
+        contents[element_id(name, CODE)] = open_view.code
     return contents | {
         CHANGES: ActiveInterventions.pack(open_view.trace, open_view.comparison.other if open_view.has_other else None),
         element_id(name, WORDS): open_view.description,

@@ -38,7 +38,6 @@ export function addressOf(state, address) {
     if (text) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
-  if (state.view) url.searchParams.set("depth", modeOf(state.view));
   for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
   url.searchParams.delete("turn");
   return url;

@@ -179,8 +179,9 @@ let query = {}; // of the address that the page was opened with, before the stat
 /** Gradio has built its components: their texts are to be in the page's language. */
 export async function start() {
   await ready;
-  query = Object.fromEntries(new URLSearchParams(location.search));
+  const asked = Object.fromEntries(new URLSearchParams(location.search));
   setState({ view: viewAtFirst() });
+  query = { depth: state.depth, ...asked };
   if (language === "en") build();
   else bus.localize(); // which builds then
 }

@@ -302,6 +302,11 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(word
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
+/** Resolved once that script has come, or failed to: Gradio may have the page begin before. */
+export async function plotlyHere() {
+  if (!plotly() && document.readyState !== "complete") await new Promise((resolve) => window.addEventListener("load", resolve, { once: true }));
+}
+
 let made;
 
 /** What Plotly is to do besides drawing; always the same, as it draws all anew for another. */

@@ -22,10 +22,16 @@ let isUntold = false;
 /** A state in which the key is no later than the query, which looks at its own position and before. @param {State} any */
 export const causal = (any) => (any.key > any.query ? { ...any, key: any.query } : any);
 
+/** A state whose depth is its view's. @param {State} any */
+const deep = (any) => {
+  const depth = modeOf(any.view) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
+  return any.view && depth !== any.depth ? { ...any, depth } : any;
+};
+
 /** @param {State} change @param {boolean} [tell] or else the widgets follow at the next `tellState` */
 export function setState(change, tell = true) {
   const before = state;
-  state = causal({ ...state, ...change });
+  state = deep(causal({ ...state, ...change }));
   isUntold = true;
   if (tell) tellState();
   for (const keep of keepers) keep(state, before);
@@ -47,18 +53,23 @@ export const onState = (element, listener) => listenFor(element, told, "change",
 /** Calls `keep` with the state and the one before at every change, told or not. @param {(now: State, before: State) => void} keep */
 export const keptBy = (keep) => void keepers.push(keep);
 
-// How much the page explains: a story, or numbers. The open view says which. What a visitor chose last outlives a reload; an address that names a tab goes
-// first.
+// How much the page explains: a story; numbers; or formulas or code, too. A view is of the story or not. What a visitor
+// chose last outlives a reload; an address goes first.
 
 const CHOSEN = "explorer:mode"; // its place in the browser's storage
 
-const opened = { story: SIMPLE_TABS[0], numbers: FULL_TABS[0] }; // view of each depth
+/** The view that is open, or was last, at each depth. @type {Record<string, string>} */
+const opened = { story: SIMPLE_TABS[0], numbers: FULL_TABS[0], formula: FULL_TABS[0], code: FULL_TABS[0] };
+let depthChosen = "numbers"; // of a view that is not of the story
 
 /** Which depth a view is of: "story" or "numbers". @param {string} view */
 export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "story" : "numbers");
 
-/** The tab that is open in a page, or was when it was last seen. @param {string} mode */
-export const openedIn = (mode) => opened[mode];
+/** The change that shows so much. @param {string} depth @returns {State} */
+export function toDepth(depth) {
+  if (depth !== "story") depthChosen = depth;
+  return { depth, view: modeOf(state.view) === (depth === "story" ? "story" : "numbers") ? state.view : opened[depth] };
+}
 
 const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
 const inAddress = new URLSearchParams(globalThis.location?.search).get("view");
@@ -69,11 +80,12 @@ export const isNamed = named !== null;
 
 /** The tab that the page opens with. */
 export function viewAtFirst() {
-  const depth = new URLSearchParams(location.search).get("depth") ?? chosen();
-  return named ?? opened[depth === "numbers" || depth === "full" ? "numbers" : "story"];
+  const asked = new URLSearchParams(location.search).get("depth"), depth = asked in opened ? asked : chosen() === "full" ? "numbers" : chosen();
+  if (depth in opened && depth !== "story") depthChosen = depth;
+  return named ?? opened[depth in opened ? depth : "story"];
 }
 
-/** @param {string} mode "story" or "numbers" */
+/** @param {string} mode a depth */
 export function rememberMode(mode) {
   try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
 }
@@ -84,16 +96,18 @@ export function followMode() {
   document.addEventListener("input", ({ target }) => {
     if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
   });
-  const tell = (view) => {
-    document.body.dataset.depth = modeOf(view);
+  const tell = (view, depth) => {
+    document.body.dataset.depth = depth;
     classList.toggle("simple", modeOf(view) === "story");
   };
-  tell(viewAtFirst());
+  const first = viewAtFirst();
+  tell(first, modeOf(first) === "story" ? "story" : depthChosen);
   keptBy((now, before) => {
     if (now.prompt !== before.prompt) classList.remove("unrun");
-    if (now.view === before.view) return;
-    opened[modeOf(now.view)] = now.view;
-    tell(now.view);
+    if (now.view === before.view && now.depth === before.depth) return;
+    if (now.depth !== "story") depthChosen = now.depth;
+    for (const depth of now.depth === "story" ? ["story"] : ["numbers", "formula", "code"]) opened[depth] = now.view;
+    tell(now.view, now.depth);
   });
 }
 

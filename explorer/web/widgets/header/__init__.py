@@ -99,11 +99,13 @@ def agreement_text(agreement: LogitAgreement) -> str:
 DIAL_HTML = """<div class="mode" role="group" aria-label="{depth}">
 <button type="button" data-mode="story" title="{story_is}">{story}</button>
 <button type="button" data-mode="numbers" title="{numbers_is}">{numbers}</button>
+<button type="button" data-mode="formula" title="{formula_is}">{formula}</button>
+<button type="button" data-mode="code" title="{code_is}">{code}</button>
 </div>"""
 
 
 class DepthDial(Widget):
-    """Two buttons: a story in three steps, and every part with its numbers."""
+    """Buttons: a story in three steps; every part with its numbers; with the formulas, too; with the code, too."""
 
     kind = "mode_switch"
 
@@ -115,6 +117,10 @@ class DepthDial(Widget):
             story_is=_("one story in three steps"),
             numbers=_("Numbers"),
             numbers_is=_("every part, number and setting"),
+            formula=_("Formula"),
+            formula_is=_("the formulas, with the numbers of this run"),
+            code=_("Code"),
+            code_is=_("the lines of code that compute it"),
         )
         super().__init__(html=html, **kwargs)
 

@@ -6,7 +6,7 @@ import { blockOf, duration, followJob, isGoingOn, leave, onContent } from "../..
 import { button, countDraw, find, findAll, make, say, span, toggleFold } from "../../static/dom.js";
 import { linkTo, writeAddress } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/language.js";
-import { modelOf, modeOf, onState, openedIn, rememberMode, state, viewAtFirst } from "../../static/state.js";
+import { modelOf, onState, rememberMode, state, toDepth } from "../../static/state.js";
 import { explainTerms } from "../../static/terms.js";
 
 /** @param {HTMLElement} element */
@@ -119,13 +119,12 @@ export function modeSwitch(element) {
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
       rememberMode(mode);
-      pick({ view: openedIn(mode) });
+      pick(toDepth(mode));
     });
 
   function follow() {
-    const now = modeOf(state.view ?? viewAtFirst());
     for (const button of buttons) {
-      button.ariaPressed = String(button.dataset.mode === now);
+      button.ariaPressed = String(button.dataset.mode === document.body.dataset.depth);
       button.disabled = !state.checkpoint; // until there is something to show
     }
   }
@@ -149,7 +148,16 @@ export function languageList(element) {
 
 /** @param {HTMLElement} element */
 export function words(element) {
-  const text = find(element, ".prose, .formula");
+  const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
+  const open = () => { details.open = ["formula", "code"].includes(state.depth); };
+  let depth = state.depth;
+  if (details) {
+    open();
+    onState(element, () => {
+      if (depth !== state.depth) open();
+      depth = state.depth;
+    });
+  }
   const write = (content) => {
     say(text, content || ""); // or else what is marked in it would be lost
     element.hidden = !content;

@@ -50,6 +50,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     contents = all_contents(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
+    texts |= {f"{view.name}-code"} if view.code else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= set() if about == "pick" else {"view"}
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
@@ -151,7 +152,7 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
 
 def test_what_the_browser_calls(endpoints):
     assert [function.__name__ for function in endpoints.functions] == [
-        "inspect",
+        "next_token_scores",
         "define",
         "direction_of_lists",
         "listed_lessons",

@@ -7,7 +7,7 @@ const HOSTILE = '<img src=x onerror="alert(1)">${1+1}{{1}}';
 const PLACE = { words: "checkpoint=tiny&view=attention", picture: "attention-pattern", caption: HOSTILE, notes: "„ß…" };
 
 test("a place is the words of the address, without those of a lesson, a turn and a language", () => {
-  const state = { checkpoint: "tiny", view: "attention", prompt: [1, 2], layer: 0, "b.edits": "x*zero", lesson: "order", step: 3, reply: "3:1", turn: 9, lang: "de", find: "" };
+  const state = { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: [1, 2], layer: 0, "b.edits": "x*zero", lesson: "order", step: 3, reply: "3:1", turn: 9, lang: "de", find: "" };
   const place = placeOf(state, "attention-pattern", "first");
   assert.deepEqual(askedIn(place), { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: "1.2", layer: "0", "b.edits": "x*zero" });
   assert.equal(placeOf({ checkpoint: "x".repeat(MOST.words) }, "", ""), null);
