@@ -1,8 +1,8 @@
 """The one channel: what the page asks Python, and how Python answers.
 
-`POST explorer/answer` takes an `AnswerRequest` and answers with one line of JSON after another: what its action changed,
-then the contents of the page in stages, those that are in sight first. `POST explorer/<name>` calls one of the other
-functions of `Endpoints` with the list of its arguments.
+`POST explorer/answer` takes an `AnswerRequest` and answers with one line of JSON after another: what its action
+changed, then the contents of the page in stages, those that are in sight first. `POST explorer/<name>` calls one of
+the other functions of `Endpoints` with the list of its arguments.
 """
 
 import asyncio

@@ -82,7 +82,7 @@ def resid_pre_formula(config: ModelConfig, layer: int) -> Formula:
     return CopyFormula("resid_pre", block_output_tap(config, layer - 1), SourceLine(LM, "x = block(x, turns"))
 
 
-def stream_sum(name: str) -> Callable[[ModelConfig, int], Formula]:
+def stream_sum_formula(name: str) -> Callable[[ModelConfig, int], Formula]:
     """Return the formula of a stream value: the previous value plus the outputs of sublayers."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
