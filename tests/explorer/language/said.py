@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
+import gradio as gr
 import numpy as np
 from said_of_views import inspection_texts, view_texts
 
@@ -25,6 +26,7 @@ from explorer.web.api import Api
 from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
 from explorer.web.notices import collect_notices
 from explorer.web.page import Page, as_api
+from explorer.web.view_markup import view_markup
 from explorer.web.widgets.view_tools import TrainingStepSlider
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
@@ -78,17 +80,20 @@ def html_texts(template: str) -> Iterator[str]:
 
 
 def layout_texts(page: Page) -> Iterator[tuple[str, str]]:
-    """Yield labels, templates and initial texts of the page's components."""
+    """Yield labels, markup and initial texts of the page's components, and the markup of its views."""
     for block in page.build().blocks.values():
         location = f"{type(block).__name__} {block.elem_id}"
         if type(block).__name__ == "Api":
             continue
         for name in ("label", "info", "placeholder"):
             yield f"{location} {name}", getattr(block, name, None) or ""
-        if type(block).__name__ in ("Button", "Markdown", "TextBlock"):
+        if type(block) is gr.Button:
             yield location, block.value
-        for text in html_texts(getattr(block, "html_template", "")):
+        for text in html_texts(block.value) if type(block) is gr.HTML else ():
             yield location, text
+    for view in VIEWS:
+        for text in html_texts(view_markup(view)):
+            yield view.name, text
 
 
 def content_texts(contents: Any, location: str) -> Iterator[tuple[str, str]]:
