@@ -1,6 +1,7 @@
 """Parsing of the clicked point that the browser sends."""
 
 import pytest
+
 from explorer.explain.clicked_point import ClickedPoint
 
 

@@ -6,7 +6,6 @@ from weakref import ref
 import numpy as np
 import pytest
 import torch
-from explorer.tracing.memory_requirements import weight_num_bytes
 from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.library as library_module
@@ -16,6 +15,7 @@ from explorer.state.run import Run
 from explorer.tracing.checkpoint_fingerprint import checkpoint_fingerprint
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.memory_requirements import weight_num_bytes
 from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES

@@ -1,7 +1,7 @@
 import pytest
-from explorer.tracing.memory_requirements import available_bytes, format_bytes
 
 from explorer.tracing import memory_requirements
+from explorer.tracing.memory_requirements import available_bytes, format_bytes
 
 
 @pytest.fixture
