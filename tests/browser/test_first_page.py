@@ -76,6 +76,15 @@ def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcome
     assert guess.bounding_box() == pytest.approx(before, abs=2)
 
 
+def test_pictures_wait_for_the_library_that_draws_them(newcomer):
+    person, held = newcomer(), []
+    person.page.route("**/plotly.js", lambda route: held.append(route), times=1)
+    person.page.goto(f"{person.address}?view=attention", wait_until="commit")
+    expect(person.prediction).to_have_attribute("data-draws", re.compile(r"\d"))
+    held[0].continue_()
+    expect(person.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
+
+
 def test_a_page_at_rest_asks_for_no_frames(newcomer):
     person = newcomer()
     person.page.add_init_script(RECORD_FRAMES)

@@ -302,9 +302,10 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(word
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-/** Resolved once that script has come, or failed to: Gradio may have the page begin before. */
+/** Resolved once that script has come: Gradio puts it into the page by a script, so that others may run before. */
 export async function plotlyHere() {
-  if (!plotly() && document.readyState !== "complete") await new Promise((resolve) => window.addEventListener("load", resolve, { once: true }));
+  const script = find(document, "script[src$='/plotly.js']");
+  if (!plotly()) await new Promise((resolve) => script.addEventListener("load", resolve, { once: true }));
 }
 
 let made;

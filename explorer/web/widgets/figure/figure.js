@@ -5,7 +5,7 @@ import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
 import { countDraw, find, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
-import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
+import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, plotlyHere, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
 import { checkpointOfSeen, inA, onState, seen, state } from "../../static/state.js";
 
 // Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
@@ -170,6 +170,7 @@ export function figure(element) {
     while (isOwed) {
       element.hidden = value === null;
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
+      await plotlyHere();
       await inTurn(element, drawOnce);
     }
   }
