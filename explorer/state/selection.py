@@ -37,7 +37,6 @@ class Selection:
 
     Attributes:
         view: name of the open tab.
-        depth: how much the page tells: "story", "numbers", "formula" or "code".
         layer, head: the selected attention head.
         query: the selected token: the query position, whose next token is predicted.
         key: the key position; never after `query`.
@@ -59,11 +58,11 @@ class Selection:
         lesson: name of the open lesson; "" for none.
         step: of the lesson, from 1.
         reply: to the question of a step, as "3:0.25" is to that of step 3.
+        depth: how much the page tells: "story", "numbers", "formula" or "code".
         options: the fields that views declare, as sorted (name, value) pairs without the defaults; see `option`.
     """
 
     view: str = "overview"
-    depth: str = "numbers"
     layer: int = 0
     head: int = 0
     query: int = 0
@@ -86,6 +85,7 @@ class Selection:
     lesson: str = ""
     step: int = 0
     reply: str = ""
+    depth: str = "numbers"
     options: tuple[tuple[str, str | int], ...] = ()
 
     @classmethod

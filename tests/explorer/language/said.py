@@ -120,8 +120,8 @@ def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
             for name, content in contents.items():
                 if name == protocol.CHANGES:
                     content = [words for interventions in content.values() for _text, words in interventions]
-                if name == protocol.PICKER:
-                    continue  # names of models
+                if name in (protocol.PICKER, protocol.VIEW):
+                    continue  # names of models; markup, which is read above
                 if not name.startswith(view_prefixes) and name != protocol.STORY:
                     yield from content_texts(content, name)
     renewed = endpoints.answer("show", state | {"version": f"{page.checkpoint}@other"})["contents"]
