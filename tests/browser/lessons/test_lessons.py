@@ -150,7 +150,7 @@ def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     assert column(page).bounding_box()["height"] < 60
     assert bottom_y(column(page)) <= page.locator("#step").bounding_box()["y"]
     page.get_by_role("button", name="Story", exact=True).click()  # where no buttons stay at the bottom
-    expect(page.locator("#tagline")).to_be_visible()
+    expect(page.locator("#legend")).to_be_visible()
     assert bottom_y(column(page)) == pytest.approx(PHONE["height"], abs=1)
 
 

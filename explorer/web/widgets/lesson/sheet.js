@@ -11,7 +11,7 @@ import { prose } from "./lesson.js";
 
 // The map of the model on paper: as on a wide page, with the style sheet that it has there, in the colours of paper.
 
-const STYLE = new URL("../model_map/model_map.css", import.meta.url).href;
+const STYLE = new URL("../../widgets.css", import.meta.url).href;
 
 /** Puts a map into a figure. @param {HTMLElement} into @param {any} picture as Python sends it */
 async function addMap(into, picture) {
@@ -19,7 +19,7 @@ async function addMap(into, picture) {
   const made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt }), root = made.attachShadow({ mode: "open" });
   style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
   root.adoptedStyleSheets = [style];
-  root.append(sheet);
+  root.append(make("div", { dataset: { widget: "model_map" } }, sheet)); // which the map's rules hold within
   sheet.style.setProperty("--ratio", wide.size.join("/"));
   mapOn(sheet, "", () => THEMES.light).draw(wide);
   into.append(made);
