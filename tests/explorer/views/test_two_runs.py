@@ -42,7 +42,9 @@ def make_comparison(style: str, kind: str) -> Comparison:
 
 
 def draw_args(comparison: Comparison) -> tuple[tuple[Trace, Selection], tuple[Trace, Selection]]:
-    selection = Selection(layer=1, head=2, query=9, key=3, dim=5, neuron=7, residual_depth=1).clamp_to_trace(comparison.trace)
+    selection = Selection(layer=1, head=2, query=9, key=3, dim=5, neuron=7, residual_depth=1).clamp_to_trace(
+        comparison.trace
+    )
     return (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
 
 
