@@ -211,7 +211,7 @@ VARIANTS = (
     ),
     (
         "keys_for_values",
-        N_("what is weighted_sum is keys: values are not used"),
+        N_("what is fetched is keys: values are not used"),
         "v",
         {"qkv": lambda q, k, v: (q, k, k)},
     ),
