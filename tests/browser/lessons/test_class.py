@@ -109,6 +109,7 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(panel(teacher).locator(".is-right .says")).to_contain_text("about 4,000")
     assert column(first.page).locator(".is-yours").count() == 1  # their own reply stayed theirs
     teacher.page.keyboard.press("p")
+    expect(teacher.page.locator("body")).to_contain_class("presenting")
     expect(panel(teacher)).to_be_visible()
     teacher.page.keyboard.press("Escape")
 
