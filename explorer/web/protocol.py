@@ -56,6 +56,7 @@ def js_constants() -> dict[str, Any]:
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
         "CHOOSERS": CHOOSERS,
+        "COMPARING": [view.name for view in full_page_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
         "LESSON": LESSON,

@@ -14,7 +14,7 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.retokenize import has_bos
 from explorer.translations import N_, _, translate
-from explorer.views import unknown_view_message
+from explorer.views import VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation import Generation
 from explorer.web.actions.lesson_steps import LessonSteps
 from explorer.web.actions.other_model import rerun_with_model, saved_continuations
@@ -116,6 +116,7 @@ class PageActions:
             "place": self.go_to_place,
             "lesson": self.go_to_lesson_step,
             "beginning": self.toggle_bos,
+            "example_pair": self.show_example_pair,
             **dict.fromkeys(self.second_run.commands, self.change_second_run),
             **dict.fromkeys(("undo", "take", "go", "prune"), self.move),
         }
@@ -161,7 +162,7 @@ class PageActions:
         if self.lessons and query.get("lesson"):
             query = self.lessons.complete_query(query, self.checkpoint)
         query = view_field | query
-        page_state, settings = self.parse_query(query), GenerationSettings.parse(query)
+        page_state, settings = self.with_example_pair(self.parse_query(query)), GenerationSettings.parse(query)
         change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
@@ -333,6 +334,27 @@ class PageActions:
         """Return the update to another run with its last token selected."""
         after = self.run_factory.select_last_token(after)
         return PageUpdate(run_change(after), self._prompt_if_changed(before, after))
+
+    def show_example_pair(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
+        """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
+        before = self.run_factory.next_revision(state)
+        after = self.with_example_pair(before)
+        return PageUpdate() if after is before else self._moved(before, after)
+
+    def with_example_pair(self, page_state: PageState) -> PageState:
+        """Return the state with the first pair of prompts where its view compares runs and shows nothing yet.
+
+        What a user wrote or changed stays.
+        """
+        run, view = page_state.run, VIEW_BY_NAME[page_state.selection.view]
+        is_untouched = not (page_state.other or run.edits or run.generated) and run.checkpoint == self.checkpoint
+        if not view.is_comparison or not is_untouched or self.prompt_text(page_state) != self.first_prompt:
+            return page_state
+        pair = {"kind": "pair", "pair": 0}
+        try:
+            return self.second_run.apply_command(page_state, pair)
+        except USER_ERRORS:  # a vocabulary of its own
+            return page_state
 
     def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Apply a command on the second run."""

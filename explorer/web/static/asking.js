@@ -4,7 +4,7 @@
 import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
 import { give, outdate, questions } from "./contents.js";
 import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
-import { ABOUT, PROBLEM, WHOLE } from "./protocol.js";
+import { ABOUT, COMPARING, PROBLEM, WHOLE } from "./protocol.js";
 import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
@@ -333,6 +333,7 @@ export function pick(change) {
 /** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
  * another that stands around the tabs. @param {string} before the tab that was open */
 export function askForView(before) {
+  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
   ask(state["b.checkpoint"] && modeOf(before) !== modeOf(state.view) ? "show" : "view");
 }
 

@@ -218,11 +218,14 @@ export function watchLooks() {
 /** @typedef {{ progress: Progress }} Attempt at a job: one that was left is not the one that is begun after it */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
+const UNASKED_S = 3; // what takes less is worked out without a button
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
 /** Name of a job that is being worked out -> how far it is. @type {Map<string, Attempt>} */
 const running = new Map();
+/** Names of jobs that were cancelled or failed: they begin at a button alone. @type {Set<string>} */
+const ended = new Set();
 /** That Python knows of all that was left: it would take what is begun again before for left, too. @type {Promise<unknown>} */
 let leaving = Promise.resolve();
 
@@ -242,15 +245,16 @@ function jobsIn(element) {
   function show(progress) {
     if (progress?.state === "done") return; // the picture comes
     if (progress && isGoingOn(progress)) return showProgress(progress);
-    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), () => begin(job, ["begin_job", [state, id, visitor]], () => ask("view")));
+    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), start);
     box.replaceChildren(press, span("error", progress?.error ?? ""));
   }
+  const start = () => begin(job, ["begin_job", [state, id, visitor]], () => ask("view"));
   function showProgress({ state: stands, done, of, seconds }) {
     const bar = find(box, "progress") ?? make("progress", { ariaLabel: _("worked out") }), words = find(box, ".left") ?? span("left");
     Object.assign(bar, of ? { max: of, value: done } : {});
     words.textContent = stands === "waiting" && !done ? _("waiting for its turn: about {time}", { time: duration(seconds) })
       : _("{done} of {of}, about {time} left", { done, of, time: duration(seconds) });
-    if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => leave(job.name)));
+    if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => { ended.add(job.name); leave(job.name); }));
   }
 
   onState(element, () => { if (job && view !== state.view) drop(); }); // nobody looks any more
@@ -268,7 +272,8 @@ function jobsIn(element) {
     if (!job) return box.replaceChildren();
     if (!shown.has(job.name)) shown.set(job.name, new Set());
     shown.get(job.name).add(show);
-    show(running.get(job.name)?.progress ?? null);
+    if (job.seconds > 0 && job.seconds < UNASKED_S && !ended.has(job.name)) start();
+    else show(running.get(job.name)?.progress ?? null);
   };
 }
 
@@ -308,7 +313,7 @@ async function begin({ name, seconds }, first, then) {
   if (!isWanted()) return;
   running.delete(name);
   tell(name, attempt.progress);
-  if (attempt.progress.state === "done") then();
+  if (attempt.progress.state === "done") then(); else ended.add(name);
 }
 
 /** @param {Progress} progress */

@@ -5,6 +5,7 @@ export const THEMES: { light: Theme; dark: Theme };
 export const ADVICE: string;
 export const ABOUT: string[];
 export const CHOOSERS: string;
+export const COMPARING: string[];
 export const FORMULA: string;
 export const FULL_TABS: string[];
 export const LESSON: string;

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.user_limits import UserLimits
@@ -33,6 +34,21 @@ def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
     fields = ("layer", "head", "query", "key", "target")
     assert {name: now[name] for name in fields} == {name: expected.selection.as_dict()[name] for name in fields}
     assert now["target"] == 1 and now["view"] == state["view"]
+
+
+def test_views_that_compare_open_with_two_prompts_unless_somebody_wrote_one(page, move):
+    opened = page.actions.apply({"kind": "load", "query": {"view": "patching"}}, {}).change
+    pair = [text_of(page, opened), text_of(page, {"checkpoint": opened["b.checkpoint"], "prompt": opened["b.prompt"]})]
+    for text, whole in zip(pair, (PROMPT_PAIRS[0].corrupted, PROMPT_PAIRS[0].clean), strict=True):
+        assert text and whole.endswith(text)  # as much as these models see
+    first = dict(page.actions.apply({"kind": "load", "query": {"view": "attention"}}, {}).change)
+    assert not first.get("b.checkpoint")
+    compared = move(first | {"view": "compare"}, "example_pair")
+    assert compared["b.checkpoint"] and compared["view"] == "compare" and compared["prompt"] == opened["prompt"]
+    changed = move(first | {"view": "compare", "edits": "blocks.0.attn.z.0*zero"}, "example_pair")
+    written = move(move(first, "prompt", text="the owl") | {"view": "compare"}, "example_pair")
+    assert not changed.get("b.checkpoint") and changed["prompt"] == first["prompt"]
+    assert not written.get("b.checkpoint") and text_of(page, written) == "the owl"
 
 
 def test_another_model_is_looked_at_in_the_same_place(state, move):
