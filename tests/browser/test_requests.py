@@ -50,6 +50,9 @@ def test_what_is_done_once_asks_once(person, way):
         person.page.get_by_role("button", name="Step", exact=True).click()
         expect(person.page.locator("#undo")).to_be_enabled()
     person.at_rest()
+    if way == "slider":
+        with person.page.expect_response("**/next_token_scores"):  # before it is moved
+            person.page.locator("#temperature input").first.hover()
     with collect_posts(person) as posts, person.redrawn(person.prediction):
         if way == "cell":
             person.click_cell(person.pattern, x=2, y=5)
@@ -60,9 +63,10 @@ def test_what_is_done_once_asks_once(person, way):
         elif way == "tab":
             person.tab("Residual stream")
         elif way == "slider":
-            person.set("temperature", 0.35)
+            person.set("temperature", 0.35)  # drawn at once; asked for once it rests
         else:
             person.page.locator(f"#{way}").click()
+        person.page.evaluate("explorer.settled()")
     assert posts == ["/explorer/answer"]
 
 

@@ -33,6 +33,7 @@ def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newco
     open_lesson(page, bundled_address, lesson=name, step=1)
     page.wait_for_function("!document.querySelector('[data-old-since]')")
     page.keyboard.press("p")
+    page.wait_for_selector("body.presenting")
     lesson, stages = LESSONS[name], []
     count, hiding = (
         len(lesson.steps),

@@ -124,7 +124,7 @@ export function modeSwitch(element) {
 
   function follow() {
     for (const button of buttons) {
-      button.ariaPressed = String(button.dataset.mode === document.body.dataset.depth);
+      button.ariaPressed = String(button.dataset.mode === (state.depth ?? document.body.dataset.depth));
       button.disabled = !state.checkpoint; // until there is something to show
     }
   }
