@@ -3,7 +3,7 @@
 // and what stands in a picture's place or below it.
 import { ask, inspect } from "./asking.js";
 import { call, Refused, visitor } from "./connection.js";
-import { button, countDraw, find, findAll, make, say, span } from "./dom.js";
+import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
 import { _ } from "./language.js";
 import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./protocol.js";
 import { onState, state } from "./state.js";
@@ -385,7 +385,7 @@ export function onPicture(element, drawing, show) {
     drawing.hidden = Boolean(instead);
     say(words, instead);
     if (!instead) return show(content);
-    element.hidden = false;
+    hide(element, false);
     countDraw(drawing);
   });
 }

@@ -188,12 +188,20 @@ export function tellSideways(box, content) {
   const tell = () => {
     const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
     const more = [left && "left", right && "right"].filter(Boolean).join(" ");
-    if (box.dataset.more !== more) box.dataset.more = more;
+    if (box.dataset.more === more) return;
+    box.dataset.more = more;
+    box.closest(".html-container")?.classList.toggle("scrolls", Boolean(more));
   };
   box.addEventListener("scroll", tell, { passive: true });
   const resized = new ResizeObserver(tell);
   resized.observe(box);
   resized.observe(content);
+}
+
+/** Hides what a widget shows, and the block around it: its place goes to its neighbours. @param {HTMLElement} element @param {boolean} isHidden */
+export function hide(element, isHidden) {
+  element.hidden = isHidden;
+  element.closest("[data-widget]")?.classList.toggle("hidden", isHidden);
 }
 
 /** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */

@@ -302,10 +302,15 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(word
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-/** Resolved once that script has come: Gradio puts it into the page by a script, so that others may run before. */
-export async function plotlyHere() {
-  const script = find(document, "script[src$='/plotly.js']");
-  if (!plotly()) await new Promise((resolve) => script.addEventListener("load", resolve, { once: true }));
+/** @type {Promise<void> | null} */
+let coming = null;
+
+/** Resolved once that script is there. It takes a second to run: what is not Plotly's is shown before. */
+export function plotlyHere() {
+  coming ??= new Promise((resolve) => {
+    document.head.append(make("script", { src: new URL("../plotly.js", import.meta.url).href, onload: () => resolve() }));
+  });
+  return coming;
 }
 
 let made;

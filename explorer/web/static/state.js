@@ -97,7 +97,7 @@ export function followMode() {
     if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
   });
   const tell = (view, depth) => {
-    document.body.dataset.depth = depth;
+    Object.assign(document.body.dataset, { depth, view });
     classList.toggle("simple", modeOf(view) === "story");
   };
   const first = viewAtFirst();

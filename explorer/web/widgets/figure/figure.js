@@ -3,7 +3,7 @@
 // picture for each head.
 import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { countDraw, find, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
+import { countDraw, find, hide, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, plotlyHere, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
 import { checkpointOfSeen, inA, onState, seen, state } from "../../static/state.js";
@@ -168,7 +168,7 @@ export function figure(element) {
 
   async function drawOwed() {
     while (isOwed) {
-      element.hidden = value === null;
+      hide(element, value === null);
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
       await plotlyHere();
       await inTurn(element, drawOnce);
@@ -178,7 +178,7 @@ export function figure(element) {
   async function drawOnce() {
     if (value && !plot.clientWidth) return; // hidden since
     isOwed = false;
-    element.hidden = value === null;
+    hide(element, value === null);
     if (!value) return;
     const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const isOther = dataText !== read[0];
@@ -289,7 +289,7 @@ export function headGrid(element) {
 
   function load(pictures) {
     value = pictures;
-    element.hidden = !value;
+    hide(element, !value);
     if (!value) return;
     grid.ariaLabel = value.alt;
     if (value.layers !== shape[0] || value.heads !== shape[1]) build();

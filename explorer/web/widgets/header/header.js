@@ -3,7 +3,7 @@
 import { ask, changeModel, pick } from "../../static/asking.js";
 import { call, Refused, visitor } from "../../static/connection.js";
 import { blockOf, duration, followJob, isGoingOn, leave, onContent } from "../../static/contents.js";
-import { button, countDraw, find, findAll, make, say, span, toggleFold } from "../../static/dom.js";
+import { button, countDraw, find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { linkTo, writeAddress } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/language.js";
 import { modelOf, onState, rememberMode, state, toDepth } from "../../static/state.js";
@@ -160,10 +160,10 @@ export function words(element) {
   }
   const write = (content) => {
     say(text, content || ""); // or else what is marked in it would be lost
-    element.hidden = !content;
+    hide(element, !content);
   };
   text.addEventListener("click", () => { if (getSelection()?.isCollapsed) text.classList.toggle("whole"); }); // of which one line is seen
-  element.hidden = !text.textContent;
+  hide(element, !text.textContent);
   onContent(element, write);
 }
 

@@ -2,7 +2,7 @@
 // The map of the model's parts, drawn as SVG: each part is a button for the pointer and for the keyboard.
 import { pick } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { along, channels, countDraw, find, legibleOn, listenFor, make, makeSvg, many, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
+import { along, channels, countDraw, find, hide, legibleOn, listenFor, make, makeSvg, many, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
@@ -204,7 +204,7 @@ export function modelMap(element) {
 
   function draw() {
     value = arrived && onSheet(arrived, narrow.matches ? 1 : 0);
-    element.hidden = !value;
+    hide(element, !value);
     if (!value) return tell(null);
     sheet.style.setProperty("--ratio", value.size.join("/"));
     parts = map.draw(value);

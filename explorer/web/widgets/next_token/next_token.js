@@ -145,6 +145,7 @@ export function distribution(element) {
 
   // Rows and cells stay while the stages do, and with them the keyboard's focus.
   function build(columns) {
+    find(box, ".table").classList.toggle("two-runs", columns.some(({ name }) => name === "other"));
     head.replaceChildren(make("tr", {}, cell("th", "token"), ...columns.map(({ name }) => cell("th", name))));
     body.replaceChildren();
   }

@@ -4,7 +4,7 @@
 import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/asking.js";
 import { call, Refused } from "../../static/connection.js";
 import { areOld, blockOf, onContent } from "../../static/contents.js";
-import { button, countDraw, find, findAll, foldButton, make, say, span } from "../../static/dom.js";
+import { button, countDraw, find, findAll, foldButton, hide, make, say, span } from "../../static/dom.js";
 import { _, inPieces } from "../../static/language.js";
 import { awaitPartner, followPartners, isPartnerAwaited, onState, state } from "../../static/state.js";
 
@@ -174,9 +174,9 @@ export function changes(element) {
     return made.length ? [span("of", ...inPieces(told, { changes: buttons }))] : [];
   }
 
-  element.hidden = true;
+  hide(element, true);
   onContent(element, (made) => {
-    element.hidden = !Object.values(made).some((each) => each.length);
+    hide(element, !Object.values(made).some((each) => each.length));
     box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
   });
 }
@@ -188,7 +188,7 @@ export function promptLists(element) {
   let shown = ""; // the lists that the boxes began with, as JSON: what somebody writes stays until there are others
 
   onContent(element, (content) => {
-    element.hidden = !content;
+    hide(element, !content);
     told.textContent = ""; // it was of what is another now
     if (!content) return;
     make.textContent = content.make;
@@ -219,7 +219,7 @@ export function advice(element) {
   const line = find(element, ".advice");
 
   function show({ words, offer }) {
-    element.hidden = !words;
+    hide(element, !words);
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
@@ -227,7 +227,7 @@ export function advice(element) {
     line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
   }
 
-  element.hidden = true;
+  hide(element, true);
   onContent(element, show);
 }
 
@@ -336,6 +336,7 @@ export function runs(element) {
     value = content;
     followPartners(value.two);
     two.hidden = !value.two || typing;
+    blockOf(element).classList.toggle("in-use", !two.hidden);
     ways.hidden = !two.hidden;
     step.hidden = !value.two?.moments.length;
     steps.show(value.two?.moments ?? []);
