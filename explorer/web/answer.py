@@ -35,8 +35,10 @@ from explorer.web.request_locale import locale_from_state
 
 LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer
+WAIT_INTERVAL_S = 0.02  # between two looks whether texts are being written
 POLL_INTERVAL_S = 0.25  # between two looks whether anybody waits for an answer
 SHOW_QUEUE_AFTER_S = 1.0  # of waiting, after which the page is told how many wait
+MAX_TEXT_WAIT_S = 2.0  # that what is not in sight waits while texts are being written
 LIGHT_SLOTS, HEAVY_SLOTS = 2, 1  # computations at a time: what is in sight does not wait for what is not
 NOT_FOUND, UNPROCESSABLE, SERVER_ERROR, CLIENT_CLOSED_REQUEST = 404, 422, 500, 499  # HTTP's; the last is nginx's
 
@@ -152,6 +154,8 @@ class AnswerChannel:
 
         is_gone = request.is_disconnected  # until the response begins, which watches for it then
         while stage < num_stages:
+            if stage:
+                await self._wait_for_texts()
             async with aclosing(_run(work, self.heavy if stage else self.light, budget, is_gone)) as lines:
                 async for line in lines:
                     yield line
@@ -162,6 +166,12 @@ class AnswerChannel:
                         yield line
             stage += 1
         LOG.debug("answer: %d tokens, %.3f s", budget.tokens, time.monotonic() - start_time)
+
+    async def _wait_for_texts(self):
+        """Wait until no text is being written, for a while at most."""
+        end = time.monotonic() + MAX_TEXT_WAIT_S
+        while self.actions.generation.num_texts and time.monotonic() < end:
+            await asyncio.sleep(WAIT_INTERVAL_S)
 
 
 async def _run(

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import wraps
+from threading import Lock
 from typing import Any
 
 import gradio as gr
@@ -40,7 +41,7 @@ def as_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., 
     def updates(self: "Generation", state: State, request: gr.Request = None) -> Iterator[dict[str, Any]]:
         locale = locale_from_state([state])
         log_budget.set(request_log_budget(request))
-        with closing(handler(self, state)) as answers:
+        with closing(handler(self, state)) as answers, self.count_text():
             update = {}
             while update is not None:
                 # Anew each time: Gradio has any thread go on.
@@ -91,6 +92,18 @@ class Generation:
 
     def __init__(self, run_factory: RunFactory, limits: UserLimits):
         self.run_factory, self.limits = run_factory, limits
+        self.num_texts, self._lock = 0, Lock()  # that are being written
+
+    @contextmanager
+    def count_text(self) -> Iterator[None]:
+        """Count a text in `num_texts` while it is being written."""
+        with self._lock:
+            self.num_texts += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.num_texts -= 1
 
     def next_token(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the change of the state by one more token; None if there is no room for it."""
