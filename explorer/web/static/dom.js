@@ -190,7 +190,7 @@ export function tellSideways(box, content) {
     const more = [left && "left", right && "right"].filter(Boolean).join(" ");
     if (box.dataset.more === more) return;
     box.dataset.more = more;
-    box.closest(".html-container")?.classList.toggle("scrolls", Boolean(more));
+    box.closest("[data-widget] > .html-container")?.classList.toggle("scrolls", Boolean(more));
   };
   box.addEventListener("scroll", tell, { passive: true });
   const resized = new ResizeObserver(tell);
