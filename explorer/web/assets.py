@@ -37,7 +37,7 @@ LAZY_PREFIXES = (
 
 @cache
 def head_tags() -> str:
-    """Return the head's tags: the widgets' style sheet, plotly.js, and the entry script with what it needs at once.
+    """Return the head's tags: the widgets' style sheet, and the entry script with what it needs at once.
 
     Without the preload links the browser would discover a module only after reading its importer.
     """
@@ -46,7 +46,7 @@ def head_tags() -> str:
     preloads = (f'<link rel="modulepreload" href="{static_url(name)}">' for name in module_names)
     entry_tag = f'<script type="module" src="{static_url(ENTRY_SCRIPT)}"></script>'
     style = f'<link rel="stylesheet" href="{static_url(STYLE_SHEET)}">'
-    return "".join((style, f'<link rel="preload" as="script" href="{static_url(PLOTLY)}">', *preloads, entry_tag))
+    return "".join((style, *preloads, entry_tag))
 
 
 def import_expression(name: str) -> str:

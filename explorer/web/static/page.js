@@ -7,9 +7,9 @@ import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
 import { bringSideways, find, findAll, followTheme, isElsewhere, make, nameSideways, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
-import { addBase } from "./plots.js";
+import { addBase, fetchPlotly } from "./plots.js";
 import { SELECTABLE, VIEW } from "./protocol.js";
-import { bus, followMode, keptBy, onState, ready, setState, state, viewAtFirst } from "./state.js";
+import { bus, followMode, keptBy, modeOf, onState, ready, setState, state, viewAtFirst } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
 export { state } from "./state.js";
@@ -252,6 +252,7 @@ window.explorer = Object.freeze({
 function settled() { return allDrawn(() => isBusy() || isWriting() || !state.checkpoint); }
 
 addBase();
+if (modeOf(viewAtFirst()) !== "story") fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();

@@ -302,13 +302,18 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(word
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
+const PLOTLY = new URL("../plotly.js", import.meta.url).href;
+
+/** Has the browser fetch that script, for a view that begins with a figure. */
+export const fetchPlotly = () => document.head.append(make("link", { rel: "preload", as: "script", href: PLOTLY }));
+
 /** @type {Promise<void> | null} */
 let coming = null;
 
 /** Resolved once that script is there. It takes a second to run: what is not Plotly's is shown before. */
 export function plotlyHere() {
   coming ??= new Promise((resolve) => {
-    document.head.append(make("script", { src: new URL("../plotly.js", import.meta.url).href, onload: () => resolve() }));
+    document.head.append(make("script", { src: PLOTLY, onload: () => resolve() }));
   });
   return coming;
 }

@@ -128,7 +128,6 @@ def test_figures_have_the_themes_colours():
 
 
 def test_plotly_leaves_gradio_s_own_copy_alone():
-    assert f'<link rel="preload" as="script" href="{assets.static_url(assets.PLOTLY)}">' in assets.head_tags()
     source = (assets.static_folder() / assets.PLOTLY).read_text(encoding="utf-8")
     assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
     assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)
