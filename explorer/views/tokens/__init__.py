@@ -90,7 +90,7 @@ def verify_stream(trace: Trace, selection: Selection) -> Verification:
     """Verify the residual stream at the selected depth."""
     inside = selection.residual_depth < trace.config.num_layers
     last = block_output_tap(trace.config, selection.residual_depth - 1)
-    return verify_derived("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
+    return verify_derived("blocks.{residual_depth}.resid_pre" if inside else last)(trace, selection)
 
 
 def inspect_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

@@ -62,7 +62,7 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = [self.next_token_scores, self.define, self.direction_of_lists]
+        own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists]
         return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:

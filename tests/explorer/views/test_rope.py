@@ -17,7 +17,7 @@ QUERY, KEY = 9, 4
 
 @pytest.fixture
 def clocks(rotating_trace):
-    return rope_panels.clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
+    return rope_panels.rotation_clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
 
 
 def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -85,7 +85,7 @@ def test_no_two_circles_overlap(clocks):
 
 def test_a_vector_of_zeros_is_drawn(rotating_trace):
     zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
-    figure = rope_panels.clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
+    figure = rope_panels.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
     begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])} after")
     assert_array_equal(begins, ends)
 

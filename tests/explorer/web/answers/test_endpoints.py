@@ -152,6 +152,7 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
 
 def test_what_the_browser_calls(endpoints):
     assert [function.__name__ for function in endpoints.functions] == [
+        "inspect",
         "next_token_scores",
         "define",
         "direction_of_lists",
