@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.layers.position_table import PositionTable
+from model.layers.position_table import FixedPositionTable
 from model.malloc import trim_heap
 from model.transformer_lm import TransformerLM
 
@@ -62,7 +62,7 @@ def build_model(
     placement = placement or SingleDevicePlacement()
     with torch.device("meta"):  # nothing is drawn at random: every weight is given
         lm = TransformerLM(config)
-    for table in (module for module in lm.modules() if isinstance(module, PositionTable)):
+    for table in (module for module in lm.modules() if isinstance(module, FixedPositionTable)):
         if table.table.numel() > MAX_TABLE_NUMBERS:
             raise ModelError(
                 "positions up to {most:,} need a table of {numbers:,} numbers",

@@ -113,7 +113,7 @@ def direction_cosines(trace: Trace, direction: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SteeringLogitDifferences:
+class SteeringEffectsByPrompt:
     """Effects of adding a direction after every example prompt.
 
     Attributes:
@@ -152,7 +152,7 @@ def steering_intervention(trace: Trace, spec: DirectionSpec, layer: int) -> Inte
 
 def steering_effects_on_prompts(
     trace: Trace, spec: DirectionSpec, layer: int, token_id: int, contrast_id: int
-) -> SteeringLogitDifferences:
+) -> SteeringEffectsByPrompt:
     """Return the effects of a direction on example prompts.
 
     A direction from built-in prompt lists uses their examples and their two tokens; any other uses all examples
@@ -187,7 +187,7 @@ def steering_effects_on_prompts(
         trace.token_ids,
     )
     logit_differences = get_or_run(_job(trace, prompts, intervention, token_id, contrast_id))
-    return SteeringLogitDifferences(
+    return SteeringEffectsByPrompt(
         prompts, logit_differences[:, 0], logit_differences[:, 1], token_id, contrast_id, intervention
     )
 

@@ -19,7 +19,7 @@ from explorer.diagnosis.candidate_configs import candidate_configs, with_context
 from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.from_module import TOLERANCE, check_ids, logit_error
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
-from explorer.diagnosis.prepare_diagnosis import add_missing_gains, probe_norms, randomise_untrained, sample_ids
+from explorer.diagnosis.prepare_diagnosis import add_missing_gains, draw_random_ids, probe_norms, randomise_untrained
 from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import reference_formulas
 from explorer.diagnosis.report_text import format_report
@@ -73,7 +73,7 @@ def diagnose(
     config = getattr(reference, "config", reference)
     match, notes = add_missing_gains(match_weights(student, names), config.norm_placement if config else "pre")
     notes += randomise_untrained(match)
-    ids = list(example_ids) if example_ids is not None else sample_ids(match, config)
+    ids = list(example_ids) if example_ids is not None else draw_random_ids(match, config)
     if config is None:
         with single_thread():
             config = choose_config(student, match, ids)
@@ -103,7 +103,7 @@ def infer_config(
     student = copy_module(module)
     match, _notes = add_missing_gains(match_weights(student, names))
     with single_thread():
-        return choose_config(student, match, sample_ids(match, None), known_fields)
+        return choose_config(student, match, draw_random_ids(match, None), known_fields)
 
 
 def choose_config(

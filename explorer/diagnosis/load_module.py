@@ -55,7 +55,7 @@ class OwnModule:
 
 
 @dataclass(frozen=True)
-class WeightsFit:
+class FittingWeights:
     """Weights of a file that fit a module.
 
     Attributes:
@@ -166,7 +166,7 @@ class ModuleBuilder:
         load_weights(module, fit)
         return OwnModule(module, used_head_counts(fit.settings), tuple(_notes(file, fits)))
 
-    def _fits(self, file: WeightsFile, state: StateDict, errors: list[UserError]) -> Iterator[WeightsFit]:
+    def _fits(self, file: WeightsFile, state: StateDict, errors: list[UserError]) -> Iterator[FittingWeights]:
         for inner in prefix_stripped_states(state):
             sizes = infer_sizes(
                 {name: weight for name, weight in inner.tensors.items() if not is_mask_or_table(weight)}
@@ -180,7 +180,7 @@ class ModuleBuilder:
                     module = self._build_on_meta(settings)
                     if module is None:  # its constructor computes with values, which the meta device lacks
                         module = self._build(settings, limit=_memory_limit(inner))
-                    yield WeightsFit(settings, inner, match_names(module, inner))
+                    yield FittingWeights(settings, inner, match_names(module, inner))
                     break
                 except UserError as error:
                     errors.append(error)
@@ -352,7 +352,7 @@ def _common_start(names: list[str]) -> str:
 
 
 @torch.no_grad()
-def load_weights(module: nn.Module, fit: WeightsFit) -> None:
+def load_weights(module: nn.Module, fit: FittingWeights) -> None:
     """Copy the weights, and the tables stored with them, into the module."""
     tensors = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers())
     for name, inner in fit.names.items():
@@ -360,7 +360,7 @@ def load_weights(module: nn.Module, fit: WeightsFit) -> None:
             tensors[name].copy_(fit.state.tensors[inner])
 
 
-def _notes(file: WeightsFile, fits: list[WeightsFit]) -> Iterator[str]:
+def _notes(file: WeightsFile, fits: list[FittingWeights]) -> Iterator[str]:
     """Yield notes on which of several sets of weights is used, and where the number of heads was read."""
     fit, used_tensors = fits[0], set(map(id, fits[0].state.tensors.values()))
     other_labels = [

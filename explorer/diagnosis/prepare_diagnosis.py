@@ -21,7 +21,7 @@ PROBE_MEAN_SQUARES = (
 )  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
 
 
-def sample_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
+def draw_random_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
     """Return random token ids that fit the vocabulary and the context."""
     size = len(match.locations["token_embedding"].weight) if "token_embedding" in match.locations else 1
     length = min(NUM_EXAMPLE_TOKENS, config.context_length if config else NUM_EXAMPLE_TOKENS)

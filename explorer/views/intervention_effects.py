@@ -154,7 +154,7 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
     )
 
 
-def inspect_next_token(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
+def inspect_next_token_probability(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked probability of a next token, without or with the interventions."""
     token_ids = next_token_change(comparison, selection.query).top(BARS)
     if point.row >= len(token_ids):

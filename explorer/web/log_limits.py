@@ -9,7 +9,7 @@ MAX_LINES_A_MINUTE, MINUTE_S = 20, 60.0
 LAST_LINE_NOTE = " (the last line of this client for now)"
 
 
-class LogBudget:
+class RequestLogBudget:
     """Log lines that one request may still write.
 
     Args:
@@ -35,7 +35,7 @@ class LogBudget:
         return self._wait() > 0
 
 
-log_budget: ContextVar[LogBudget | None] = ContextVar("log_budget", default=None)
+log_budget: ContextVar[RequestLogBudget | None] = ContextVar("log_budget", default=None)
 
 
 def can_log() -> bool:

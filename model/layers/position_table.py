@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 
-class PositionTable(nn.Module):
+class FixedPositionTable(nn.Module):
     """A table computed from the config: no weight, and in float32 whatever dtype the weights have.
 
     bfloat16 has 8 significant bits: from position 256 on, neighbours would get the same angle. So a change of

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from model.layers.position_table import PositionTable
+from model.layers.position_table import FixedPositionTable
 from model.layers.rotary_frequencies import rotary_attention_factors, rotary_frequencies
 from model.rope_scaling import RopeScaling
 from model.tap import Tap
 
 
-class RotaryPositionalEmbedding(PositionTable):
+class RotaryPositionalEmbedding(FixedPositionTable):
     """Rotation of each pair of dimensions of a query or key by an angle that grows with its position.
 
     Pair i of a vector at position m is rotated by the angle m · θ⁻²ⁱᐟʳ, r = d if all dimensions are rotated, so

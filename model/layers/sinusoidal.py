@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from model.layers.position_table import PositionTable
+from model.layers.position_table import FixedPositionTable
 
 
-class SinusoidalPositionalEmbedding(PositionTable):
+class SinusoidalPositionalEmbedding(FixedPositionTable):
     """Sinusoidal position vectors, to be added to the tokens' embeddings.
 
     Dimension 2i at position m is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 is cos of the same angle (Vaswani et al.

@@ -1,6 +1,6 @@
 """Derivations of steering: cosines with a direction, and effects of adding it."""
 
-from explorer.analysis.steering import SteeringLogitDifferences, direction_cosines, embed_and_block_output_taps
+from explorer.analysis.steering import SteeringEffectsByPrompt, direction_cosines, embed_and_block_output_taps
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Derivation
@@ -31,7 +31,7 @@ def direction_cosine(trace: Trace, spec: DirectionSpec, depth: int, position: in
     )
 
 
-def steering_effect(trace: Trace, effects: SteeringLogitDifferences, index: int) -> Derivation:
+def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) -> Derivation:
     """Derive the effect of adding a direction after the example of an index, by running the model again."""
     displayed_value = get_element(effects.changes, index)
     prompt = effects.prompts[index]

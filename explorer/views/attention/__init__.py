@@ -27,7 +27,7 @@ PATTERN_FIELD = SelectionField("pattern", "weight", N_("large picture"), PATTERN
 PATTERN = "blocks.{layer}.attn.pattern"
 
 
-def verify_pattern(trace: Trace, selection: Selection) -> Verification:
+def verify_patterns(trace: Trace, selection: Selection) -> Verification:
     """Verify the heads' patterns in the selected kind."""
     pattern_kind = selection.option("pattern")
     if pattern_kind == "weight":
@@ -91,7 +91,7 @@ VIEW = View(
                 trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
             ),
             click_selects={"x": "key", "y": "query"},
-            verify=verify_pattern,
+            verify=verify_patterns,
             inspect=lambda trace, s, point: displayed_weight(
                 trace, s.layer, s.head, point.row, point.column, s.option("pattern"), s.selected_heads
             ),

@@ -4,11 +4,15 @@ from explorer.analysis.residual import residual_stages
 from explorer.explain.derived.run_difference import head_attention_distance, residual_distance, surprisal_gap
 from explorer.translations import N_, _
 from explorer.views.compare.difference_text import formula
-from explorer.views.compare.distances import head_distance_map, residual_distance_map, surprisal_difference_bars
+from explorer.views.compare.distances import (
+    head_attention_difference_map,
+    residual_distance_map,
+    surprisal_difference_bars,
+)
 from explorer.views.compare.predictions import (
     contribution_difference_bars,
     inspect_component,
-    inspect_next_token,
+    inspect_next_token_probability,
     next_token_comparison,
 )
 from explorer.views.target_token import NORMS, PARTS
@@ -44,7 +48,7 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("How differently each head looks (Jensen-Shannon distance of its weights)"),
-            draw=lambda runs, s: head_distance_map(runs, s.layer, s.head),
+            draw=lambda runs, s: head_attention_difference_map(runs, s.layer, s.head),
             compared_run="other",
             click_selects={"x": "head", "y": "layer"},
             verify=verify_comparison("blocks.*.attn.pattern"),
@@ -67,7 +71,7 @@ VIEW = View(
             draw=lambda runs, s: next_token_comparison(runs, s.query),
             compared_run="other",
             verify=verify_comparison("logits"),
-            inspect=inspect_next_token,
+            inspect=inspect_next_token_probability,
             width="half",
         ),
         Panel(

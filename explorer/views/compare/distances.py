@@ -61,7 +61,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
-def head_distance_map(comparison: Comparison, layer: int, head: int) -> go.Figure:
+def head_attention_difference_map(comparison: Comparison, layer: int, head: int) -> go.Figure:
     """Draw the distance of every head's attention in A and B; row = layer.
 
     Raises:

@@ -140,7 +140,9 @@ def inspect_component(comparison: Comparison, selection: Selection, point: Click
     return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
 
 
-def inspect_next_token(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation | None:
+def inspect_next_token_probability(
+    comparison: Comparison, selection: Selection, point: ClickedPoint
+) -> Derivation | None:
     """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
     probs_a, probs_b = probabilities(comparison, selection.query)
     token_ids = top_tokens(probs_a, probs_b)

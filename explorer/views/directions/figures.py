@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.steering import (
-    SteeringLogitDifferences,
+    SteeringEffectsByPrompt,
     direction_cosines,
     parse_direction_or_default,
     steering_effects_on_prompts,
@@ -62,7 +62,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
-def steering_effects(trace: Trace, selection: Selection) -> SteeringLogitDifferences:
+def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:
     """Return the logit differences on the example prompts, without and with steering."""
     token_id, contrast_id = target_and_contrast(trace, selection)
     if contrast_id is None:

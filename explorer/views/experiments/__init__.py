@@ -65,7 +65,7 @@ RERUN_CHECK = (
 )
 
 
-def verify_ablation(trace: Trace, selection: Selection) -> Verification:
+def verify_ablated_logits(trace: Trace, selection: Selection) -> Verification:
     """Verify the logits of the ablated runs by a rerun."""
     return verify_derived("logits", against=RERUN_CHECK)(baseline_trace(trace), selection)
 
@@ -117,7 +117,7 @@ VIEW = View(
                 baseline_trace(trace), s.query, target_token(trace, s), s.layer, s.head, trace.edits
             ),
             click_selects={"x": "head", "y": "layer"},
-            verify=verify_ablation,
+            verify=verify_ablated_logits,
             inspect=inspect_head_ablation,
             width="half",
         ),
@@ -125,7 +125,7 @@ VIEW = View(
             name="next_token_change",
             title=N_("What the change did to the next token after the query"),
             draw=lambda runs, s: intervention_effects.next_token_change_bars(runs, s.query),
-            inspect=intervention_effects.inspect_next_token,
+            inspect=intervention_effects.inspect_next_token_probability,
             compared_run="unchanged",
             verify=verify_comparison("logits"),
             width="half",
@@ -136,7 +136,7 @@ VIEW = View(
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},
-            verify=verify_ablation,
+            verify=verify_ablated_logits,
             width="half",
         ),
         *(

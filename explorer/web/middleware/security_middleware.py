@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
 from explorer.web.error_messages import user_message
-from explorer.web.log_limits import MAX_LINES_A_MINUTE, LogBudget, log_budget
+from explorer.web.log_limits import MAX_LINES_A_MINUTE, RequestLogBudget, log_budget
 from explorer.web.middleware.content_policy import content_policy
 from explorer.web.middleware.hosts import AllowedHosts
 from explorer.web.middleware.html_cache import HtmlCache
@@ -76,7 +76,9 @@ class SecurityMiddleware:
             return await self.app(scope, receive, send)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         client = {(scope.get("client") or ("",))[0]: MAX_LINES_A_MINUTE}
-        budget = LogBudget(partial(self.log_lines.seconds_until_free, client), partial(self.log_lines.acquire, client))
+        budget = RequestLogBudget(
+            partial(self.log_lines.seconds_until_free, client), partial(self.log_lines.acquire, client)
+        )
         scope[BUDGET_KEY] = budget
         log_budget.set(budget)
         gzips = "gzip" in Headers(scope=scope).get("accept-encoding", "")
@@ -156,7 +158,7 @@ class SecurityMiddleware:
         return too_large_response(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
 
 
-def request_log_budget(event: gr.Request | None) -> LogBudget | None:
+def request_log_budget(event: gr.Request | None) -> RequestLogBudget | None:
     """Return the log budget of an event's request; None if it did not pass the middleware."""
     request = getattr(event, "request", None)
     return request.scope.get(BUDGET_KEY) if request else None

@@ -49,7 +49,7 @@ def panel_drawer(name: str):
     [
         lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
         lambda runs, query: silenced(runs.trace, query, TOKEN),
-        lambda runs, query: distances.head_distance_map(runs, 0, 0),
+        lambda runs, query: distances.head_attention_difference_map(runs, 0, 0),
         panel_drawer("heads_denoise"),
         panel_drawer("positions_noise"),
     ],

@@ -16,7 +16,11 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.compare import VIEW
 from explorer.views.compare.difference_text import formula
-from explorer.views.compare.distances import head_distance_map, residual_distance_map, surprisal_difference_bars
+from explorer.views.compare.distances import (
+    head_attention_difference_map,
+    residual_distance_map,
+    surprisal_difference_bars,
+)
 from explorer.views.compare.predictions import contribution_difference_bars, next_token_comparison
 from explorer.views.style import label
 from explorer.views.target_token import target_and_contrast
@@ -43,7 +47,9 @@ def test_numbers_are_drawn_as_they_are(style):
     assert_allclose(
         residual_distance_map(comparison, 4).traces_and_layout[0][0]["z"], relative_stream_distance(comparison)
     )
-    assert_allclose(head_distance_map(comparison, 1, 2).traces_and_layout[0][0]["z"], head_distances(comparison))
+    assert_allclose(
+        head_attention_difference_map(comparison, 1, 2).traces_and_layout[0][0]["z"], head_distances(comparison)
+    )
     assert_allclose(
         surprisal_difference_bars(comparison, 4).traces_and_layout[0][0]["y"], surprisal_difference(comparison)
     )
@@ -94,7 +100,7 @@ def test_what_cannot_be_compared_is_told():
     with pytest.raises(NoDifferenceError, match="different widths"):
         residual_distance_map(make_comparison("rope", "grouped"), 4)
     with pytest.raises(NoDifferenceError, match="layers or heads"):
-        head_distance_map(make_comparison("rope", "grouped"), 0, 0)
+        head_attention_difference_map(make_comparison("rope", "grouped"), 0, 0)
     with pytest.raises(NoDifferenceError, match="different parts"):
         contribution_difference_bars(make_comparison("rope", "gpt"), SELECTION)
 
