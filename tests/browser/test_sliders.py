@@ -4,6 +4,8 @@ import pytest
 
 TABLE = """() => ({
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
+  drawn: [...document.querySelectorAll("#next-token tbody tr")]
+    .filter((row) => row.querySelector(".tag").innerText.includes("u")).map((row) => row.dataset.token),
   rows: Object.fromEntries([...document.querySelectorAll("#next-token tbody tr")].map((row) => [row.dataset.token, {
     percent: parseFloat(row.querySelector(".bars b").style.width),
     cells: [...row.cells].slice(1).map((cell) => cell.innerText),
@@ -30,6 +32,7 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
         page.evaluate("explorer.settled()")
         answered = page.evaluate(TABLE)
         assert drawn["heads"] == answered["heads"], setting
+        assert [token for token in answered["drawn"] if token in drawn["rows"]] == drawn["drawn"], setting
         both = drawn["rows"].keys() & answered["rows"].keys()  # the random number may fall on another token
         assert len(both) >= 8
         for token in both:

@@ -57,10 +57,10 @@ let scores = null;
 let asked = "";
 
 /** What the scores depend on. */
-const place = () => [state.checkpoint, state.prompt, state.generated, state.edits, state.query, state.repetition_penalty, state.view].join(" ");
+const place = () => [state.checkpoint, state.prompt, state.generated, state.edits, state.query, state.repetition_penalty].join(" ");
 
 /** The scores of the present state; null where there are none. */
-export const presentScores = () => (scores?.place === place() ? scores.values : null);
+const presentScores = () => (scores?.place === place() ? scores.values : null);
 
 /** Has the scores there when a slider is moved. */
 export function watchSliders() {
@@ -106,7 +106,13 @@ export function tunedTable(content) {
     return { ...row, cells, notes, cut: Boolean(cutBy), probability: probabilities[i] ?? 0 };
   });
   const columns = content.columns.map((column) => ({ ...column, title: column.title.replace(/[\d.,]+$/, shown.includes(column.name) ? titleNumber(column.name) : "$&") }));
-  return { ...content, rows, columns };
+  // The random number may fall on another token, which is marked if it is seen; what is said of it is Python's.
+  const hit = cumulative.findIndex((end) => end > content.u), drawn = rows.find(({ rank }) => rank === hit + 1)?.id ?? null;
+  const stretches = rows.filter(({ probability }) => probability).map(({ id, token, rank, probability }) => {
+    const end = cumulative[rank - 1];
+    return { id, token, start: end - probability, end, note: "" };
+  });
+  return { ...content, rows, columns, stretches, drawn, words: drawn === content.drawn ? content.words : "" };
 }
 
 const titleNumber = (name) => (name === "top_k" ? state.top_k.toLocaleString("en") : String(state[name === "scaled" ? "temperature" : name]));
