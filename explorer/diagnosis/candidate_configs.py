@@ -106,14 +106,15 @@ def _from_shapes(module: nn.Module, match: WeightMatch) -> dict[str, Any]:
         "position": "learned" if positions else "rope",
         "rope_theta": _theta(module),
         "ffn": "swiglu" if "blocks.0.ffn.gate_proj" in locations else _activation(module),
-        "bias": locations["blocks.0.attn.o_proj"].bias is not None
-        or locations["blocks.0.ffn.down_proj"].bias is not None,
+        "bias": locations["blocks.0.attn.o_proj"].bias is not None,
         "qkv_bias": locations["blocks.0.attn.q_proj"].bias is not None,
         "unembedding_bias": "lm_head" in locations and locations["lm_head"].bias is not None,
         "tie_embeddings": _is_tied(match),
         "qk_norm": "blocks.0.attn.q_norm" in locations,
     }
     config["unbiased_qkv"] = config["bias"] and not config["qkv_bias"]
+    has_ffn_bias = any(locations[f"blocks.0.ffn.{name}_proj"].bias is not None for name in ("up", "down"))
+    config["ffn_bias"] = None if has_ffn_bias == config["bias"] else has_ffn_bias
     return config
 
 
