@@ -45,7 +45,8 @@ def candidate_configs(
     """
     known_fields = dict(known_fields or {})
     inferred = _from_shapes(module, match) | known_fields
-    heads = known_fields.get("num_heads") or find_attribute(module, HEADS)
+    own_heads = len(match.locations["blocks.0.attn.q_proj"].heads)
+    heads = known_fields.get("num_heads") or own_heads or find_attribute(module, HEADS)
     q_rows, k_rows = (match.locations[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
     counts = [heads] if heads else [q_rows // width for width in _head_widths(q_rows)]
     layouts = ("half_split", "adjacent") if match.name_table in ("llama", "order") else ("adjacent", "half_split")
