@@ -170,7 +170,7 @@ class Person:
         """Type a value into a box, opening its settings first; the page's state then has it."""
         box = self.page.get_by_label(label)
         if not box.is_visible():
-            self.page.locator("#more-settings button").first.click()
+            self.page.locator("[data-shows=more]").click()
         box.fill(str(value))
         box.blur()
 

@@ -125,9 +125,8 @@ VIEW = View(
     group="story",
     order=20,
     description=N_(
-        "To guess, the model looks back. It has many small searchlights, called attention heads: each decides anew, at "
-        "every token, how much to take from which earlier one. Here is the one that speaks most for the guess; choose "
-        "another token above to see where it looks from there."
+        "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
+        "speaks most for the guess."
     ),
     formula=formula,
     required_taps=(

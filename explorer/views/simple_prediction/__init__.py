@@ -117,9 +117,8 @@ VIEW = View(
     group="story",
     order=30,
     description=N_(
-        "Layer after layer adds what it found to the last token's list of numbers; at the end that list becomes a "
-        "probability for every token the model knows. Here is what it would guess if it stopped early: the first bar "
-        "is what that list says before any layer has worked."
+        "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
+        "worked."
     ),
     formula=formula,
     required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),

@@ -76,8 +76,8 @@ VIEW = View(
     group="story",
     order=10,
     description=N_(
-        "The model reads no letters: it cuts the text into tokens, often a word with the space before it. As it reads, "
-        "it guesses at every place what comes next. The taller the bar, the better it saw that token coming."
+        "The model reads tokens, often a word with its space. At each it guesses the next: the taller the bar, the "
+        "better it guessed."
     ),
     formula=formula,
     required_taps=("logits",),

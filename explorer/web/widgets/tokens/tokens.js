@@ -3,7 +3,7 @@
 // of continuations, and the visitor's guess.
 import { makeMove, pick, tune } from "../../static/asking.js";
 import { onContent } from "../../static/contents.js";
-import { button, countDraw, find, findAll, make, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, recall, remember, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
 import { _, inPieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/language.js";
 import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner } from "../../static/state.js";
 
@@ -315,7 +315,7 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 export function guess(element) {
   const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
-  let isHidden = !remembered() && !isNamed, place = null, content = null;
+  let isHidden = !recall(VISITED) && !isNamed, place = null, content = null;
   let guessedAt = null; // the place that the guess in the state is about
 
   function show(given) {
@@ -349,7 +349,7 @@ export function guess(element) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     isHidden = false;
-    remember();
+    remember(VISITED, "true");
     reveal();
     guessedAt = placeOf(state);
     tune({ guess: box.value.trim() });
@@ -380,10 +380,3 @@ export function guess(element) {
 
 /** @param {import("../../static/state.js").State} at */
 const placeOf = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;
-
-function remembered() {
-  try { return localStorage.getItem(VISITED); } catch { return null; } // not every frame has a storage
-}
-function remember() {
-  try { localStorage.setItem(VISITED, "true"); } catch { /* for this visit, then */ }
-}
