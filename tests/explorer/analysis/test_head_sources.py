@@ -32,9 +32,7 @@ def test_norms_are_those_of_the_written_vectors(trace):
         assert norms[layer, head, key] == pytest.approx(weight * np.linalg.norm(added), rel=1e-5, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style]
-)
+@pytest.mark.parametrize("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
 def test_heads_that_are_changed_have_no_sources(style, capture):
     trace = capture(style)
     parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, head_sources))
