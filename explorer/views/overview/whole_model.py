@@ -197,7 +197,7 @@ def make_row(trace: Trace, positions: range) -> Row:
     if len(positions) == 1:
         text = shorten_token(trace.tokens[positions[0]], max_chars=12)
     else:
-        text = _("⋯ {count} tokens", count=len(positions))
+        text = _("… {count} tokens", count=len(positions))
     return Row(positions[0], positions[-1], text)
 
 
@@ -278,8 +278,8 @@ def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell
     score = trace[f"{block}.scores"][head, query, key]
     weight = trace[f"{block}.pattern"][head, query, key]
     steps = [
-        Step("dot", _("q·k, the sum of the products"), format_number(cell.dot)),
-        Step("score", _("÷ {divisor}: the score", divisor=score_divisor_in_numbers(config)), format_number(score)),
+        Step("dot", _("q·k: sum of the products"), format_number(cell.dot)),
+        Step("score", _("÷ {divisor}: score", divisor=score_divisor_in_numbers(config)), format_number(score)),
     ]
     if config.score_cap:
         steps.append(
@@ -287,8 +287,8 @@ def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell
         )
     mask = _("hidden") if weight == 0 else _("visible")
     steps += [
-        Step("mask", _("mask: may {query} look here?", query=shorten_token(trace.tokens[query])), mask),
-        Step("weight", _("softmax: its share of the row"), format_percent(float(weight))),
+        Step("mask", _("mask: this key is"), mask),
+        Step("weight", _("softmax: share of the row"), format_percent(float(weight))),
     ]
     if sources.changed_heads[layer, head]:
         effect = sources.changed_heads[layer, head]
@@ -298,9 +298,9 @@ def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell
         norm, effect = sources.norms[layer, head, key], sources.effects[layer, head, key]
         moved, token = float(weight) * float(np.linalg.norm(v)), target_text(trace, selection)
         steps += [
-            Step("value", _("× v: a vector of norm"), format_number(moved)),
-            Step("norm", _("× W_O: it writes a vector of norm"), format_number(norm)),
-            Step("effect", _("· row of {token}: it adds", token=token), format_contribution(effect)),
+            Step("value", _("× v: norm of the vector"), format_number(moved)),
+            Step("norm", _("× W_O: norm that it writes"), format_number(norm)),
+            Step("effect", _("adds to the score of {token}", token=token), format_contribution(effect)),
         ]
     q, keys = query_key_vectors(trace, layer, head)
     return Cell([finite(x) for x in q[query]], [finite(x) for x in keys[key]], steps)

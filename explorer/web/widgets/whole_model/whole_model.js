@@ -26,26 +26,27 @@ const LEVELS = ["", "block", "head", "cell"];
 export function layoutOf(model, { level, layer, head }, { width, height }) {
   const isNarrow = width < NARROW, rows = model.rows.length, layers = model.blocks.length;
   const letters = Math.min(Math.max(...model.rows.map(([, , text]) => text.length), 6), isNarrow ? 8 : 13);
-  const left = letters * (isNarrow ? SMALL : CHARACTER) + 14, right = isNarrow ? 20 : Math.min(130, 44 + 9.8 * model.answer.length);
+  const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? 20 : Math.min(130, 44 + 9.8 * model.answer.length);
   const all = width - left - right, isOpen = level !== "";
-  const share = layers === 1 ? 1 : isNarrow ? 0.86 : { block: 0.58, head: 0.62, cell: 0.74 }[level] ?? 0;
+  const share = layers === 1 ? 1 : isNarrow ? 0.86 : { block: 0.58, head: 0.64, cell: 0.8 }[level] ?? 0;
   const closed = isOpen ? (all * (1 - share)) / Math.max(1, layers - 1) : all / layers;
   const wide = model.blocks.map((_block, l) => (isOpen && l === layer ? all * share : closed));
   const at = wide.map((_wide, l) => left + wide.slice(0, l).reduce((sum, one) => sum + one, 0));
-  const room = wide.map((one, l) => (isOpen && l === layer ? Math.min(150, one * (isNarrow ? 0.2 : 0.28)) : one));
+  const room = wide.map((one, l) => (isOpen && l === layer ? Math.min(level === "cell" ? 116 : 150, one * (isNarrow ? 0.2 : 0.28)) : one));
   const lowest = height - BOTTOM - (isNarrow ? 14 : 0), pitch = rows > 1 ? (lowest - TOP) / (rows - 1) : 40;
   const y = model.rows.map((_row, i) => (rows > 1 ? TOP + i * pitch : lowest));
   const query = model.rows.findIndex(([first]) => first === model.query);
   const join = at.map((x, l) => x + room[l] * 0.46), mlp = at.map((x, l) => x + room[l] * 0.72);
   const gap = Math.min(10, closed * 0.12);
-  const card = isOpen ? { x: at[layer] + room[layer], y: TOP - 18, w: wide[layer] - room[layer] - gap - 8, h: height - TOP + 6 } : { x: join[layer], y: y[query], w: 0, h: 0 };
+  const tall = Math.min(pitch, 46), above = Math.max(34, y[0] - tall / 2 - 6); // of a cell, and where the card begins
+  const card = isOpen ? { x: at[layer] + room[layer], y: above, w: wide[layer] - room[layer] - gap - 8, h: height - 14 - above } : { x: join[layer], y: y[query], w: 0, h: 0 };
   const grid = gridOf(model.blocks[0].heads.length, card);
-  const small = grid.at(head), cell = Math.min(pitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.42) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
+  const small = grid.at(head), cell = Math.min(pitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.36) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
   const pattern = !isOpen ? { x: join[layer], y: y[query], w: 0, h: 0 }
     : level === "block" ? { x: small.x, y: small.y, w: small.w, h: small.w }
-      : { x: card.x + (isNarrow ? 2 : 10), y: y[0] - pitch / 2, w: cell * rows, h: pitch * rows };
-  const steps = { x: pattern.x + pattern.w + (isNarrow ? 0 : 72), w: Math.max(0, card.x + card.w - pattern.x - pattern.w - (isNarrow ? 4 : 80)) };
-  return { width, height, left, right, at, wide, room, join, mlp, gap, y, pitch, query, card, pattern, steps };
+      : { x: card.x + (isNarrow ? 2 : 10), y: y[0] - tall / 2, w: cell * rows, h: y[rows - 1] - y[0] + tall };
+  const steps = { x: pattern.x + pattern.w + (isNarrow ? 6 : 72), w: Math.max(0, card.x + card.w - pattern.x - pattern.w - (isNarrow ? 14 : 80)) };
+  return { width, height, left, right, at, wide, room, join, mlp, gap, y, pitch, tall, widest: Math.min(WIDEST, Math.max(3, (0.22 * all) / layers)), query, card, pattern, steps };
 }
 
 /** Where the heads of an open block are: as large as all fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
@@ -82,8 +83,8 @@ const shade = (value, most) => {
   return share < 0.04 ? { sign: "neutral", opacity: 0.3 } : { sign: value < 0 ? "takes" : "adds", opacity: +(0.25 + 0.75 * Math.min(1, share)).toFixed(3) };
 };
 
-/** Width of a curve. @param {number} norm @param {number} most */
-export const curveWidth = (norm, most) => Math.max(0.75, +((WIDEST * norm) / most).toFixed(2));
+/** Width of a curve. @param {number} norm @param {number} most the largest norm @param {number} widest its curve's width */
+export const curveWidth = (norm, most, widest) => Math.max(0.75, +((widest * norm) / most).toFixed(2));
 
 const MOVE = 170, FLOW = 1800; // milliseconds that an opening moves, and that a sentence takes through the model
 
@@ -160,7 +161,7 @@ export function wholeModel(element) {
     drawCard(open);
     for (const [name, node] of nodes) if (node.turn !== turn) node.remove(), nodes.delete(name);
     if (!nodes.get(current)?.item) current = `token:${model.query}`;
-    for (const node of nodes.values()) if (node.item) set(node, { tabindex: node.item.name === current ? 0 : -1 });
+    for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === current ? 0 : -1 });
   }
 
   const closeUp = (change) => pick(inA(change));
@@ -182,9 +183,9 @@ export function wholeModel(element) {
       within(node, 0, "rect", { class: "shape", x, y: 4, width: Math.max(0, w), height: height - 6, rx: Math.min(10, w / 3) });
       const title = w > 54 ? _("Block {layer}", { layer: l }) : l % every === 0 || isOpen ? `${l}` : "";
       within(node, 1, "text", { class: "title", x: w > 54 ? x + 10 : x + w / 2, y: 22, "text-anchor": w > 54 ? "start" : "middle" }, title);
-      const isTold = isOpen ? 1 : (model.blocks.length - 1 - l) % tells === 0 ? tells : 0, letters = (isOpen ? layout.room[l] + 40 : narrowest * isTold - 4) / SMALL;
+      const isTold = isOpen ? 1 : (model.blocks.length - 1 - l) % tells === 0 ? tells : 0, letters = (isOpen ? layout.room[l] + 40 : narrowest * isTold - 10) / SMALL;
       const ends = tells > 1 && !isOpen, place = { x: ends ? x + w : x + (isOpen ? layout.room[l] / 2 : w / 2), "text-anchor": ends ? "end" : "middle" };
-      const isHidden = !isTold || (open.level && !isOpen && letters < 4) || (isOpen && layout.room[l] < 60);
+      const isHidden = !isTold || (open.level && !isOpen && (letters < 4 || width() < NARROW)) || (isOpen && layout.room[l] < 60);
       within(node, 2, "text", { class: "guess", y: height - 27, ...place, "fill-opacity": 0.55 + 0.45 * (probability ?? 0) }, isHidden ? "" : fit(guess, letters));
       within(node, 3, "text", { class: "guess share", y: height - 12, ...place }, isHidden || letters < 3 ? "" : percent(probability));
       if (!open.level) drawDots(block.heads, l, x, w, most);
@@ -214,7 +215,7 @@ export function wholeModel(element) {
 
   /** The heads of the open block while one of them is large. */
   function drawSwitches(heads, l, open, most) {
-    const { card, at } = layout, first = Math.min(at[l] + 72, card.x + 10), space = Math.min(34, (card.x + card.w - first) / heads.length);
+    const { card, at } = layout, first = at[l] + 66, space = Math.min(34, (card.x + card.w - first) / heads.length);
     heads.forEach((value, h) => {
       const x = first + h * space, { sign, opacity } = shade(value, most), isHere = h === open.head;
       const node = putItem("card", `head:${l}.${h}`, {
@@ -235,7 +236,7 @@ export function wholeModel(element) {
       const label = isFold ? _("tokens {first} to {last}, folded", { first, last }) : _("token {position}: {text}", { position: first, text: bare(text) });
       const shown = fit(text, letters), letterWidth = width() < NARROW ? SMALL : CHARACTER;
       const node = putItem("tokens", `token:${first}`, {
-        kind: ["token", isFold && "fold", isLater && "later", first === chosen && "chosen"].filter(Boolean).join(" "), label,
+        kind: ["token", isFold && "folded", isLater && "later", first === chosen && "chosen"].filter(Boolean).join(" "), label,
         box: [0, y[i] - 8, left - 8, y[i] + 8], lights: ([, , key]) => key >= first && key <= last,
         act: () => (isFold ? closeUp({ key: Math.min(model.query, strongest(first, last)) }) : closeUp({ query: first })),
       });
@@ -262,14 +263,14 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { at, wide, join, y, query, mlp } = layout, widest = largest(model.curves.map(([, , , norm]) => norm));
+    const { at, wide, join, y, query, mlp, widest } = layout, longest = largest(model.curves.map(([, , , norm]) => norm));
     const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = largest(model.curves.map(([, , , , effect]) => effect));
     for (const [l, h, key, norm, effect, weight] of inOrder) {
       if (wide[l] < 8) continue;
       const from = y[rowOf(key)], x = at[l] + Math.min(3, wide[l] * 0.1), end = join[l], bend = (end - x) * 0.55, { sign, opacity } = shade(effect, most);
       const node = put("curves", nameOf([l, h, key]), "path", {
         class: `curve ${sign}`, d: `M${x} ${from}C${x + bend} ${from} ${end - bend * 0.5} ${from + (y[query] - from) * 0.35} ${end} ${y[query]}`,
-        "stroke-width": curveWidth(norm ?? 0, widest), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
+        "stroke-width": curveWidth(norm ?? 0, longest, widest), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = _("head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { head: `${l}.${h}`, token: textOf(key), weight: percent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
       node.item = { name: "", label, lights: (other) => other[0] === l && other[1] === h, act: () => closeUp({ open: "cell", layer: l, head: h, key }) };
@@ -301,7 +302,7 @@ export function wholeModel(element) {
     put("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${middle - last}l${last + 3} ${last}l${-last - 3} ${last}Z` });
     const narrow = width() < NARROW, room = (right - 24) / 9.8, { answer, probability, rank } = model;
     const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 24 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
-    put("stream", "answer", "text", { class: "answer", ...place }, fit(answer, narrow ? 10 : Math.max(4, room)) + (narrow ? ` ${percent(probability)}` : ""));
+    put("stream", "answer", "text", { class: "answer", ...place }, narrow && opened().level ? "" : fit(answer, narrow ? 10 : Math.max(4, room)) + (narrow ? ` ${percent(probability)}` : ""));
     put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow ? "" : percent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
@@ -349,14 +350,14 @@ export function wholeModel(element) {
   }
 
   function drawPattern({ layer, head, query, key, level }) {
-    const { pattern, card } = layout, rows = model.open.patterns[head], w = pattern.w / rows.length, h = pattern.h / rows.length;
+    const { pattern, card } = layout, rows = model.open.patterns[head], w = pattern.w / rows.length, h = Math.min(layout.tall, pattern.h / rows.length * 1.001);
+    const topOf = (i) => pattern.y + (rows.length > 1 ? (i * (pattern.h - h)) / (rows.length - 1) : 0);
     if (pattern.w < 20) return;
-    put("card", "frame", "rect", { class: "frame", ...boxOf(pattern), rx: 3 });
     const room = (card.x + card.w - pattern.x - pattern.w + (level === "cell" ? -layout.steps.w : 0)) / SMALL;
     rows.forEach((row, i) => {
       const position = model.rows[i][0];
       row.forEach((p, j) => {
-        const [first, last] = model.rows[j], x = pattern.x + j * w, y = pattern.y + i * h, isFold = last > first;
+        const [first, last] = model.rows[j], x = pattern.x + j * w, y = topOf(i), isFold = last > first;
         const node = putItem("card", `cell:${position}.${first}`, {
           kind: ["cell", position === query && key >= first && key <= last && "here"].filter(Boolean).join(" "),
           label: _("{query} looks at {key}: {weight}", { query: textOf(position), key: isFold ? bare(model.rows[j][2]) : textOf(first), weight: percent(p) }),
@@ -368,10 +369,10 @@ export function wholeModel(element) {
         within(node, 2, "text", { class: (p ?? 0) > 0.55 ? "on" : "", x: x + w / 2, y: y + h / 2 + 4, "text-anchor": "middle" }, w > 27 && p >= 0.005 ? (100 * p).toFixed(0) : "");
       });
       const letters = room + ((rows.length - i - 1) * w) / SMALL - 1; // beside the diagonal is room for the column's name
-      put("card", `column:${position}`, "text", { class: i === rowOf(key) ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: pattern.y + (i + 0.5) * h + 4 }, letters > 3 ? fit(model.rows[i][2], letters) : "");
+      put("card", `column:${position}`, "text", { class: i === rowOf(key) ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: topOf(i) + h / 2 + 4 }, letters > 3 ? fit(model.rows[i][2], letters) : "");
     });
     const row = rowOf(query);
-    put("card", "row", "rect", { class: "row", x: pattern.x, y: pattern.y + row * h, width: (row + 1) * w, height: h, rx: 2 });
+    put("card", "row", "rect", { class: "row", x: pattern.x, y: topOf(row), width: (row + 1) * w, height: h, rx: 2 });
   }
 
   function drawSteps({ query: q, key: k, steps }) {
@@ -390,7 +391,7 @@ export function wholeModel(element) {
     steps.forEach(({ kind, name, value }, i) => {
       const y = top + (i + 0.5) * space, isWrapped = isTight && space > 28;
       put("card", `rule:${i}`, "path", { class: "base", d: `M${x} ${y - space / 2}h${w}` });
-      put("card", `step:${i}`, "text", { class: "step", x, y: y + (isWrapped ? -3 : 4) }, fit(name, isWrapped ? w / 6.1 : (w - value.length * 7.6 - 6) / 6.1));
+      put("card", `step:${i}`, "text", { class: "step", x, y: y + (isWrapped ? -3 : 4) }, fit(name, (isWrapped ? w : w - value.length * 8) / 5.8));
       put("card", `value:${i}`, "text", { class: `value ${kind}`, x: x + w, y: y + (isWrapped ? 11 : 4), "text-anchor": "end" }, value);
     });
   }
@@ -401,7 +402,7 @@ export function wholeModel(element) {
     const open = opened(), { level, layer, head, query, key } = open, crumbs = [[_("Model"), { open: "" }]];
     if (level) crumbs.push([_("Block {layer}", { layer }), { open: "block" }]);
     if (level === "head" || level === "cell") crumbs.push([_("Attention"), null], [_("head {head}", { head }), { open: "head" }]);
-    if (level === "cell") crumbs.push([`${textOf(query)} → ${textOf(key)}`, null]);
+    if (level === "cell") crumbs.push([`“${textOf(query)}” → “${textOf(key)}”`, null]);
     const written = crumbs.map(([text]) => text).join(" › ");
     if (path.dataset.path !== written) {
       path.dataset.path = written;
@@ -426,7 +427,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = _("A curve is as wide as the vector that a head fetches: blue adds to the answer, orange-red takes from it.");
+    const most = _("A curve is as wide as what a head writes is long: blue adds to the answer, orange-red takes from it.");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
@@ -514,7 +515,7 @@ export function wholeModel(element) {
     const item = itemAt(event);
     if (!item?.name) return;
     current = item.name;
-    for (const node of nodes.values()) if (node.item) set(node, { tabindex: node.item.name === current ? 0 : -1 });
+    for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === current ? 0 : -1 });
     tell(item);
   });
   svg.addEventListener("click", (event) => itemAt(event)?.act?.());
