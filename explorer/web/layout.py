@@ -104,10 +104,6 @@ class PageLayout:
             fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=protocol.FACTS),
             "</details>",
-            TextBlock(
-                _("A small language model reads your words and guesses the next one."),
-                elem_id="tagline",
-            ),
             *menu,
             button("share", _("Copy link")),
             LanguageList(elem_id="language"),
@@ -120,13 +116,11 @@ class PageLayout:
             Presentation(elem_id="stage"),
             WalkthroughPlayer(elem_id="walk"),
         )
-        legend = _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break.")
         region(
             *overlays,
             HubModelForm(elem_id=protocol.OPEN_MODEL),
             TokenStrip(elem_id=protocol.STRIP),
             TokenStrip(run="b", elem_id=protocol.STRIP_B),
-            TextBlock(legend, elem_id="legend"),
             view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )

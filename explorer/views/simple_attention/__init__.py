@@ -121,7 +121,7 @@ def unavailable_reason(config: ModelConfig) -> str:
 
 VIEW = View(
     name="looks",
-    title=N_("2 · Looking back"),
+    title=N_("2 · Who looks at whom"),
     group="story",
     order=20,
     description=N_(
@@ -142,7 +142,7 @@ VIEW = View(
             click_selects={"x": "key"},
             verify=verify,
             inspect=inspect,
-            height=300,
+            height=420,
         ),
     ),
     numbers_view_link=numbers_view_link,

@@ -15,7 +15,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.intervention_control import InterventionControl
 from explorer.views.select_fields import SelectField
 from explorer.web.widgets.header import ModelPicker
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
+from explorer.web.widgets.widget import Widget, fill_template
 
 MAX_OPTIONS = 100
 
