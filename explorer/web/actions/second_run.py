@@ -11,7 +11,7 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import parse_index
-from explorer.tracing.retokenize import has_bos
+from explorer.tracing.token_ids import has_bos
 from explorer.translations import _
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.error_messages import user_message

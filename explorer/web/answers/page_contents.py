@@ -20,8 +20,8 @@ from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS
 from explorer.state.view_registry import is_story_view
 from explorer.tracing.request_budget import BudgetExceededError
-from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
 from explorer.translations import translate
 from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
