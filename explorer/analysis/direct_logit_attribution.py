@@ -16,7 +16,7 @@ from explorer.analysis.norms import (
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import effective_logit_bias, logit_direction
 from explorer.architecture.block_layout import block_layout
-from explorer.architecture.logit_constants import has_logit_constants
+from explorer.architecture.logits import has_logit_constants
 from explorer.architecture.residual_stream import (
     added_taps,
     block_output_tap,

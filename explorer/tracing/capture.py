@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 import numpy as np
 import torch
 
+from explorer.architecture.attention import token_axes
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.architecture.token_axes import token_axes
 from explorer.state.interventions import Intervention
 from explorer.state.interventions.axes import HEADS, KV_HEADS, index_axis
 from explorer.tracing.ablation import ablate, estimate_macs, num_ablation_runs

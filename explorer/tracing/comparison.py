@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.architecture.token_axes import token_axes
+from explorer.architecture.attention import token_axes
 from explorer.state.alignment import Alignment, Partners, Pins, align_tokens
 from explorer.state.errors import UserError
 from explorer.state.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis

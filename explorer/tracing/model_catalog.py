@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from explorer.state.checkpoint_names import checkpoints_of_training
+from explorer.state.run import checkpoints_of_training
 from explorer.translations import _
 from model.checkpoint import (
     CheckpointError,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture.softcaps import softcap_formula
+from explorer.architecture.logits import softcap_formula
 from explorer.explain.calculation import Calculation, Index
 from explorer.explain.captured.linear import LinearLayerFormula
 from explorer.explain.notation import format_factor, format_number

@@ -8,7 +8,7 @@ import numpy as np
 from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages
 from explorer.analysis.intervention_effects import pattern_change
 from explorer.architecture.attention import first_visible_key
-from explorer.architecture.softcaps import softcap_formula
+from explorer.architecture.logits import softcap_formula
 from explorer.explain.calculation import ALL, Calculation, Input, read_input
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
@@ -208,7 +208,7 @@ def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, 
             value,
             (read,),
         ),
-        SourceLine("explorer/architecture/softcaps.py", "return x if cap is None else cap * np.tanh(x / cap)"),
+        SourceLine("explorer/architecture/logits.py", "return x if cap is None else cap * np.tanh(x / cap)"),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.tolerance import Check
-from explorer.architecture.logit_constants import logit_constants_label
+from explorer.architecture.logits import logit_constants_label
 from explorer.architecture.residual_stream import (
     norm_inputs,
     output_taps,

@@ -1,7 +1,7 @@
 """Derivations of embeddings: cosines of tokens, and principal components of the stream."""
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, residual_at_depth
-from explorer.architecture import embedding_scale
+from explorer.architecture import residual_stream
 from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element
@@ -25,9 +25,9 @@ def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
     displayed_value = get_element(terms.row * terms.scale, dim)
     row, read = read_input(trace, TABLE, token_id, dim)
     value, scaled = float(row) * config.embedding_scale, config.embedding_scale != 1
-    scale_text = f"{format_factor(row)} · {embedding_scale.embedding_scale_in_numbers(config)} = " * scaled
+    scale_text = f"{format_factor(row)} · {residual_stream.embedding_scale_in_numbers(config)} = " * scaled
     symbols = (
-        translate(SCALED_ROW, factor=embedding_scale.embedding_scale_formula(config)) if scaled else translate(ROW)
+        translate(SCALED_ROW, factor=residual_stream.embedding_scale_formula(config)) if scaled else translate(ROW)
     )
     return Derivation(
         _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),

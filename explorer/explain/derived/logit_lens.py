@@ -15,8 +15,8 @@ from explorer.analysis.logit_lens import (
 from explorer.analysis.tolerance import Check
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_vectors
+from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps
-from explorer.architecture.softcaps import softcap_formula
 from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_intervention_linear_part

@@ -1,7 +1,7 @@
 """Derivations of position embeddings."""
 
 from explorer.analysis import position_embeddings
-from explorer.architecture.embedding_scale import embedding_scale_formula
+from explorer.architecture.residual_stream import embedding_scale_formula
 from explorer.explain.calculation import Calculation, read_input
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element

@@ -8,8 +8,7 @@ from explorer.explain.derived.attention import attention_stage, displayed_weight
 from explorer.explain.derived.attention_scores import dimension_contribution
 from explorer.explain.derived.heads import head_score
 from explorer.state.errors import PointNotFoundError
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.attention.formula import formula

@@ -17,8 +17,7 @@ from explorer.state.branches import build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.selection import MAX_SEARCH_CHARS
-from explorer.state.view_registry import is_story_view
+from explorer.state.selection import MAX_SEARCH_CHARS, is_story_view
 from explorer.tracing.request_budget import BudgetExceededError
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, strip_bos
