@@ -1,9 +1,9 @@
 """Constants in a model's logits, and soft caps c · tanh(x / c)."""
 
-from explorer.translations import N_, translate
-from model.config import ModelConfig
 import numpy as np
 
+from explorer.translations import N_, translate
+from model.config import ModelConfig
 
 # whether the norms have shifts, and whether the unembedding has a bias -> in words, and as short as on an axis
 WORDS = {

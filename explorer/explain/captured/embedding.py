@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.architecture import residual_stream
-from explorer.explain.calculation import Calculation, Index, read_input
 from explorer.explain.captured.interventions import first_token_position, rope_theta
+from explorer.explain.derivation import Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture import logits
 from explorer.architecture.block_layout import block_layout

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import has_intervention_additions
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview, has_intervention_additions
 from explorer.architecture import logits
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection

@@ -8,7 +8,7 @@ from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import rollout as derived_rollout
+from explorer.explain.derived import attention as derived_rollout
 from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.divergence import align_to_vocabulary
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
-from explorer.analysis.prediction_reasons import prediction_reasons
-from explorer.analysis.redundancy import find_redundancy
+from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
+from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary
 from explorer.lessons import redundancy_explanation

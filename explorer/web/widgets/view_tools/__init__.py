@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.analysis.steering import decode_prompt_lists
-from explorer.explain.labels import token_formatter
+from explorer.explain.notation import token_formatter
 from explorer.lessons.prompt_pairs import PromptPair
 from explorer.state.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.state.page_state import PageState
