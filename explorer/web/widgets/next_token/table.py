@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.divergence import kl_divergence
-from explorer.analysis.next_token import NextTokenDistribution
-from explorer.analysis.sampling_table import SamplingRow, SamplingTable
+from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.analysis.steering import decode_prompt_lists
-from explorer.explain.labels import token_formatter
+from explorer.explain.notation import token_formatter
 from explorer.lessons.prompt_pairs import PromptPair
-from explorer.state.checkpoint_names import checkpoints_of_training, model_name, step_label, training_step
 from explorer.state.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.state.page_state import PageState
+from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
