@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution, top_indices
+from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.branches import Branches as SavedBranches
