@@ -67,6 +67,18 @@ function loadLater() {
   keptBy(({ lesson }) => { if (lesson) need("lesson"); });
 }
 
+/** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
+async function openByKey(event) {
+  const isSearch = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k";
+  if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
+  if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
+  event.preventDefault();
+  await need("search");
+  const { openKeys, openSearch } = await import("../widgets/search/search.js");
+  if (event.key === "?") openKeys();
+  else openSearch();
+}
+
 /** Shows views where they have their place. */
 function placeViews() {
   const place = find(document, `#${VIEW}`);
@@ -195,6 +207,7 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
+  document.addEventListener("keydown", openByKey);
   document.body.classList.add("built");
   beginAsking();
   const load = () => act({ kind: "load", query });
