@@ -232,8 +232,11 @@ async function takePlaces(places) {
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
-  const acts = { share: copyLink, theme: toggleTheme, "open-file": () => openFile(takePlaces) };
-  for (const [id, onClick] of Object.entries(acts)) find(document, `#${id}`).addEventListener("click", () => onClick());
+  const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
+  for (const [id, act] of Object.entries(acts)) {
+    const pressed = find(document, `#${id}`);
+    pressed.addEventListener("click", () => act(pressed));
+  }
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
     undo.disabled = !state.generated?.length;
