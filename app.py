@@ -12,8 +12,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, parse_arguments, user_limits
+from explorer.tracing.devices import set_num_threads
 from explorer.tracing.library import Library
-from explorer.tracing.num_threads import set_num_threads
 from explorer.views import add_user_views
 from explorer.web.page import Page
 from explorer.web.stores import StoreError

@@ -63,7 +63,8 @@ def _check_choices(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]
                 known=", ".join(allowed),
                 got=getattr(config, name),
             )
-    for name in SWITCHES:
+    switches = [*SWITCHES, *(["ffn_bias"] if config.ffn_bias is not None else [])]
+    for name in switches:
         if not isinstance(getattr(config, name), bool):
             raise ModelError("{name} must be true or false, got {got!r}", name=name, got=getattr(config, name))
 

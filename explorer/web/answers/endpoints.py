@@ -12,7 +12,7 @@ from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.prefetch import Prefetcher
+from explorer.tracing.model_loading import Prefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME

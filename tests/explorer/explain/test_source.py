@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 
 
 @pytest.mark.parametrize(("fragment", "hits"), [("no such text", 0), ("import", 6)])

@@ -1,10 +1,10 @@
-"""Derivations of the terms of an attention score, and of the score at other distances."""
+"""Derivations of the terms of an attention score, of rotary positions, and of position vectors."""
 
 import math
 
 import numpy as np
 
-from explorer.analysis import rope
+from explorer.analysis import positions
 from explorer.analysis.attention import score_by_dimension
 from explorer.analysis.tolerance import Check
 from explorer.architecture.attention import (
@@ -13,20 +13,28 @@ from explorer.architecture.attention import (
     score_divisor_formula,
     score_divisor_in_numbers,
 )
-from explorer.explain.calculation import Calculation, Input, read_input
+from explorer.architecture.residual_stream import embedding_scale_formula
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
+from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation
-from explorer.explain.labels import format_attention_cell, format_query_key
-from explorer.explain.notation import format_factor, format_number, format_sum
-from explorer.explain.source_line import SourceLine
+from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.derived import arithmetic
+from explorer.explain.notation import (
+    format_attention_cell,
+    format_factor,
+    format_number,
+    format_query_key,
+    format_sum,
+    format_token_position,
+)
+from explorer.explain.source_code import SourceLine
 from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
 
-ROPE = "explorer/analysis/rope.py"
+ROPE = "explorer/analysis/positions.py"
 
 
 def dimension_contribution(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Derivation:
@@ -83,7 +91,7 @@ def rotated_pair_product(
 
 def pair_contribution(trace: Trace, layer: int, head: int, query: int, key: int, pair: int) -> Derivation:
     """Derive the contribution of one pair of dimensions to the score at the distance of the run."""
-    displayed_value = get_element(rope.score_by_pair(trace, layer, head, query, key), pair)
+    displayed_value = get_element(positions.score_by_pair(trace, layer, head, query, key), pair)
     angle, read = 0.0, ()
     if trace.config.has_rope(layer):
         angles = angles_tap(trace.config, layer)
@@ -108,7 +116,7 @@ def pair_contribution(trace: Trace, layer: int, head: int, query: int, key: int,
 def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """Derive the score of the same q and k at another distance."""
     rotates, (angles, read) = trace.config.has_rope(layer), read_input(trace, angles_tap(trace.config, layer))
-    frequencies = np.nan_to_num(rope.frequencies(angles)) * rotates
+    frequencies = np.nan_to_num(positions.frequencies(angles)) * rotates
     products = [
         rotated_pair_product(trace, layer, head, query, key, i, distance * frequency)
         for i, frequency in enumerate(frequencies)
@@ -130,7 +138,7 @@ def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int,
     return Derivation(
         _("score at a distance of {distance}", distance=distance),
         _("layer {layer} head {head}, q and k of {ends}", layer=layer, head=head, ends=query_key),
-        float(rope.score_by_distance(trace, layer, head, query, key, np.array([distance]))[0]),
+        float(positions.score_by_distance(trace, layer, head, query, key, np.array([distance]))[0]),
         working,
         SourceLine(
             ROPE, "return (pair_products(trace, layer, head, query, key) * np.exp(1j * angle_differences)).real.sum(-1)"
@@ -141,7 +149,7 @@ def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int,
 def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     """Derive the wavelength of a pair in positions; None if it is not rotated, or for a single token."""
     angles = angles_tap(trace.config, layer)
-    frequency = abs(get_element(rope.frequencies(trace[angles]), pair))
+    frequency = abs(get_element(positions.frequencies(trace[angles]), pair))
     if not frequency > 0:
         return None
     last = len(trace) - 1
@@ -162,5 +170,68 @@ def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
 def check_pair_sum(trace: Trace, layer: int, head: int, query: int, key: int) -> Check:
     """Check the sum of the pairs' contributions against the captured score."""
     name, index = f"blocks.{layer}.attn.scores", (head, query, key)
-    total = rope.score_by_pair(trace, layer, head, query, key).sum()
+    total = positions.score_by_pair(trace, layer, head, query, key).sum()
     return Check.from_arrays(trace.dtype, trace[name][index], total, recompute(trace, name, index).sizes)
+
+
+POSITIONS, NAME = "explorer/analysis/positions.py", "position_embed"
+NORM_NAMES = {
+    "token": N_("length of the token vector"),
+    "position": N_("length of the position vector"),
+    "sum": N_("length of the sum"),
+}
+
+
+def cosine_between_positions(trace: Trace, query: int, key: int) -> Derivation:
+    """Derive the cosine of the position embeddings of two positions."""
+    displayed_value = get_element(positions.position_cosines(trace), query, key)
+    return Derivation(
+        _("cosine of the vectors added at positions {query} and {key}", query=query, key=key),
+        _("{one} and {other}", one=format_token_position(trace, query), other=format_token_position(trace, key)),
+        displayed_value,
+        calculate_position_cosine(trace, query, key),
+        SourceLine(POSITIONS, "return units @ units.T"),
+    )
+
+
+def calculate_position_cosine(trace: Trace, query: int, key: int) -> Calculation:
+    """Calculate the cosine of the position vectors of a query and a key."""
+    return arithmetic.cosine(*(read_input(trace, NAME, position) for position in (query, key)), ("p", "p′"))
+
+
+def mean_cosine(trace: Trace, distance: int) -> Derivation:
+    """Derive the mean cosine over all pairs of positions at a distance."""
+    displayed_value = get_element(positions.cosines_by_distance(trace).mean, distance)
+    pairs = [calculate_position_cosine(trace, key + distance, key).value for key in range(len(trace) - distance)]
+    location = ngettext(
+        "{count} pair {distance} apart", "all {count} pairs {distance} apart", len(pairs), distance=distance
+    )
+    return Derivation(
+        _("mean cosine of the vectors added at two positions"),
+        location,
+        displayed_value,
+        arithmetic.mean(_("mean of p·p′ / (‖p‖ ‖p′‖)"), pairs, (read_input(trace, NAME)[1],)),
+        SourceLine(POSITIONS, "return CosineByDistance("),
+    )
+
+
+def position_norm(trace: Trace, kind: str, position: int) -> Derivation:
+    """Derive ‖x‖₂ of one of `VECTOR_KINDS` at a position."""
+    displayed_value, symbols = (
+        get_element(positions.token_and_position_norms(trace), positions.VECTOR_KINDS.index(kind), position),
+        "‖x‖₂ = √Σx²",
+    )
+    if kind == "token":
+        x, read = read_input(trace, TABLE, trace.token_ids[position])
+        x = x * trace.config.embedding_scale
+        if scale_text := embedding_scale_formula(trace.config):
+            symbols = _("‖x‖₂ = √Σx², x = row · {factor}", factor=scale_text)
+    else:
+        x, read = read_input(trace, {"position": NAME, "sum": "embed"}[kind], position)
+    return Derivation(
+        translate(NORM_NAMES[kind]),
+        format_token_position(trace, position),
+        displayed_value,
+        arithmetic.norm(x, (read,), symbols),
+        SourceLine(POSITIONS, "return np.stack([np.linalg.norm(x, axis=-1)"),
+    )

@@ -1,15 +1,34 @@
-"""Sums, products, copies and linear maps."""
+"""Formulas of sums, products, linear maps, activation functions and soft caps."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from explorer.explain.calculation import ALL, Calculation, Index, Input, read_input
+from explorer.analysis.feed_forward import ACTIVATIONS
+from explorer.architecture.logits import softcap_formula
+from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.matrices import iter_chunks
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
+
+
+class Formula(Protocol):
+    """The formula of a captured value.
+
+    Attributes:
+        source: the line of the model that computes it.
+    """
+
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        """Calculate the element at an index, or the whole value if all indices are full slices.
+
+        Where a value needs all of one axis, such as the logits after one token, only that axis has a slice.
+        """
 
 
 @dataclass(frozen=True)
@@ -165,3 +184,61 @@ def short_tap_name(name: str) -> str:
     """Return the last part of a tap's name; the last two for sublayer outputs, which are both called "out"."""
     parts = name.split(".")
     return ".".join(parts[-2:] if parts[-1] == "out" else parts[-1:])
+
+
+@dataclass(frozen=True)
+class ActivationFormula:
+    """Activation f(x) of every element, f one of `ACTIVATIONS`."""
+
+    symbol: str
+    x: str
+    kind: str
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        name, function = ACTIVATIONS[self.kind]
+        x, read = read_input(trace, self.x, *index)
+        value = function(x)
+        return Calculation(
+            f"{self.symbol} = {name}({short_tap_name(self.x)}), {ACTIVATION_FORMULAS[self.kind]}",
+            lambda: f"{self.symbol} = {name}({format_number(x)}) = {format_number(value)}",
+            value,
+            (read,),
+            SIZES.get(self.kind, np.abs)(x),
+        )
+
+
+SIZES = {"relu2": np.square}  # of what rounding takes a share of, where it is not x
+GELU_TANH = "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"
+ACTIVATION_FORMULAS = {
+    "swiglu": "SiLU(x) = x / (1 + e^−x)",
+    "geglu": GELU_TANH,
+    "relu": "ReLU(x) = max(x, 0)",
+    "relu2": "ReLU²(x) = max(x, 0)²",
+    "gelu": "GELU(x) = x/2 · (1 + erf(x / √2))",
+    "gelu_tanh": GELU_TANH,
+}
+
+
+@dataclass(frozen=True)
+class SoftcapFormula:
+    """Soft-capping c · tanh(u / c) of the result u of a linear map."""
+
+    symbol: str
+    x: LinearLayerFormula
+    cap: float
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        plain = LinearLayerFormula("u", self.x.x, self.x.map, self.x.source, self.x.heads).calculate(trace, index)
+        value = self.cap * np.tanh(plain.value / self.cap)
+        return Calculation(
+            f"{self.symbol} = {softcap_formula('u', self.cap)}, {plain.symbols}",
+            lambda: (
+                f"{plain.numbers()}; {self.symbol} = "
+                f"{softcap_formula(format_factor(plain.value), self.cap)} = {format_number(value)}"
+            ),
+            value,
+            plain.inputs,
+            plain.sizes,
+        )
