@@ -71,7 +71,7 @@ function saveShown(format) {
 
 /** @param {Index | null} index */
 function viewItems(index) {
-  return findAll(document, ":is(#steps, #views) [role=tab]").flatMap((tab) => {
+  return findAll(document, "#navigation [data-view]").flatMap((tab) => {
     const { aliases = [], figures = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
     return [
       item(_("view"), title, [tab.dataset.view, ...aliases], () => pick({ view: tab.dataset.view }), tab.closest("#steps") ? _("Story") : ""),
