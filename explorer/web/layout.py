@@ -26,6 +26,7 @@ from explorer.web.widgets.lesson import LessonListButton, LessonPanel
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
 from explorer.web.widgets.presentation import Presentation, PresentationMenu
 from explorer.web.widgets.room import RoomPanel
+from explorer.web.widgets.search import SearchButton
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GeneratedText,
@@ -104,6 +105,7 @@ class PageLayout:
             fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=protocol.FACTS),
             "</details>",
+            SearchButton(elem_id="search"),
             *menu,
             button("share", _("Copy link")),
             LanguageList(elem_id="language"),

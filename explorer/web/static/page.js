@@ -67,6 +67,18 @@ function loadLater() {
   keptBy(({ lesson }) => { if (lesson) need("lesson"); });
 }
 
+/** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
+async function openByKey(event) {
+  const isSearch = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k";
+  if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
+  if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
+  event.preventDefault();
+  await need("search");
+  const { openKeys, openSearch } = await import("../widgets/search/search.js");
+  if (event.key === "?") openKeys();
+  else openSearch();
+}
+
 /** Shows views where they have their place. */
 function placeViews() {
   const place = find(document, `#${VIEW}`);
@@ -217,6 +229,7 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
+  document.addEventListener("keydown", openByKey);
   document.body.classList.add("built");
   beginAsking();
   const load = () => act({ kind: "load", query });
@@ -241,8 +254,11 @@ async function takePlaces(places) {
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
-  const acts = { share: copyLink, theme: toggleTheme, "open-file": () => openFile(takePlaces) };
-  for (const [id, onClick] of Object.entries(acts)) find(document, `#${id}`).addEventListener("click", () => onClick());
+  const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
+  for (const [id, act] of Object.entries(acts)) {
+    const pressed = find(document, `#${id}`);
+    pressed.addEventListener("click", () => act(pressed));
+  }
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
