@@ -9,6 +9,7 @@ from explorer.tracing.request_budget import check_budget
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS, select_fields
 from explorer.views.two_runs.draw import Placeholder
 from explorer.views.view import Panel, SmallMultiples
@@ -35,8 +36,13 @@ from explorer.web.widgets.view_tools import (
     InterventionControls,
     SelectFields,
 )
+from explorer.web.widgets.whole_model import WholeModelFigure
 
-WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # widgets of figures that are not Plotly's
+WIDGETS = {
+    SmallMultiples: HeadGrid,
+    Diagram: ModelMap,
+    WholeModel: WholeModelFigure,
+}  # widgets of figures that are not Plotly's
 
 
 def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
