@@ -17,7 +17,7 @@ from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.target_token import target_and_contrast
-from model.generation.context_window import window_start
+from model.config import window_start
 
 
 class RunFactory:
