@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from explorer.analysis.redundancy import Redundancy
+from explorer.analysis.prediction_reasons import Redundancy
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence, ablation_state_change, component_name
 from explorer.tracing.trace import Trace
@@ -10,7 +10,7 @@ from explorer.translations import _
 
 
 def explain_redundancy(trace: Trace, position: int, redundancy: Redundancy) -> Iterator[ExplanationSentence]:
-    """Yield sentences on the redundant components after a position, from `explorer.analysis.redundancy`."""
+    """Yield sentences on the redundant components after a position, from `explorer.analysis.prediction_reasons`."""
     values = {
         "token": quote_token(trace.vocabulary[redundancy.token_id]),
         "rival": quote_token(trace.vocabulary[redundancy.contrast_id]),

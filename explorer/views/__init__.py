@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField, register_view, resolve_tab
+from explorer.state.selection import Selection, SelectionField, register_view, resolve_tab
 from explorer.translations import _, translate
 from explorer.views.user_views import ViewError, load_view, make_error_view, view_files
 from explorer.views.view import Panel, View

@@ -9,10 +9,8 @@ import numpy as np
 from explorer.explain.notation import join_names
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.interventions import DirectionSpec
-from explorer.state.selection import Selection
-from explorer.state.view_registry import Group, SelectionField
-from explorer.tracing.lazy_layer_stack import LazyLayerStack
-from explorer.tracing.trace import Trace
+from explorer.state.selection import Group, Selection, SelectionField
+from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _
 from explorer.views.intervention_control import InterventionControl
 from explorer.views.two_runs.renderer import TwoRunRenderer

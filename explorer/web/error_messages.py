@@ -6,8 +6,7 @@ import secrets
 from explorer.state.errors import UserError
 from explorer.translations import _, translate
 from explorer.web.log_limits import can_log
-from model.errors import ModelError
-from model.overflow import OverflowedRunError
+from model.errors import ModelError, OverflowedRunError
 
 LOG = logging.getLogger(__name__)
 # Mistakes that say in their own words what the visitor can do about them.

@@ -15,7 +15,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.user_limits import NO_LIMITS, UserLimits
+from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.tracing.run_service import RunService

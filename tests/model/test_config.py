@@ -3,9 +3,7 @@ from dataclasses import FrozenInstanceError, asdict, fields, replace
 
 import pytest
 
-from model.config import ModelConfig
-from model.config_checks import SWITCHES
-from model.rope_scaling import RopeScaling
+from model.config import SWITCHES, ModelConfig, RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 OLD = {
@@ -90,6 +88,7 @@ def test_every_setting_survives_the_way_through_a_file(tiny_config):
             original_context_length=16,
         ),
         ffn="gelu_tanh",
+        ffn_bias=False,
         dropout=0.1,
         attention_dropout=0.2,
         **dict.fromkeys(SWITCHES, True),
@@ -120,6 +119,7 @@ def test_keys_and_values_have_as_many_heads_as_queries_unless_said_otherwise(tin
         ({"d_ff": "40"}, "d_ff must be a positive integer, got '40'"),
         ({"num_heads": 5}, "num_heads must divide d_model, got 5 heads for d_model 24"),
         ({"num_heads": 8}, "RoPE needs an even head width, got 3"),
+        ({"ffn_bias": 0}, "ffn_bias must be true or false, got 0"),
         ({"norm": "batchnorm"}, "norm must be one of rmsnorm.*, got 'batchnorm'"),
         ({"position": None}, "position must be one of rope.*, got None"),
         ({"ffn": ["swiglu"]}, "ffn must be one of swiglu.*, got"),

@@ -19,8 +19,7 @@ from explorer.lessons.course.yaml_blocks import (
     validate_fields,
 )
 from explorer.state.interventions import parse_interventions
-from explorer.state.selection import field_choices
-from explorer.state.view_registry import view_names
+from explorer.state.selection import field_choices, view_names
 
 FRONT_MATTER_KINDS = {"title": str, "for": str, "minutes": int, "model": str, "needs": ListWithLines, "against": str}
 MAX_STEPS, MAX_BYTES = 12, 200_000

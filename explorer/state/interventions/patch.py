@@ -17,7 +17,7 @@ class CrossRunIntervention(Intervention):
     Attributes:
         source: the other run, from the page's state and not in the text: a `Run`, with the same text if it has none
             of its own; for programs its `Trace`. Before the pass it becomes its values
-            (`explorer.tracing.patch_values`).
+            (`explorer.tracing.comparison`).
         prompt: ids at the positions that it applies to; None: all of the first pass.
         pins: pairs of positions that the user aligned.
     """

@@ -5,10 +5,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.interventions.base import InterventionHooks, ModuleHook, PassContext
 from explorer.tracing.mean_stream import mean_stream
-from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 
 

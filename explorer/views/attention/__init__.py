@@ -4,12 +4,10 @@ from explorer.analysis.attention import PATTERNS
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import attention_stage, displayed_weight
-from explorer.explain.derived.attention_scores import dimension_contribution
-from explorer.explain.derived.heads import head_score
+from explorer.explain.derived.attention import attention_stage, displayed_weight, head_score
+from explorer.explain.derived.positions import dimension_contribution
 from explorer.state.errors import PointNotFoundError
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.attention.formula import formula
@@ -62,9 +60,8 @@ VIEW = View(
     order=30,
     fields=(PATTERN_FIELD, HEAD_SCORE_FIELD),
     description=N_(
-        "Each head lets every token look back at the tokens before it and fetch something from them. "
-        "Choose a small picture to see that head large, then a cell to see how much the token of that row (the "
-        "query) takes from the token of that column (the key)."
+        "Each head lets a token take from the tokens before it. Choose a head, then a cell: how much its row takes "
+        "from its column."
     ),
     formula=formula,
     required_taps=("blocks.*.attn.pattern",),

@@ -9,7 +9,7 @@ from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attribution import component_contribution
 from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

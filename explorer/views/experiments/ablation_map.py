@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation_effects
+from explorer.analysis.intervention_effects import ablation_effects
 from explorer.analysis.prediction_reasons import Component
 from explorer.analysis.residual import sublayer_labels
 from explorer.analysis.tolerance import rounding_threshold

@@ -1,6 +1,6 @@
 """The effect of the interventions, or of ablating the chosen head, on the target token, in a line."""
 
-from explorer.analysis.ablation import ablation_effects, log2_probability
+from explorer.analysis.intervention_effects import ablation_effects, log2_probability
 from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
@@ -27,7 +27,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
     else:
         after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = SILENCED, [translate(BIASES)] * trace.config.bias
+        template, notes = SILENCED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
     effect_text = translate(
         template,
         changes=intervention_effects.describe_interventions(trace),

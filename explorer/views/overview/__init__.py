@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.model_overview import Overview, overview
+from explorer.analysis.direct_logit_attribution import Overview, overview
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream

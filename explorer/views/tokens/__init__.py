@@ -4,17 +4,16 @@ import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import actual_token_ranks, surprisal
-from explorer.architecture.embedding_scale import embedding_scale_formula, embedding_scale_in_numbers
-from explorer.architecture.residual_stream import block_output_tap
+from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.embedding import (
+from explorer.explain.derived.prediction import PREDICTION_MEASURES, prediction_measure
+from explorer.explain.derived.residual import (
     embedding_row_element,
     nearest_token_cosine,
     principal_component_coordinate,
 )
-from explorer.explain.derived.prediction import PREDICTION_MEASURES, prediction_measure
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
@@ -125,11 +124,8 @@ VIEW = View(
     group="components",
     order=20,
     description=N_(
-        "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
-        "again the two neighbours most often seen together in its training text. "
-        "Every token has a number, its id, and for each id a table holds a list of numbers, its vector: the embedding, "
-        "with which the computation begins. "
-        "Choose a token to see how it was built, how well it was predicted, and which tokens have vectors like its own."
+        "Text is cut into tokens by byte-pair merges; each has an id and a vector. Choose one: how it was built, what "
+        "resembles it."
     ),
     formula=formula,
     required_taps=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),

@@ -10,13 +10,11 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.state.branch_commands import replace_continuation
 from explorer.state.branches import add_branch
 from explorer.state.errors import UserError
-from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
+from explorer.state.page_state import PageState, replace_continuation
 from explorer.state.run import MAX_TOKENS
-from explorer.state.user_limits import UserLimits
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.retokenize import has_bos, retokenize
+from explorer.tracing.token_ids import has_bos, retokenize
 from explorer.web.actions.run_factory import RunFactory
 
 

@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any
 
 from explorer.lessons.example_prompts import EXAMPLES
-from explorer.state.branch_commands import apply_command
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.page_state import OTHER_PREFIX, PageState, parse_revision
+from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
 from explorer.state.run import Run
 from explorer.state.selection import Selection, field_choices, parse_index
-from explorer.tracing.retokenize import has_bos
+from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation import Generation

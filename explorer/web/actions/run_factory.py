@@ -12,12 +12,12 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
-from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.target_token import target_and_contrast
-from model.generation.context_window import window_start
+from model.config import window_start
 
 
 class RunFactory:

@@ -10,7 +10,7 @@ from explorer.state.run import Run
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import get_identity
-from model.generation.context_window import window_start
+from model.config import window_start
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it

@@ -12,7 +12,7 @@ from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.prefetch import Prefetcher
+from explorer.tracing.model_loading import Prefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
@@ -24,6 +24,7 @@ from explorer.web.answers.lesson_endpoints import LessonEndpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.page_contents import PageContents
 from explorer.web.answers.point_derivation import point_derivation_text
+from explorer.web.answers.search_endpoints import SearchEndpoints
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
 from explorer.web.middleware.request_types import PointFields, State
 from explorer.web.middleware.strict_json import as_json
@@ -55,7 +56,7 @@ class Endpoints:
         self.lessons = lessons
         self.runs, self.page_contents, self.opening = runs, PageContents(runs), HubEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.lesson_endpoints = LessonEndpoints(runs, lessons)
+        self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
         self.prefetcher = Prefetcher(runs.library)
 
@@ -63,7 +64,8 @@ class Endpoints:
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
         own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists]
-        return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
+        others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
+        return own_functions + [function for part in others for function in part.functions]
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""

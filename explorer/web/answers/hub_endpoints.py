@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.state.errors import UserError
-from explorer.tracing.hub_opener import HubModelOpener
-from explorer.tracing.job_queue import JobQueue, Progress
+from explorer.tracing.jobs import JobQueue, Progress
 from explorer.tracing.library import Library
-from explorer.tracing.memory_requirements import format_bytes
+from explorer.tracing.model_catalog import format_bytes
+from explorer.tracing.model_loading import HubModelOpener
 from explorer.translations import _
 from explorer.web.answers.job_endpoints import check_names, progress_payload
 from explorer.web.widgets.header import HubModelForm

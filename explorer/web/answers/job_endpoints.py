@@ -5,7 +5,7 @@ from typing import Any
 
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.job_queue import JobQueue, Progress
+from explorer.tracing.jobs import JobQueue, Progress
 from explorer.tracing.run_service import RunService
 from explorer.translations import _
 from explorer.web.answers.open_view import make_open_view

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.divergence import align_to_vocabulary
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
-from explorer.analysis.prediction_reasons import prediction_reasons
-from explorer.analysis.redundancy import find_redundancy
+from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
+from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary
 from explorer.lessons import redundancy_explanation
@@ -17,11 +15,10 @@ from explorer.state.branches import build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.selection import MAX_SEARCH_CHARS
-from explorer.state.view_registry import is_story_view
+from explorer.state.selection import MAX_SEARCH_CHARS, is_story_view
 from explorer.tracing.request_budget import BudgetExceededError
-from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
 from explorer.translations import translate
 from explorer.web.answers.continuation_surprisals import ContinuationSurprisals

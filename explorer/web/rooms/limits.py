@@ -1,6 +1,6 @@
 """Limits on opening rooms and on requests for rooms that do not exist."""
 
-from explorer.state.user_limits import UserLimits
+from explorer.state.generation_settings import UserLimits
 from explorer.translations import _
 from explorer.web.middleware.prompt_rate_limit import CLIENTS_PER_ADDRESS
 from explorer.web.middleware.rate_limiter import SlidingWindowLimiter

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from explorer.lessons.course.lesson_library import LessonLibrary
 from explorer.state.errors import UserError
+from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
-from explorer.state.user_limits import UserLimits
 from explorer.translations import _, negotiate_locale, use_locale
 from explorer.web.middleware.argument_types import check_object
 from explorer.web.middleware.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS

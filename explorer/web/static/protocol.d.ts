@@ -2,6 +2,7 @@
 // module.
 export type Theme = { sequential: string[]; diverging: string[]; template: any };
 export const THEMES: { light: Theme; dark: Theme };
+export const ADDRESS_DEFAULTS: Record<string, string | number>;
 export const ADVICE: string;
 export const ABOUT: string[];
 export const CHOOSERS: string;

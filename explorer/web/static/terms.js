@@ -87,8 +87,8 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 // headings of tables, where it is looked for. What marks cannot be in, pictures and buttons, has its words in a line below.
 
 const SENTENCES = [
-  ":is(#tagline, #facts, #legend, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#guess :is(.how, output)", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
+  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
@@ -221,7 +221,8 @@ export function explainTerms(forms, meanings) {
   };
   const soon = () => { told.dataset.behind = "true"; clearTimeout(timer); timer = setTimeout(renew, SOON_MS); };
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
-  new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
+  const isInDialog = ({ target }) => Boolean((target instanceof Element ? target : target.parentElement)?.closest("dialog"));
+  new MutationObserver((changes) => { if (!changes.every(isInDialog)) soon(); }).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
   onState(told, () => { if (shown) tellOfRun(); });
   const explain = (event) => {

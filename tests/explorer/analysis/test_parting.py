@@ -6,7 +6,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis.divergence import jensen_shannon_distance
+from explorer.analysis.next_token import jensen_shannon_distance
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import (
     first_difference,

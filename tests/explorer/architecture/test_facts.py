@@ -5,7 +5,7 @@ import pytest
 
 from explorer.architecture.summary import NAMES, describe_architecture, layers_and_heads, model_summary
 from model.config import CHOICES
-from model.loading_notes import Note
+from model.errors import Note
 
 
 def test_facts_name_the_kind_and_the_size(lms):
@@ -44,6 +44,17 @@ def test_facts_end_with_the_notes_on_the_files(lms):
 def test_the_kind_says_what_a_model_is_built_of(lms, style, words):
     assert describe_architecture(lms[style].config) == words
     assert model_summary(lms[style]).startswith(words)
+
+
+def test_biases_are_told_by_where_they_are(tiny_config):
+    def told(**biases) -> str:
+        return describe_architecture(replace(tiny_config, **biases)).removeprefix("RMSNorm · RoPE · SwiGLU")
+
+    assert told() == "" and told(bias=True) == " · biases"
+    assert told(bias=True, ffn_bias=False) == " · biases of the attention"
+    assert told(ffn_bias=True) == " · biases of the feed-forward"
+    assert told(ffn_bias=True, qkv_bias=True) == " · biases, none of W_O"
+    assert told(bias=True, ffn_bias=False, unbiased_qkv=True) == " · biases of W_O"
 
 
 def test_shared_heads_and_single_ones_are_counted(tiny_config):

@@ -13,7 +13,7 @@ from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.explain.source_line import ROOT
+from explorer.explain.source_code import ROOT
 from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture

@@ -12,9 +12,8 @@ from said_of_views import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.state.branch_commands import apply_command
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, apply_command
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.redundancy import Redundancy, find_redundancy
+from explorer.analysis.prediction_reasons import Redundancy, find_redundancy
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.redundancy_explanation import explain_redundancy
 from explorer.state.interventions import parse_interventions

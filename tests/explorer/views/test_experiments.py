@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.ablation import ablation_effects, log2_probability
-from explorer.analysis.intervention_effects import attention_shift, relative_stream_change
+from explorer.analysis.intervention_effects import (
+    ablation_effects,
+    attention_shift,
+    log2_probability,
+    relative_stream_change,
+)
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number

@@ -12,8 +12,7 @@ import pytest
 
 from explorer.options import parse_arguments
 from explorer.state.errors import PointNotFoundError, UserError
-from explorer.state.selection import Selection, field_choices
-from explorer.state.view_registry import registered_fields, view_names
+from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_page_views, unknown_view_message
 from explorer.views.select_fields import select_fields

@@ -10,7 +10,7 @@ import pytest
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing import job_queue, jobs
+from explorer.tracing import jobs
 from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from explorer.tracing.run_service import RunService
@@ -31,7 +31,7 @@ def gate(monkeypatch) -> threading.Event:
     """Event that the job of the first figure of the Experiments tab waits for."""
     results, gate = jobs.LRUCache(1 << 20, result_num_bytes), threading.Event()
     monkeypatch.setattr(jobs, "RESULTS", results)
-    monkeypatch.setattr(job_queue, "RESULTS", results)
+    monkeypatch.setattr(jobs, "RESULTS", results)
 
     def job(trace) -> Job:
         def pieces():

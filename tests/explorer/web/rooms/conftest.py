@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.user_limits import NO_LIMITS, UserLimits
+from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.web.answers.lesson_contents import ELEMENT_IDS
 from explorer.web.rooms import room_hub
 from explorer.web.rooms.routes import RoomRoutes

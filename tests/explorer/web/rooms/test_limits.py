@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from explorer.state.user_limits import NO_LIMITS, PUBLIC_LIMITS
+from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS
 from explorer.web.rooms.limits import MAX_MISSES_PER_MINUTE
 from explorer.web.rooms.local_room import GRACE_S
 from explorer.web.stores import MemoryStore
