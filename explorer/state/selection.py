@@ -280,6 +280,11 @@ class Selection:
         step, is_one, reply = self.reply.partition(":")
         return reply if is_one and step == str(self.step) else None
 
+    @property
+    def is_story(self) -> bool:
+        """Whether the story is open: a step of it, or a view that is told as one."""
+        return self.depth == "story" or is_story_view(self.view)
+
     def is_unfolded(self, element_id: str) -> bool:
         """Return whether a figure is drawn that is not among its view's first: all are in a lesson."""
         return bool(self.lesson) or self.unfolded == "all" or element_id in self.unfolded.split(SEPARATOR)

@@ -136,6 +136,7 @@ class View:
         direction_spec: (trace, selection) -> the direction in the stream that the view is about, where lists of
             prompts can be entered to define one.
         former_names: in saved URLs.
+        in_story: whether the story shows it, too, as its first step and without what changes it.
         requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
@@ -166,6 +167,7 @@ class View:
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
     numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
     former_names: tuple[str, ...] = ()
+    in_story: bool = False
     requires_own_module: bool = False
     reads_other_files: bool = False
 

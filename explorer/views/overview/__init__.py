@@ -138,6 +138,7 @@ VIEW = View(
     name="overview",
     title=N_("Whole model"),
     group="whole_model",
+    in_story=True,
     order=10,
     description=N_(
         "Each token is a vector that runs through the model along the line (the residual stream): in every layer "

@@ -11,13 +11,12 @@ from explorer.analysis.head_sources import HeadSources, head_sources
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.tolerance import Check
-from explorer.architecture import logit_constants
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.overview.token_rows import fold_tokens
@@ -243,8 +242,8 @@ def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, floa
     if parts.biases.any():
         terms.append(("rest", _("biases of W_O"), float(parts.biases.sum())))
     terms.append(("feed_forward", _("feed-forward"), float(parts.feed_forward.sum())))
-    if logit_constants.has_logit_constants(trace.config):
-        terms.append(("rest", logit_constants.logit_constants_short_label(trace.config), parts.shift))
+    if has_logit_constants(trace.config):
+        terms.append(("rest", logit_constants_short_label(trace.config), parts.shift))
     if has_intervention_additions(trace):
         terms.append(("rest", _("changes"), parts.changes))
     return terms
