@@ -61,7 +61,8 @@ def _check_choices(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]
                 known=", ".join(allowed),
                 got=getattr(config, name),
             )
-    for name in SWITCHES:
+    switches = [*SWITCHES, *(["ffn_bias"] if config.ffn_bias is not None else [])]
+    for name in switches:
         if not isinstance(getattr(config, name), bool):
             raise ModelError("{name} must be true or false, got {got!r}", name=name, got=getattr(config, name))
 
@@ -239,6 +240,7 @@ class ModelConfig:
         ffn: "swiglu"; "geglu", with GELU's tanh approximation as the gate's function; or two layers with "relu",
             "relu2" (its square), "gelu" or its approximation "gelu_tanh" between them.
         bias: whether the blocks' linear maps have biases.
+        ffn_bias: whether the feed-forward's maps have biases; None: as `bias`.
         qkv_bias: whether the query, key and value maps have biases even if the others do not.
         unbiased_qkv: whether the query, key and value maps lack biases even if the others have them.
         unembedding_bias: whether each logit has a bias.
@@ -278,6 +280,7 @@ class ModelConfig:
     rope_scaling: RopeScaling | None = None
     ffn: str = "swiglu"
     bias: bool = False
+    ffn_bias: bool | None = None
     qkv_bias: bool = False
     unbiased_qkv: bool = False
     unembedding_bias: bool = False
@@ -328,6 +331,11 @@ class ModelConfig:
     def has_qkv_bias(self) -> bool:
         """True if the query, key and value maps have biases."""
         return (self.bias or self.qkv_bias) and not self.unbiased_qkv
+
+    @property
+    def has_ffn_bias(self) -> bool:
+        """True if the feed-forward's maps have biases: `ffn_bias`, or `bias` if that is None."""
+        return self.bias if self.ffn_bias is None else self.ffn_bias
 
     @property
     def kv_heads(self) -> int:

@@ -54,7 +54,7 @@ def parameter_table(config: ModelConfig) -> list[CountRow]:
             "query and key norms", f"{times} {norm_formula.replace('D', 'd')}", c.qk_norm * qk_norms * norm * d // D
         ),
         CountRow("feed-forward matrices", f"{matrices} L D F", matrices * L * D * F),
-        CountRow("feed-forward biases", f"L ({matrices - 1} F + D)", c.bias * L * ((matrices - 1) * F + D)),
+        CountRow("feed-forward biases", f"L ({matrices - 1} F + D)", c.has_ffn_bias * L * ((matrices - 1) * F + D)),
         CountRow("norms", f"{num_norms} · {norm_formula}", num_norms * norm),
     ]
     rows = [row for row in rows if row.count]

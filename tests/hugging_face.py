@@ -43,7 +43,7 @@ GPT2_NAMES = {
 
 def as_llama(lm: TransformerLM, **options) -> transformers.LlamaForCausalLM:
     """Return a Llama model that computes the same function as `lm`, in eval mode; `options` go to `LlamaConfig`."""
-    biases = {"attention_bias": lm.config.bias, "mlp_bias": lm.config.bias}
+    biases = {"attention_bias": lm.config.bias, "mlp_bias": lm.config.has_ffn_bias}
     config = transformers.LlamaConfig(**llama_settings(lm.config), **biases, **options)
     return load_weights(transformers.LlamaForCausalLM(config), llama_weights(lm))
 

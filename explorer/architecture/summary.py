@@ -42,10 +42,14 @@ PLACEMENTS = {
 }
 
 
-BIASES = {  # whether the blocks' linear maps have biases, and whether those of q, k and v do
-    (True, True): N_("biases"),
-    (True, False): N_("biases, none of q, k, v"),
-    (False, True): N_("q, k, v biases"),
+BIASES = {  # whether o_proj has biases, whether q, k and v do, and whether the feed-forward does
+    (True, True, True): N_("biases"),
+    (True, False, True): N_("biases, none of q, k, v"),
+    (False, True, False): N_("q, k, v biases"),
+    (True, True, False): N_("biases of the attention"),
+    (True, False, False): N_("biases of W_O"),
+    (False, False, True): N_("biases of the feed-forward"),
+    (False, True, True): N_("biases, none of W_O"),
 }
 
 
@@ -82,8 +86,8 @@ def describe_architecture(config: ModelConfig) -> str:
         parts.append(_("scores within ±{cap:g}", cap=config.score_cap))
     if config.logit_cap:
         parts.append(_("logits within ±{cap:g}", cap=config.logit_cap))
-    if config.bias or config.has_qkv_bias:
-        parts.append(translate(BIASES[config.bias, config.has_qkv_bias]))
+    if biases := BIASES.get((config.bias, config.has_qkv_bias, config.has_ffn_bias)):
+        parts.append(translate(biases))
     if config.unembedding_bias:
         parts.append(_("unembedding with a bias"))
     return " · ".join(parts)

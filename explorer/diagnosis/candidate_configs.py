@@ -45,7 +45,8 @@ def candidate_configs(
     """
     known_fields = dict(known_fields or {})
     inferred = _from_shapes(module, match) | known_fields
-    heads = known_fields.get("num_heads") or find_attribute(module, HEADS)
+    own_heads = len(match.locations["blocks.0.attn.q_proj"].heads)
+    heads = known_fields.get("num_heads") or own_heads or find_attribute(module, HEADS)
     q_rows, k_rows = (match.locations[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
     counts = [heads] if heads else [q_rows // width for width in _head_widths(q_rows)]
     layouts = ("half_split", "adjacent") if match.name_table in ("llama", "order") else ("adjacent", "half_split")
@@ -106,14 +107,15 @@ def _from_shapes(module: nn.Module, match: WeightMatch) -> dict[str, Any]:
         "position": "learned" if positions else "rope",
         "rope_theta": _theta(module),
         "ffn": "swiglu" if "blocks.0.ffn.gate_proj" in locations else _activation(module),
-        "bias": locations["blocks.0.attn.o_proj"].bias is not None
-        or locations["blocks.0.ffn.down_proj"].bias is not None,
+        "bias": locations["blocks.0.attn.o_proj"].bias is not None,
         "qkv_bias": locations["blocks.0.attn.q_proj"].bias is not None,
         "unembedding_bias": "lm_head" in locations and locations["lm_head"].bias is not None,
         "tie_embeddings": _is_tied(match),
         "qk_norm": "blocks.0.attn.q_norm" in locations,
     }
     config["unbiased_qkv"] = config["bias"] and not config["qkv_bias"]
+    has_ffn_bias = any(locations[f"blocks.0.ffn.{name}_proj"].bias is not None for name in ("up", "down"))
+    config["ffn_bias"] = None if has_ffn_bias == config["bias"] else has_ffn_bias
     return config
 
 

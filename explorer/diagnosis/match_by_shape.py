@@ -105,13 +105,16 @@ def _match_layer(shapes: Mapping[str, tuple[int, ...]], width: int) -> dict[str,
 
 
 def _assign_in_order(names: Sequence[str], our_names: Sequence[str], sublayer: str) -> dict[str, tuple[str, ...]]:
-    """Assign our names to names by `HINTS` if these identify all of them, else in order."""
+    """Assign our names to names by `HINTS` if these identify all of them, or all but one of several, else in order."""
     hinted = {
         our_name: name
         for name in names
         for our_name in our_names
         if set(name.lower().split(".")) & set(HINTS[our_name])
     }
+    left, left_names = set(our_names) - set(hinted), set(names) - set(hinted.values())
+    if len(our_names) > 2 and len(left) == len(left_names) == 1:
+        hinted[left.pop()] = left_names.pop()
     if len(hinted) < len(our_names) or len(set(hinted.values())) < len(our_names):
         hinted = dict(zip(our_names, names, strict=False))
     return {name: (f"{sublayer}.{our_name}",) for our_name, name in hinted.items()}

@@ -1,7 +1,8 @@
 """Map the names of another module's weights to ours.
 
-A table has names without ".weight" and ".bias", with * for the layer number; a tuple stands for several maps stored
-in one, their rows one after another. Names in no table are matched by shape and order (`match_by_shape`).
+A table has names without ".weight" and ".bias", with * for the layer number, and a second * for the number of a head
+that is a module of its own (`join_heads`); a tuple stands for several maps stored in one, their rows one after another.
+Names in no table are matched by shape and order (`match_by_shape`).
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from explorer.diagnosis.join_heads import join_heads
 from explorer.diagnosis.match_by_shape import match_by_shape
 from explorer.diagnosis.name_tables import NAME_TABLES
 from explorer.state.errors import UserError
@@ -19,7 +21,7 @@ from explorer.translations import _
 WRAPPERS = re.compile(
     r"(?:(?<=\.)|^)(?:_orig_mod|module|_checkpoint_wrapped_module|_fsdp_wrapped_module|_forward_module|_fpw_module)\."
 )
-NUMBER = r"(\d+)"
+NUMBER = r"(\d+|\*)"
 Table = Mapping[str, str | tuple[str, ...]]
 
 
@@ -32,6 +34,7 @@ class WeightLocation:
         module: path of the module that it is; "" where its weight is not in a module of its own.
         within: path of the module that holds its weight.
         rows: of that module's outputs, those that are its own.
+        heads: paths of the modules, one a head, whose weights are joined in it.
     """
 
     weight: Tensor
@@ -39,6 +42,7 @@ class WeightLocation:
     module: str = ""
     within: str = ""
     rows: slice = field(default_factory=lambda: slice(None))
+    heads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,18 +71,21 @@ def match_weights(module: nn.Module, names: Table | None = None) -> WeightMatch:
     Raises:
         UserError: some weight has no match; the message names it and says what to do.
     """
-    stored = dict(module.named_parameters(remove_duplicate=False))
+    stored, heads = join_heads(dict(module.named_parameters(remove_duplicate=False)))
     if not stored:
         raise UserError(_("The module has no weights: is it the model itself, with its layers as attributes?"))
-    stems = {name: _stem(name, module) for name in stored}
+    modules = dict(module.named_modules())
+    head_paths = {_owner_path(joined): tuple(map(_owner_path, names)) for joined, names in heads.items()}
+    modules |= {path: modules[paths[0]] for path, paths in head_paths.items()}
+    stems = {name: _stem(name, modules) for name in stored}
     tables = {"table": dict(names or {})}
     tables |= {table_name: dict(table) | dict(names or {}) for table_name, table in NAME_TABLES.items()}
     matches = {table_name: dict(_match_stems(stems, table)) for table_name, table in tables.items()}
     best = max(matches, key=lambda table_name: len(matches[table_name]))  # the first of those that have as many
     if len(matches[best]) == len(stored):
-        return WeightMatch(best, dict(_locations(module, stored, matches[best])))
+        return WeightMatch(best, dict(_locations(modules, head_paths, stored, matches[best])))
     if matched := match_by_shape(stored, matches["table"]):
-        return WeightMatch("order", dict(_locations(module, stored, matched)))
+        return WeightMatch("order", dict(_locations(modules, head_paths, stored, matched)))
     unmatched = sorted(set(stored) - set(matches[best]))
     raise UserError(
         _(
@@ -92,10 +99,14 @@ def match_weights(module: nn.Module, names: Table | None = None) -> WeightMatch:
     )
 
 
-def _stem(name: str, module: nn.Module | None = None) -> str:
+def _owner_path(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _stem(name: str, modules: Mapping[str, nn.Module] | None = None) -> str:
     """Return a weight's name as tables have it: without ".weight", ".bias", or a single map's parameter name."""
     path, _dot, leaf = name.rpartition(".")
-    if leaf in ("weight", "bias") or (module and path and is_single_map(module.get_submodule(path))):
+    if leaf in ("weight", "bias") or (modules and path and is_single_map(modules[path])):
         name = path
     return WRAPPERS.sub("", name)
 
@@ -128,9 +139,17 @@ def _match_stems(stems: Mapping[str, str], table: Table) -> Iterator[tuple[str, 
 
 
 def _locations(
-    module: nn.Module, stored: Mapping[str, Tensor], matched: Mapping[str, tuple[str, ...]]
+    modules: Mapping[str, nn.Module],
+    head_paths: Mapping[str, tuple[str, ...]],
+    stored: Mapping[str, Tensor],
+    matched: Mapping[str, tuple[str, ...]],
 ) -> Iterator[tuple[str, WeightLocation]]:
-    modules = dict(module.named_modules())
+    """Yield each of our modules with its location.
+
+    Args:
+        modules: by path; at the path of joined heads the first of them.
+        head_paths: path of joined heads -> theirs.
+    """
     weights = {name: our_names for name, our_names in matched.items() if not name.endswith("bias")}
     width = next(
         (stored[name].shape[-1] for name, our_names in weights.items() if our_names == ("token_embedding",)), 0
@@ -138,7 +157,8 @@ def _locations(
     ups = (stored[name].shape for name, our_names in weights.items() if our_names == ("blocks.0.ffn.up_proj",))
     transposed = any(shape[0] == width != shape[-1] for shape in ups)
     for name, our_names in weights.items():
-        path, _dot, _last = name.rpartition(".")
+        path = _owner_path(name)
+        heads, within = head_paths.get(path, ()), path.partition(".*")[0]
         owner = path if path and is_single_map(modules[path]) else ""
         bias = stored.get(f"{path}.bias") if owner or not path else None
         weight = stored[name].detach()
@@ -150,7 +170,14 @@ def _locations(
             rows = slice(first, first + height) if len(our_names) > 1 else slice(None)
             yield (
                 our_name,
-                WeightLocation(weight[rows], None if bias is None else bias.detach()[rows], owner, path, rows),
+                WeightLocation(
+                    weight[rows],
+                    None if bias is None else bias.detach()[rows],
+                    "" if heads else owner,
+                    within,
+                    rows,
+                    heads,
+                ),
             )
             first += height
 
@@ -193,6 +220,7 @@ def infer_sizes(state: Mapping[str, Tensor]) -> dict[str, int]:
 
     Besides sizes by our names: "q_rows" and "k_rows", of the first layer's maps of queries and keys.
     """
+    state, heads = join_heads(state)
     stems = {name: _stem(name) for name in state}
     matched = max((dict(_match_stems(stems, table)) for table in NAME_TABLES.values()), key=len)
     if len(matched) < len(state) / 2:
@@ -224,4 +252,7 @@ def infer_sizes(state: Mapping[str, Tensor]) -> dict[str, int]:
     per_head = shape("blocks.0.attn.q_norm")[0]
     if per_head and per_head < sizes["q_rows"] and sizes["q_rows"] % per_head == 0:
         sizes["num_heads"] = sizes["q_rows"] // per_head
+    sizes["num_heads"] = len(heads.get(locations.get("blocks.0.attn.q_proj", ("",))[0], ())) or sizes.get(
+        "num_heads", 0
+    )
     return {name: int(size) for name, size in sizes.items() if size}

@@ -28,6 +28,20 @@ NANOGPT = {
     "transformer.ln_f": "final_norm",
     "lm_head": "lm_head",
 }
+LECTURE = {  # of A. Karpathy's lecture "Let's build GPT", whose heads are modules of their own
+    "token_embedding_table": "token_embedding",
+    "position_embedding_table": "position_embedding",
+    "blocks.*.ln1": "blocks.*.attn_norm",
+    "blocks.*.sa.heads.*.query": "blocks.*.attn.q_proj",
+    "blocks.*.sa.heads.*.key": "blocks.*.attn.k_proj",
+    "blocks.*.sa.heads.*.value": "blocks.*.attn.v_proj",
+    "blocks.*.sa.proj": "blocks.*.attn.o_proj",
+    "blocks.*.ln2": "blocks.*.ffn_norm",
+    "blocks.*.ffwd.net.0": "blocks.*.ffn.up_proj",
+    "blocks.*.ffwd.net.2": "blocks.*.ffn.down_proj",
+    "ln_f": "final_norm",
+    "lm_head": "lm_head",
+}
 OURS = {
     name: name
     for name in (
@@ -36,4 +50,4 @@ OURS = {
         *(f"blocks.*.ffn.{name}" for name in ("gate_proj", "up_proj", "down_proj")),
     )
 }
-NAME_TABLES = {"course": COURSE, "nanogpt": NANOGPT, "llama": LLAMA, "ours": OURS}
+NAME_TABLES = {"course": COURSE, "nanogpt": NANOGPT, "lecture": LECTURE, "llama": LLAMA, "ours": OURS}

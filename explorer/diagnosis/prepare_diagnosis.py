@@ -37,7 +37,8 @@ def randomise_untrained(match: WeightMatch) -> list[str]:
         if "norm" in name and bool((location.weight == 1).all()):
             location.weight.copy_(0.5 + torch.rand(location.weight.shape, generator=generator))
             gains += 1
-        if location.bias is not None and bool((location.bias == 0).all()):
+        # joined biases are copies of the module's
+        if location.bias is not None and not location.heads and bool((location.bias == 0).all()):
             location.bias.copy_(torch.randn(location.bias.shape, generator=generator) / 10)
             biases += 1
     if not gains + biases:

@@ -43,7 +43,9 @@ class RecordedValues:
     order: list[int] = field(default_factory=list)
 
     def contains(self, layer: int, expected: Tensor, causal: bool = False) -> bool:
-        """Return whether a recorded intermediate equals `expected` (H, T, n) within rounding, in any axis order.
+        """Return whether recorded intermediates equal `expected` (H, T, n) within rounding, in any axis order.
+
+        They are one tensor, or one a head.
 
         Args:
             causal: whether to ignore the values above the diagonal.
@@ -55,7 +57,7 @@ class RecordedValues:
             for arranged in iter_head_layouts(tensor, heads, length, width):
                 if (arranged - expected)[:, mask].abs().max() <= close:
                     return True
-        return False
+        return heads > 1 and all(self.contains(layer, head[None], causal) for head in expected)
 
 
 def iter_head_layouts(tensor: Tensor, heads: int, length: int, width: int):
@@ -100,12 +102,24 @@ def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int
         for name, location in match.locations.items():
             if location.module:
                 _hook(hooks, recorded, module.get_submodule(location.module), name, location, running)
+            for head, path in enumerate(location.heads):
+                _hook(hooks, recorded, module.get_submodule(path), f"{name}.{head}", None, running)
         hooks.enter_context(op_recorder)
         logits = run_module(module, token_ids, vocab_size)
     if len(paths_by_block) < match.num_layers:  # the order of the other blocks is unknown
         recorded.order.clear()
+    _join_head_values(recorded, match)
     recorded.values = weight_uses.values | recorded.values | {"logits": logits}
     return recorded
+
+
+def _join_head_values(recorded: RecordedValues, match: WeightMatch) -> None:
+    """Join what was recorded of heads that are modules of their own, where all of them ran."""
+    for name, location in match.locations.items():
+        for end in ("in", "out", f"in{SECOND_RUN}", f"out{SECOND_RUN}") if location.heads else ():
+            parts = [recorded.values.pop(f"{name}.{head}.{end}", None) for head in range(len(location.heads))]
+            if all(part is not None for part in parts):
+                recorded.values[f"{name}.{end}"] = parts[0] if end.startswith("in") else torch.cat(parts, -1)
 
 
 def block_paths(module: nn.Module, match: WeightMatch) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, get_args
 from model.config import ModelConfig
 
 # Groups of views in the page's order. "story": the steps of the story; "own": of the user's own model and views.
-Group = Literal["story", "whole_model", "components", "prediction", "try", "training", "own"]
+Group = Literal["story", "whole_model", "components", "prediction", "try", "further", "own"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 MAX_SEARCH_CHARS = 40  # characters
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

@@ -56,6 +56,9 @@ SETTING_LABELS = {
 }
 
 
+FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
+
+
 class StateComponent(gr.HTML):
     """A value that the page's script and Gradio's events share, without anything to see.
 
@@ -98,15 +101,13 @@ class PageLayout:
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
             CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
             *header,
+            fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=protocol.FACTS),
-            TextBlock(
-                _("A small language model reads your words and guesses the next one."),
-                elem_id="tagline",
-            ),
+            "</details>",
             *menu,
             button("share", _("Copy link")),
             LanguageList(elem_id="language"),
-            button("theme", _("Light / dark")),
+            button("theme", "◐", _("Light / dark")),
             elem_id="header",
         )
         self.build_prompt()
@@ -115,18 +116,17 @@ class PageLayout:
             Presentation(elem_id="stage"),
             WalkthroughPlayer(elem_id="walk"),
         )
-        legend = _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break.")
         region(
             *overlays,
             HubModelForm(elem_id=protocol.OPEN_MODEL),
             TokenStrip(elem_id=protocol.STRIP),
             TokenStrip(run="b", elem_id=protocol.STRIP_B),
-            TextBlock(legend, elem_id="legend"),
+            view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )
         with gr.Row(elem_id="columns", equal_height=False):
             with gr.Column(scale=7, min_width=340):
-                self.build_views(catalog)
+                self.build_views()
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
                 self.build_next_token()
 
@@ -151,18 +151,14 @@ class PageLayout:
             )
             region(fill_template("<span>{words}</span>", words=_("try")), *examples, elem_id="examples")
 
-    def build_views(self, catalog: ModelCatalog):
-        """Build the tabs and what stands above them."""
-        full = full_page_views(has_own_module=bool(catalog.own_module))
+    def build_views(self):
+        """Build the place of the view and what stands above it."""
         region(
             TrainingStepSlider(elem_id=protocol.SERIES),
             TextBlock(elem_id=protocol.PROBLEM),
             TextBlock(elem_id=protocol.VOCABULARY),
             PromptAdviceLine(elem_id=protocol.ADVICE),
             ActiveInterventions(elem_id=protocol.CHANGES),
-            ComparisonBar(elem_id=protocol.RUNS),
-            view_tabs("views", _("views"), full),
-            view_tabs("steps", _("steps"), SIMPLE),
             '<div id="view"></div>',
             Glossary(elem_id="glossary"),
             button("open-file", _("Open a saved file")),
@@ -173,8 +169,9 @@ class PageLayout:
         """Build the next-token table and the generation settings."""
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
-            TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
+            f"<header><h2>{escape_text(_('Next token'))}</h2>{switch('stages', _('every stage'))}</header>",
             NextTokenTable(elem_id=protocol.NEXT_TOKEN),
+            TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
         self.temperature = make_slider("temperature", 0.05)
@@ -186,19 +183,24 @@ class PageLayout:
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         region(
+            GeneratedText(elem_id=protocol.STORY),
+            GenerationPlayer(elem_id=protocol.PLAYBACK),
+            ContinuationTree(elem_id=protocol.BRANCHES),
+            elem_id="written",
+        )
+        with gr.Row(elem_classes="buttons", elem_id="again"):
+            self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
+            self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
+            self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
+        region(
             ExplanationButton(field="why", question=_("Why this token?"), elem_id=protocol.WHY),
             ExplanationButton(
                 field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=protocol.STAND_INS
             ),
             elem_id="questions",
         )
-        with gr.Accordion(_("More"), open=True, elem_id="more-settings"):
-            with gr.Row(elem_classes="buttons"):
-                self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
-                self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
-                self.compare = gr.Button(
-                    _("Greedy, beam and sampling side by side"), size="sm", min_width=200, elem_id="compare"
-                )
+        with gr.Column(elem_id="more-settings"):
+            region(switch("more", _("More")), elem_id="more-row")
             presets = {translate(name): settings for name, settings in PRESETS.items()}
             detail = '<div id="next-token-more" class="distribution"></div>'
             detail = f'<div data-widget="distribution" data-mounted>{detail}</div>'
@@ -220,13 +222,6 @@ class PageLayout:
                 max_length=MAX_STOP_CHARS,
                 interactive=True,
             )
-            region(
-                fill_template("<h2>{heading}</h2>", heading=_("What was written")),
-                GeneratedText(elem_id=protocol.STORY),
-                GenerationPlayer(elem_id=protocol.PLAYBACK),
-                ContinuationTree(elem_id=protocol.BRANCHES),
-                elem_id="written",
-            )
 
     @property
     def settings(self) -> dict[str, gr.components.Component]:
@@ -240,9 +235,40 @@ def region(*parts: Widget | str, elem_id: str) -> gr.HTML:
     return gr.HTML(markup, elem_id=elem_id, elem_classes="region", padding=False, apply_default_css=False)
 
 
-def button(elem_id: str, text: str) -> str:
-    """Return the markup of a plain button."""
-    return f'<button type="button" id="{elem_id}" class="plain">{escape_text(text)}</button>'
+def button(elem_id: str, text: str, name: str = "") -> str:
+    """Return the markup of a plain button; `name` says what a sign means."""
+    label = f' aria-label="{escape_text(name)}" title="{escape_text(name)}"' if name else ""
+    return f'<button type="button" id="{elem_id}" class="plain"{label}>{escape_text(text)}</button>'
+
+
+MENUS = {"try": N_("Try"), "further": N_("Further")}  # groups of views that open from a button
+
+
+def view_navigation(views: Sequence[View]) -> str:
+    """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
+    menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
+    tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
+    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), SIMPLE)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
+    return f'<nav id="navigation" aria-label="{escape_text(_("views"))}">{parts}</nav>'
+
+
+def select_group(views: Sequence[View], group: str) -> list[View]:
+    """Return the views of a group."""
+    return [view for view in views if view.group == group]
+
+
+def view_menu(title: str, views: Sequence[View]) -> str:
+    """Return the markup of a button that opens a list of views."""
+    items = (
+        f'<button type="button" data-view="{view.name}">{escape_text(translate(view.title))}</button>' for view in views
+    )
+    summary = f'<summary>{escape_text(title)}<span class="open-view"></span></summary>'
+    return f'<details class="menu view-menu">{summary}<div>{"".join(items)}</div></details>'
+
+
+def switch(name: str, text: str) -> str:
+    """Return the markup of a button that shows and hides a part of the page, and is remembered by the browser."""
+    return f'<button type="button" class="fold" data-shows="{name}" aria-expanded="false">{escape_text(text)}</button>'
 
 
 def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:

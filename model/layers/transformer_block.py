@@ -156,4 +156,4 @@ def build_attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
 
 def build_feed_forward(config: ModelConfig) -> nn.Module:
     """Build a feed-forward by the config."""
-    return FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.bias, config.dropout)
+    return FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.has_ffn_bias, config.dropout)

@@ -159,7 +159,7 @@ def llama_fields(config: ModelConfig) -> dict[str, Any]:
         "rope_theta": config.rope_theta,
         "rope_scaling": scaling_fields,
         "tie_word_embeddings": is_tied_after_export(config),
-    } | ({"attention_bias": config.bias, "mlp_bias": config.bias} if kind == "llama" else {})
+    } | ({"attention_bias": config.bias, "mlp_bias": config.has_ffn_bias} if kind == "llama" else {})
 
 
 def llama_weights(lm: TransformerLM) -> Weights:
@@ -261,6 +261,7 @@ def gpt2_equivalent(config: ModelConfig) -> dict[str, Any]:
 def common_equivalent(config: ModelConfig) -> dict[str, Any]:
     """Return changed fields of any export."""
     biases = {"qkv_bias": config.qkv_bias and not config.bias}
+    biases |= {"ffn_bias": None if config.has_ffn_bias == config.bias else config.ffn_bias}
     scale = {"scale_embeddings": False, "embedding_multiplier": 1.0}
     rotary = {} if config.rotary_layers.count(False) else {"rotary_layers": (True,)}
     return biases | scale | rotary | {"tie_embeddings": is_tied_after_export(config)}

@@ -29,8 +29,8 @@ def parse_config(
         windows: in place of this family's own, for families built alike.
         parameters: of the rotation, in place of this family's own.
     """
-    for name in ("attention_bias", "use_bidirectional_attention"):
-        settings.get_supported(name, False)
+    settings.get_supported("use_bidirectional_attention", False)
+    has_biases = settings.flag("attention_bias")
     theta, scaling, rotary_dim = parse_rope(settings, parameters)
     head_dim, pre_attn_scalar = settings.size("head_dim"), settings.number("query_pre_attn_scalar")
     return ModelConfig(
@@ -53,6 +53,8 @@ def parse_config(
         rotary_dim=rotary_dim,
         rope_scaling=scaling,
         ffn=settings.activation("hidden_activation", GATES),
+        bias=has_biases,
+        ffn_bias=False if has_biases else None,
         tie_embeddings=settings.flag("tie_word_embeddings"),
         scale_embeddings=True,
     )

@@ -23,7 +23,7 @@ PREFIX = "gpt_neox."
 
 def parse_config(settings: HFConfigReader) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
-    settings.get_supported("attention_bias", True)
+    has_biases = settings.flag("attention_bias")
     theta, scaling, rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
@@ -40,7 +40,8 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
         rotary_dim=rotary_dim,
         rope_scaling=scaling,
         ffn=settings.activation("hidden_act", ACTIVATIONS),
-        bias=True,
+        bias=has_biases,
+        ffn_bias=None if has_biases else True,
         tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 

@@ -30,13 +30,7 @@ OLDER_LAYER_TYPES = {"attention": "full_attention"}  # of layers, as some files 
 def parse_config(settings: HFConfigReader) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     kind = settings["model_type"]
-    has_biases = settings.flag("attention_bias")
-    if settings.flag("mlp_bias") != has_biases:  # our blocks' maps have them all or none, but for Qwen2's
-        raise ModelError(
-            "attention_bias {attention} and mlp_bias {mlp} are not understood, only two that are alike",
-            attention=has_biases,
-            mlp=not has_biases,
-        )
+    has_biases, has_ffn_biases = settings.flag("attention_bias"), settings.flag("mlp_bias")
     theta, scaling, rotary_dim = parse_rope(settings)
     return ModelConfig(
         vocab_size=settings.size("vocab_size"),
@@ -56,6 +50,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
         rope_scaling=scaling,
         ffn=settings.activation("hidden_act", GATES),
         bias=has_biases,
+        ffn_bias=None if has_ffn_biases == has_biases else has_ffn_biases,
         qkv_bias=kind == "qwen2",
         tie_embeddings=settings.flag("tie_word_embeddings"),
     )

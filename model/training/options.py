@@ -59,6 +59,7 @@ MODEL_HELP = {
     "rope_layout": "pairs of dimensions that RoPE rotates: adjacent or half_split",
     "ffn": "swiglu, geglu, relu, relu2, gelu or gelu_tanh",
     "bias": "biases in the blocks' linear layers",
+    "ffn_bias": "biases in the feed-forward's linear layers; as bias unless given",
     "qkv_bias": "biases of queries, keys and values, even if the others have none",
     "unbiased_qkv": "no biases of queries, keys and values, even if the others have them",
     "unembedding_bias": "a bias per token, added to its logit",

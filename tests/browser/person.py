@@ -127,9 +127,13 @@ class Person:
         with self.redrawn(self.page.locator("#branches .tree")):
             yield
 
-    def tab(self, title: str):
-        """Open a tab."""
-        self.page.get_by_role("tab", name=title).first.click()
+    def tab(self, title: str) -> None:
+        """Open a view by its tab, or from the list that has it."""
+        item = self.page.locator(".view-menu button", has_text=title)
+        if not item.count():
+            return self.page.get_by_role("tab", name=title).first.click()
+        item.locator("xpath=ancestor::details").locator("summary").click()
+        item.click()
 
     def unfold(self, fold: str):
         """Open controls that a telephone folds away; a wide screen shows them anyway."""
@@ -170,7 +174,7 @@ class Person:
         """Type a value into a box, opening its settings first; the page's state then has it."""
         box = self.page.get_by_label(label)
         if not box.is_visible():
-            self.page.locator("#more-settings button").first.click()
+            self.page.locator("[data-shows=more]").click()
         box.fill(str(value))
         box.blur()
 

@@ -27,7 +27,7 @@ NOT_COMPARED = ", ".join(
         "#guess output",  # of what was drawn, as long as the prompt is the same
         ".falls",  # what the settings before drew, as long as the place is the same
         ".only-here, .tools label",  # a mode of the controls beside it, and of the bars
-        "#more-settings > button",  # whether it is open
+        "[data-shows=more]",  # whether it is open
         ".fold, #runs .ways",  # what is folded open, and a form for the other prompt
     )
 )
@@ -126,7 +126,7 @@ def prepare_page(page: Page):
         track_requests(page)
     page.evaluate(SCRIPT.read_text("utf-8"))
     if not page.locator("#more-settings input").first.is_visible() and page.locator("#more-settings").is_visible():
-        page.locator("#more-settings button").first.click()
+        page.locator("[data-shows=more]").click()
     wait_until_quiet(page)
 
 

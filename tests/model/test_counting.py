@@ -20,6 +20,8 @@ MODELS = [
     {"norm_placement": "output", "qk_norm": True, "qk_norm_over": "all", "num_kv_heads": 1},
     {"norm": "layernorm", "qk_norm": True, "qk_norm_over": "all"},
     {"norm_placement": "sandwich", "ffn": "geglu", "bias": True},
+    {"bias": True, "ffn_bias": False},
+    {"ffn_bias": True, "qkv_bias": True},
 ]
 
 

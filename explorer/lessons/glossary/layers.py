@@ -52,14 +52,14 @@ def norm_layer_example(context: GlossaryContext) -> str:
 
 
 def bias_example(context: GlossaryContext) -> str:
-    if context.trace.config.bias and not context.trace.config.has_qkv_bias:
-        return _("This model’s linear maps have them, but for q, k and v.")
-    if context.trace.config.bias:
+    config = context.trace.config
+    maps = {"q, k, v": config.has_qkv_bias, "W_O": config.bias, _("the feed-forward"): config.has_ffn_bias}
+    if all(maps.values()):
         return _("This model’s linear maps have them.")
-    return (
-        _("This model’s linear maps have q, k and v biases alone.")
-        if context.trace.config.qkv_bias
-        else _("This model’s linear maps have none.")
+    if not any(maps.values()):
+        return _("This model’s linear maps have none.")
+    return _(
+        "Of this model’s linear maps, these have them: {maps}.", maps=", ".join(name for name in maps if maps[name])
     )
 
 

@@ -170,11 +170,11 @@ def formula(trace: Trace, selection: Selection) -> str:
 VIEW = View(
     name="activations",
     title=N_("Activations"),
-    group="components",
-    order=90,
+    group="further",
+    order=136,
     description=N_(
-        "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
-        "Choose any step (the value) to see its numbers, one row a token, and below how they are spread."
+        "Every step makes a list of numbers for each token. Choose a step: its numbers, a row per token, and how they "
+        "are spread."
     ),
     formula=formula,
     required_taps=("blocks.*.resid_post",),

@@ -60,9 +60,8 @@ VIEW = View(
     order=30,
     fields=(PATTERN_FIELD, HEAD_SCORE_FIELD),
     description=N_(
-        "Each head lets every token look back at the tokens before it and fetch something from them. "
-        "Choose a small picture to see that head large, then a cell to see how much the token of that row (the "
-        "query) takes from the token of that column (the key)."
+        "Each head lets a token take from the tokens before it. Choose a head, then a cell: how much its row takes "
+        "from its column."
     ),
     formula=formula,
     required_taps=("blocks.*.attn.pattern",),

@@ -24,11 +24,7 @@ VIEW = View(
     title=N_("Compare"),
     group="try",
     order=120,
-    description=N_(
-        "Where do two runs part? Choose above what to compare this run, A, with: another prompt, another model or step "
-        "of its training, or the run without its changes. Then see layer by layer and token by token how far apart A "
-        "and B are, which heads look elsewhere, and what of it reaches the next token."
-    ),
+    description=N_("Where do two runs part? Streams, heads, parts of the logit and the next token, of A beside B."),
     formula=formula,
     is_comparison=True,
     required_taps=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),
@@ -37,7 +33,7 @@ VIEW = View(
     panels=(
         Panel(
             name="streams",
-            title=N_("How far apart the residual streams are, from the embedding down"),
+            title=N_("How far apart the residual streams are"),
             draw=lambda runs, s: residual_distance_map(runs, s.query),
             compared_run="other",
             click_selects={"x": "query", "customdata": "layer"},
@@ -47,7 +43,7 @@ VIEW = View(
         ),
         Panel(
             name="heads",
-            title=N_("How differently each head looks (Jensen-Shannon distance of its weights)"),
+            title=N_("How differently each head looks"),
             draw=lambda runs, s: head_attention_difference_map(runs, s.layer, s.head),
             compared_run="other",
             click_selects={"x": "head", "y": "layer"},

@@ -45,10 +45,7 @@ VIEW = View(
     requires_own_module=True,
     reads_other_files=True,
     description=N_(
-        "Where does your module part from the reference with the same weights? Both read the same tokens, and each "
-        "value of yours is held against what the reference makes of your own values before it: the first that differs "
-        "is where the slip is, and what differs after it is a slip of its own. All other tabs show the reference with "
-        "your weights; a click on a value opens it there."
+        "Your module beside the reference with the same weights: the first value that differs is where the bug is."
     ),
     formula=formula,
     required_taps=("logits",),

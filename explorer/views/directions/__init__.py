@@ -65,10 +65,8 @@ VIEW = View(
     order=110,
     fields=(DIRECTION_FIELD,),
     description=N_(
-        "Some of what the model knows lies along directions in the residual stream: from the mean over some prompts to "
-        "that over others, say, or towards a token. Choose one and see which tokens have it, at which depth; then push "
-        "the stream along it, or take it out, and see what is written, and what it does to each of several other "
-        "prompts, as it may go backwards on some."
+        "Choose a direction in the residual stream: see which tokens have it, then push the stream along it and see "
+        "what changes."
     ),
     formula=formula,
     continuation_text=continuations_text,

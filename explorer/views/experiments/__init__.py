@@ -89,15 +89,12 @@ def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: Clicked
 
 VIEW = View(
     name="experiments",
-    title=N_("Experiments"),
+    title=N_("Change"),
     group="try",
     order=100,
     description=N_(
-        "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
-        "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
-        "head. Choose a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
-        "the model as it was is kept beside the changed one, to compare. A click with Shift, or +, silences "
-        "one more: whether effects add up, and what stands in for what is silent, is seen below."
+        "What is a part good for? Each cell is one head silenced alone: by how many bits that changes the explained "
+        "token. Choose one."
     ),
     formula=formula,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),

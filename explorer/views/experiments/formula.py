@@ -27,7 +27,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
     else:
         after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = SILENCED, [translate(BIASES)] * trace.config.bias
+        template, notes = SILENCED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
     effect_text = translate(
         template,
         changes=intervention_effects.describe_interventions(trace),

@@ -93,10 +93,8 @@ VIEW = View(
     group="components",
     order=60,
     description=N_(
-        "After attention has fetched, many small detectors (neurons) each look at one token alone, and each answers "
-        "with a number: its activation, or hidden value. "
-        "That number says how much of the neuron's own vector (its output direction) is added to the token's. "
-        "Choose a neuron to see where it is active and which next words it pushes up or down."
+        "Each neuron looks at one token and answers with a number: how much of its output vector is added to the "
+        "stream."
     ),
     formula=formula,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),

@@ -169,12 +169,11 @@ def inspect_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Der
 VIEW = View(
     name="kv_cache",
     title=N_("KV cache"),
-    group="prediction",
-    order=50,
+    group="further",
+    order=134,
     description=N_(
-        "To write a token the model needs the keys and values of all tokens before it. They never change, so each is "
-        "computed once and kept: this memory is the KV cache. Choose a token to see what its step finds stored, what "
-        "it computes and adds, and what that saves; a prompt is read in one go, as if its steps were one."
+        "Keys and values of earlier tokens never change, so each is computed once and kept. Choose a token: what its "
+        "step finds stored."
     ),
     formula=formula,
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),

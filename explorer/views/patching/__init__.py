@@ -83,10 +83,8 @@ VIEW = View(
     order=130,
     fields=PATCHING_FIELDS,
     description=N_(
-        "Which values carry the answer? Of two prompts with different answers, each value of one run is put alone into "
-        "the other, and it is measured how far that takes the answer along: denoising finds what suffices, noising "
-        "what is needed. Click a cell of the maps of effects or estimates, and the run takes that value: all tabs show "
-        "what follows. Paths are measured only."
+        "Which values carry the answer? Each value of one run is put alone into the other: the map shows how far the "
+        "answer follows."
     ),
     formula=formula,
     is_comparison=True,
@@ -113,8 +111,8 @@ VIEW = View(
                 width="half",
             )
             for direction, title in (
-                ("denoise", N_("Denoising, by layer and position: what suffices for the answer")),
-                ("noise", N_("Noising, by layer and position: what the answer needs")),
+                ("denoise", N_("Denoising by layer and position: what suffices")),
+                ("noise", N_("Noising by layer and position: what is needed")),
             )
         ),
         *(
@@ -131,8 +129,8 @@ VIEW = View(
                 width="half",
             )
             for direction, title in (
-                ("denoise", N_("Denoising, by layer and head, at all positions at once")),
-                ("noise", N_("Noising, by layer and head, at all positions at once")),
+                ("denoise", N_("Denoising by layer and head")),
+                ("noise", N_("Noising by layer and head")),
             )
         ),
         Panel(

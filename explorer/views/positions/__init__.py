@@ -38,16 +38,13 @@ def unavailable_reason(config: ModelConfig) -> str:
 
 VIEW = View(
     name="positions",
-    title=N_("Positions"),
+    title=N_("Positions (RoPE)"),
     group="components",
     order=40,
     former_names=("rope",),
     description=N_(
-        "Attention by itself sees which tokens there are and not their order, so the model is told where each stands. "
-        "Either each pair of dimensions of a query or key is turned like the hand of a clock, further for later "
-        "positions (rotary positions, RoPE), or a vector that stands for the position is added to the token’s own "
-        "before the first layer: waves (sinusoidal positions), or numbers that were learned. "
-        "Choose two tokens to see what their distance does."
+        "How the model knows the order: queries and keys are rotated (RoPE), or a vector is added for each position. "
+        "Choose two tokens."
     ),
     formula=formula,
     required_taps=(),

@@ -150,10 +150,8 @@ VIEW = View(
     order=80,
     fields=(LENS_FIELD,),
     description=N_(
-        "What would the model say next if it stopped early? Each cell below has the likeliest next token after the "
-        "token of that column, read off at the depth of that row (the logit lens). Further down, the logit of one next "
-        "token is taken apart into what every part of the model added to it (direct logit attribution). "
-        "Choose which token to explain, and against which other: what they differ by decides which is likelier."
+        "What would the model say if it stopped early? Each cell is the likeliest next token at that depth (the logit "
+        "lens)."
     ),
     formula=formula,
     required_taps=(

@@ -155,10 +155,8 @@ VIEW = View(
     group="components",
     order=70,
     description=N_(
-        "Every token has one vector, a list of numbers, that runs through the whole model: the residual stream. "
-        "Attention and feed-forward each read a normalised copy of it and add something to it; here is how long it "
-        "grows, which way each addition points, and what the norms make of it. "
-        "Choose a token or a layer in any picture."
+        "One vector per token runs through the whole model; attention and feed-forward read it and add to it. Choose "
+        "a token or layer."
     ),
     formula=formula,
     required_taps=("blocks.*.resid_post",),

@@ -121,13 +121,12 @@ def unavailable_reason(config: ModelConfig) -> str:
 
 VIEW = View(
     name="looks",
-    title=N_("2 · Looking back"),
+    title=N_("2 · Who looks at whom"),
     group="story",
     order=20,
     description=N_(
-        "To guess, the model looks back. It has many small searchlights, called attention heads: each decides anew, at "
-        "every token, how much to take from which earlier one. Here is the one that speaks most for the guess; choose "
-        "another token above to see where it looks from there."
+        "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
+        "speaks most for the guess."
     ),
     formula=formula,
     required_taps=(
@@ -143,7 +142,7 @@ VIEW = View(
             click_selects={"x": "key"},
             verify=verify,
             inspect=inspect,
-            height=300,
+            height=420,
         ),
     ),
     numbers_view_link=numbers_view_link,

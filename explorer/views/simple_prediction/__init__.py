@@ -113,13 +113,12 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
 
 VIEW = View(
     name="guesses",
-    title=N_("3 · Next word"),
+    title=N_("3 · What each step adds"),
     group="story",
     order=30,
     description=N_(
-        "Layer after layer adds what it found to the last token's list of numbers; at the end that list becomes a "
-        "probability for every token the model knows. Here is what it would guess if it stopped early: the first bar "
-        "is what that list says before any layer has worked."
+        "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
+        "worked."
     ),
     formula=formula,
     required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),
@@ -131,7 +130,7 @@ VIEW = View(
             draw=lambda trace, s: draw(trace, s.query),
             verify=verify_lens,
             inspect=inspect,
-            height=320,
+            height=420,
         ),
     ),
     numbers_view_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),

@@ -72,12 +72,12 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
 
 VIEW = View(
     name="pieces",
-    title=N_("1 · Tokens"),
+    title=N_("1 · Words to tokens"),
     group="story",
     order=10,
     description=N_(
-        "The model reads no letters: it cuts the text into tokens, often a word with the space before it. As it reads, "
-        "it guesses at every place what comes next. The taller the bar, the better it saw that token coming."
+        "The model reads tokens, often a word with its space. At each it guesses the next: the taller the bar, the "
+        "better it guessed."
     ),
     formula=formula,
     required_taps=("logits",),
@@ -90,7 +90,7 @@ VIEW = View(
             click_selects={"x": "query"},
             verify=verify_derived("logits"),
             inspect=inspect,
-            height=300,
+            height=420,
         ),
     ),
     numbers_view_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),

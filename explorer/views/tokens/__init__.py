@@ -124,11 +124,8 @@ VIEW = View(
     group="components",
     order=20,
     description=N_(
-        "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
-        "again the two neighbours most often seen together in its training text. "
-        "Every token has a number, its id, and for each id a table holds a list of numbers, its vector: the embedding, "
-        "with which the computation begins. "
-        "Choose a token to see how it was built, how well it was predicted, and which tokens have vectors like its own."
+        "Text is cut into tokens by byte-pair merges; each has an id and a vector. Choose one: how it was built, what "
+        "resembles it."
     ),
     formula=formula,
     required_taps=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),

@@ -54,14 +54,13 @@ def has_checkpoints(trace: Trace) -> bool:
 VIEW = View(
     name="training",
     title=N_("Training"),
-    group="training",
+    group="further",
     order=140,
     reads_other_files=True,
     fields=(HEAD_SCORE_FIELD,),
     description=N_(
-        "How did the model come about? Training changes its weights step by step, so that the next token of its text "
-        "gets likelier: the loss falls, and heads learn where to look. Of a model that was kept on the way, the slider "
-        "above the tabs and a click on a curve go to another step."
+        "Training makes the next token likelier step by step: the loss falls, heads learn where to look. Click a "
+        "curve to go there."
     ),
     formula=formula,
     required_taps=("blocks.*.attn.pattern", "logits"),

@@ -16,6 +16,7 @@ from explorer.web.middleware.strict_json import as_json, has_surrogates, parse_j
 
 NOT_FOUND, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 415, 422  # HTTP's statuses
 Name = Annotated[str, Field(max_length=256)]  # that a client makes up
+Session = Annotated[Name, Field(min_length=1)]  # Gradio's queue fails on an empty one
 LENIENT = {"strict": True, "extra": "allow"}  # of what Gradio's clients send each other: newer ones may say more
 
 
@@ -25,7 +26,7 @@ class JoinBody(TypedDict):
     __pydantic_config__ = LENIENT
 
     fn_index: Index
-    session_hash: Name
+    session_hash: Session
     data: list
     event_data: NotRequired[dict[str, JsonValue] | None]
     event_id: NotRequired[Name | None]
@@ -41,7 +42,7 @@ class CallBody(TypedDict):
     __pydantic_config__ = LENIENT
 
     data: list
-    session_hash: NotRequired[Name | None]
+    session_hash: NotRequired[Session | None]
     oauth_token: NotRequired[Name | None]
 
 
@@ -51,7 +52,7 @@ class CancelBody(TypedDict):
     __pydantic_config__ = LENIENT
 
     fn_index: Index
-    session_hash: Name
+    session_hash: Session
     event_id: Name
 
 

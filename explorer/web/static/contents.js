@@ -244,6 +244,7 @@ function jobsIn(element) {
   /** @param {Progress | null} progress */
   function show(progress) {
     if (progress?.state === "done") return; // the picture comes
+    element.classList.toggle("coming", Boolean(progress && isGoingOn(progress)));
     if (progress && isGoingOn(progress)) return showProgress(progress);
     const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), start);
     box.replaceChildren(press, span("error", progress?.error ?? ""));
@@ -269,7 +270,10 @@ function jobsIn(element) {
     job = next;
     view = state.view;
     box.hidden = !job;
-    if (!job) return box.replaceChildren();
+    if (!job) {
+      element.classList.remove("coming");
+      return box.replaceChildren();
+    }
     if (!shown.has(job.name)) shown.set(job.name, new Set());
     shown.get(job.name).add(show);
     if (job.seconds > 0 && job.seconds < UNASKED_S && !ended.has(job.name)) start();

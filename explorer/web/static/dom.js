@@ -277,12 +277,21 @@ export function toggleTheme() {
   const isDark = document.body.classList.toggle("dark"), url = new URL(location.href);
   url.searchParams.delete("__theme");
   history.replaceState(history.state, "", url);
-  try { localStorage.setItem(CHOSEN, isDark ? "dark" : "light"); } catch { /* for this visit, then */ }
+  remember(CHOSEN, isDark ? "dark" : "light");
+}
+
+/** What the browser keeps of this name; null for nothing. @param {string} name */
+export function recall(name) {
+  try { return localStorage.getItem(name); } catch { return null; } // not every frame has a storage
+}
+
+/** Has the browser keep it for the next visit. @param {string} name @param {string} value */
+export function remember(name, value) {
+  try { localStorage.setItem(name, value); } catch { /* for this visit, then */ }
 }
 
 function applyChosen() {
-  let chosen = null;
-  try { chosen = localStorage.getItem(CHOSEN); } catch { return; } // not every frame has a storage
+  const chosen = recall(CHOSEN);
   if (chosen && !new URL(location.href).searchParams.has("__theme")) document.body.classList.toggle("dark", chosen === "dark");
 }
 
@@ -291,4 +300,15 @@ export function followTheme() {
   applyChosen();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTimeout(applyChosen)); // Gradio follows it first
   new MutationObserver(() => changed.dispatchEvent(new Event("change"))).observe(document.body, { attributeFilter: ["class"] });
+}
+
+/** A list below a button closes by Escape and by a click elsewhere. @param {HTMLDetailsElement} menu */
+export function closeMenu(menu) {
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.stopPropagation();
+    menu.open = false;
+    find(menu, "summary").focus();
+  });
+  document.addEventListener("pointerdown", ({ target }) => { if (!menu.contains(/** @type {Node} */ (target))) menu.open = false; });
 }

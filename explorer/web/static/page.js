@@ -4,7 +4,7 @@
 import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
 import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
-import { bringSideways, find, findAll, followTheme, isElsewhere, make, nameSideways, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
+import { bringSideways, closeMenu, find, findAll, followTheme, isElsewhere, make, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly } from "./plots.js";
@@ -81,6 +81,28 @@ function placeViews() {
     for (const [other, element] of sections) element.hidden = other !== name;
   });
   for (const bar of findAll(document, "[role=tablist]")) followTabs(bar);
+  for (const menu of findAll(document, ".view-menu")) followMenu(/** @type {HTMLDetailsElement} */ (menu));
+  for (const menu of findAll(document, "details.menu")) closeMenu(/** @type {HTMLDetailsElement} */ (menu));
+}
+
+/** A button that opens a list of views, and says which of them is open. @param {HTMLDetailsElement} menu */
+function followMenu(menu) {
+  const items = findAll(menu, "[data-view]"), summary = find(menu, "summary"), open = find(menu, ".open-view");
+  menu.addEventListener("click", ({ target }) => {
+    const item = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[data-view]"));
+    if (!item) return;
+    menu.open = false;
+    summary.focus();
+    if (item.dataset.view !== state.view) pick({ view: item.dataset.view });
+  });
+  const follow = () => {
+    const chosen = items.find(({ dataset }) => dataset.view === state.view);
+    for (const item of items) item.ariaCurrent = item === chosen ? "page" : null;
+    menu.classList.toggle("is-open", Boolean(chosen));
+    open.textContent = chosen ? `: ${chosen.textContent}` : "";
+  };
+  onState(menu, follow);
+  follow();
 }
 
 /** One stop of the Tab key, in which the arrow keys move. @param {HTMLElement} bar */
@@ -221,6 +243,7 @@ function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
   const acts = { share: copyLink, theme: toggleTheme, "open-file": () => openFile(takePlaces) };
   for (const [id, onClick] of Object.entries(acts)) find(document, `#${id}`).addEventListener("click", () => onClick());
+  for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
     undo.disabled = !state.generated?.length;
@@ -229,6 +252,17 @@ function followButtons() {
   }
   onState(undo, follow);
   follow();
+}
+
+/** Shows and hides a part of the page, in this visit and the next: the body's class says so. @param {HTMLElement} button */
+function followSwitch(button) {
+  const { shows } = button.dataset, kept = `explorer-${shows}`;
+  const show = (isOpen) => { button.ariaExpanded = String(isOpen); document.body.classList.toggle(`${shows}-open`, isOpen); };
+  button.addEventListener("click", () => {
+    show(button.ariaExpanded === "false");
+    remember(kept, String(button.ariaExpanded));
+  });
+  show(recall(kept) === "true");
 }
 
 // The page for scripts: `window.explorer`.

@@ -87,8 +87,8 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 // headings of tables, where it is looked for. What marks cannot be in, pictures and buttons, has its words in a line below.
 
 const SENTENCES = [
-  ":is(#tagline, #facts, #legend, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#guess :is(.how, output)", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
+  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();

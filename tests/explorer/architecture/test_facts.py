@@ -46,6 +46,17 @@ def test_the_kind_says_what_a_model_is_built_of(lms, style, words):
     assert model_summary(lms[style]).startswith(words)
 
 
+def test_biases_are_told_by_where_they_are(tiny_config):
+    def told(**biases) -> str:
+        return describe_architecture(replace(tiny_config, **biases)).removeprefix("RMSNorm · RoPE · SwiGLU")
+
+    assert told() == "" and told(bias=True) == " · biases"
+    assert told(bias=True, ffn_bias=False) == " · biases of the attention"
+    assert told(ffn_bias=True) == " · biases of the feed-forward"
+    assert told(ffn_bias=True, qkv_bias=True) == " · biases, none of W_O"
+    assert told(bias=True, ffn_bias=False, unbiased_qkv=True) == " · biases of W_O"
+
+
 def test_shared_heads_and_single_ones_are_counted(tiny_config):
     assert layers_and_heads(tiny_config) == "2 layers × 3 heads"
     assert layers_and_heads(replace(tiny_config, num_heads=6, num_kv_heads=2)) == "2 layers × 6 heads (2 kv)"

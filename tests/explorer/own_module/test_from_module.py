@@ -24,6 +24,8 @@ MODELS = {
     "llama with one table": lambda: llama(tie_word_embeddings=True),
     "llama with another θ": lambda: llama(rope_parameters=THETA),
     "llama with biases": lambda: llama(attention_bias=True, mlp_bias=True),
+    "llama with biases of the attention": lambda: llama(attention_bias=True),
+    "llama with biases of the feed-forward": lambda: llama(mlp_bias=True),
 }
 
 

@@ -19,6 +19,8 @@ EVERY_MODEL = [
 ]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
+    {"bias": True, "ffn_bias": False},
+    {"ffn_bias": True},
     {"num_kv_heads": 1, "head_dim": 10, "qk_norm": True},
     {"rotary_dim": 4},
     {"rotary_layers": (False, True)},

@@ -35,6 +35,8 @@ SAVED = {
     "llama": ({}, "Llama"),
     "llama, its pairs halves apart": ({"rope_layout": "half_split", "num_kv_heads": 2}, "Llama"),
     "llama, all biases": ({"bias": True, "rope_scaling": LLAMA3, "head_dim": 6}, "Llama"),
+    "llama, biases of the attention": ({"bias": True, "ffn_bias": False}, "Llama"),
+    "llama, biases of the feed-forward": ({"ffn_bias": True}, "Llama"),
     "llama, YaRN": ({"rope_scaling": YARN}, "Llama"),
     "llama, LongRoPE": ({"rope_scaling": LONGROPE}, "Llama"),
     "embeddings times three": ({"embedding_multiplier": 3.0, "tie_embeddings": True}, "Llama"),
@@ -66,6 +68,10 @@ REFUSED = {  # choices -> the field that is told
     "capped scores": ({"score_cap": 50.0}, r"score_cap 50\.0"),
     "capped logits": (LAYERNORM | {"position": "learned", "logit_cap": 30.0}, r"logit_cap 30\.0"),
     "another θ in some layers": ({"local_rope_theta": 20.0}, r"local_rope_theta 20\.0"),
+    "no biases in the feed-forward": (
+        LAYERNORM | {"position": "learned", "ffn": "relu", "ffn_bias": False},
+        "ffn_bias False",
+    ),
     "GEGLU": ({"ffn": "geglu"}, "ffn 'geglu'"),
     "a bias of the unembedding": ({"unembedding_bias": True}, "unembedding_bias True"),
     "parallel sublayers": (

@@ -364,18 +364,3 @@ def random_draw_text(vocabulary: Sequence[str], seed: int, u: float, sampled_id:
         other=quote_token(vocabulary[actual]),
         **values,
     )
-
-
-def format_settings(settings: GenerationSettings) -> str:
-    """Format the settings that the next token is sampled with: the temperature, and others that are not neutral."""
-    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    if settings.temperature == 0:
-        return _("temperature 0, which always takes the likeliest token")
-    texts = {
-        "top_k": _("top-k {value}", value=settings.top_k),
-        "top_p": _("top-p {value:g}", value=settings.top_p),
-        "min_p": _("min-p {value:g}", value=settings.min_p),
-        "repetition_penalty": _("repetition penalty {value:g}", value=settings.repetition_penalty),
-    }
-    changed_texts = [texts[name] for name, value in neutral.items() if getattr(settings, name) != value]
-    return ", ".join([_("temperature {value:g}", value=settings.temperature), *changed_texts])

@@ -15,7 +15,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.intervention_control import InterventionControl
 from explorer.views.select_fields import SelectField
 from explorer.web.widgets.header import ModelPicker
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
+from explorer.web.widgets.widget import Widget, fill_template
 
 MAX_OPTIONS = 100
 
@@ -172,7 +172,7 @@ def split_prompts(text: str) -> list[str]:
 
 
 class PromptPairButtons(Widget):
-    """A button for each pair of prompts; it loads the corrupted one as A and the clean one as B."""
+    """A list of pairs of prompts; each loads the corrupted one as A and the clean one as B."""
 
     kind = "prompt_pairs"
 
@@ -186,9 +186,8 @@ class PromptPairButtons(Widget):
             )
             for index, pair in enumerate(pairs)
         )
-        begin = escape_text(_("begin with"))
-        group = fill_template('<div class="pairs" role="group" aria-label="{pairs}">', pairs=_("pairs of prompts"))
-        super().__init__(html=f"{group}<span>{begin}</span>{''.join(buttons)}</div>", **kwargs)
+        begins = fill_template('<details class="menu pairs"><summary>{pairs}</summary>', pairs=_("pairs of prompts"))
+        super().__init__(html=f"{begins}<div>{''.join(buttons)}</div></details>", **kwargs)
 
 
 class PromptAdviceLine(Widget):

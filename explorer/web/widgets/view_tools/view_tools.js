@@ -4,7 +4,7 @@
 import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/asking.js";
 import { call, Refused } from "../../static/connection.js";
 import { areOld, blockOf, onContent } from "../../static/contents.js";
-import { button, countDraw, find, findAll, foldButton, hide, make, say, span } from "../../static/dom.js";
+import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span } from "../../static/dom.js";
 import { _, inPieces } from "../../static/language.js";
 import { awaitPartner, followPartners, isPartnerAwaited, onState, state } from "../../static/state.js";
 
@@ -207,11 +207,13 @@ export function promptLists(element) {
 
 /** @param {HTMLElement} element */
 export function promptPairs(element) {
-  const pairs = find(element, ".pairs"), mark = () => pairs.classList.toggle("first", !state["b.checkpoint"]);
+  const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs"));
+  closeMenu(menu);
   for (const button of findAll(element, "[data-pair]"))
-    button.addEventListener("click", () => makeMove({ kind: "pair", pair: +button.dataset.pair }));
-  mark();
-  onState(element, mark);
+    button.addEventListener("click", () => {
+      menu.open = false;
+      makeMove({ kind: "pair", pair: +button.dataset.pair });
+    });
 }
 
 /** @param {HTMLElement} element */
@@ -404,7 +406,7 @@ export function runs(element) {
     ];
   }
 
-  // On a telephone what is seldom pressed is behind a button.
+  // What is seldom pressed is behind a button.
   function more() {
     const tell = (button) => { button.ariaExpanded = String(box.classList.contains("open")); };
     const made = button("⋯", () => { box.classList.toggle("open"); tell(made); }, { className: "more", ariaLabel: _("more of the two runs") });

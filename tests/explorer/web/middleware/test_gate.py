@@ -244,6 +244,7 @@ def test_a_body_is_json_of_the_right_types(client):
         (b"[" * 10_000, "The request is nested too deeply: send fewer lists within each other."),
         (b'{"data": 1, "data": 2}', "The request has 'data' twice in one object: send it once."),
         (b'{"data": [], "session_hash": "a"}', "fn_index is missing."),
+        (b'{"data": [], "session_hash": "", "fn_index": 0}', 'session_hash must be text that is not empty, got "".'),
         (b'{"data": {}, "session_hash": "a", "fn_index": 0}', "data must be a list, got an object."),
         (b'{"data": [], "session_hash": "a", "fn_index": true}', "fn_index must be a whole number, got true."),
     ):
