@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import unlimited_budget

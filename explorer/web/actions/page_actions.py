@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.prompts import EXAMPLES
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision

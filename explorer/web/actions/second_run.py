@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.state.alignment import format_pins, parse_pins
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState

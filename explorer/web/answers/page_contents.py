@@ -8,9 +8,9 @@ from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabul
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary
-from explorer.lessons import redundancy_explanation
+from explorer.lessons import prediction_explanation
 from explorer.lessons.prediction_explanation import explain_prediction
-from explorer.lessons.prompt_advice import prompt_advice
+from explorer.lessons.prompts import prompt_advice
 from explorer.state.branches import build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -165,7 +165,7 @@ class PageContents:
             )
         if selection.stand_ins == "open":
             contents[STAND_INS] = ExplanationButton.pack(
-                redundancy_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+                prediction_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
             )
         return contents
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.errors import UserError
 from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index

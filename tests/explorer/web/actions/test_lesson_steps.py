@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.errors import UserError
 from explorer.web.actions.lesson_steps import LessonSteps
 from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents

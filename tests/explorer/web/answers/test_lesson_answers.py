@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.errors import UserError
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService

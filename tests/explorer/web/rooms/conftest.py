@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.web.answers.lesson_contents import ELEMENT_IDS
 from explorer.web.rooms import room_hub
