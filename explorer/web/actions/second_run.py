@@ -13,8 +13,7 @@ from explorer.state.selection import parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import _
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.error_messages import user_message
-from explorer.web.notices import warn
+from explorer.web.error_messages import user_message, warn
 
 
 class SecondRunCommands:

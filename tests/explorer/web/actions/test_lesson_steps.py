@@ -4,8 +4,8 @@ import pytest
 
 from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.errors import UserError
-from explorer.web.actions.lesson_steps import LessonSteps
-from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
+from explorer.web.actions.page_actions import LessonSteps
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
 
 LESSON = """---
 title: T

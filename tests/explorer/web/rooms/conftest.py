@@ -11,7 +11,7 @@ import pytest
 
 from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
-from explorer.web.answers.lesson_contents import ELEMENT_IDS
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
 from explorer.web.rooms import room_hub
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import MemoryStore, open_store
