@@ -144,7 +144,7 @@ BAR_CSS = """
 :root { --bar: 0px; }
 @media (max-width: 900px) { :root { --bar: 84px; } }
 @media (max-width: 600px), (max-width: 900px) and (pointer: coarse) { :root { --bar: 101px; } } /* room for fingers */
-body.simple { --bar: 0px; } /* which has none */
+body.simple.guessing { --bar: 0px; } /* which has none */
 """
 # While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
 UNBUILT_CSS = "body:not(.built) .contain { visibility: hidden; }"
