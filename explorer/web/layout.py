@@ -179,7 +179,7 @@ class PageLayout:
         self.temperature = make_slider("temperature", 0.05)
         self.top_k = make_slider("top_k", 1, maximum=4096)
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            region(PromptTail(elem_id=protocol.BRIEF), elem_id="tail")
+            region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")

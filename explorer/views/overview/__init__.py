@@ -170,10 +170,7 @@ VIEW = View(
         ),
         Panel(
             name="map",
-            title=N_(
-                "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
-                "its working"
-            ),
+            title=N_("Every part of the model, with its numbers"),
             draw=draw_model_map,
             kind="model_map",
             two_run_renderer=MAPS,
