@@ -88,9 +88,7 @@ VIEW = View(
             title=N_("What does temperature do?"),
             draw=lambda trace, s: draw(trace, s.query),
             verify=verify_captured("logits"),
-            no_inspection=N_(
-                "Each line is softmax(logits ÷ temperature), the bars beside it at one temperature."
-            ),
+            no_inspection=N_("Each line is softmax(logits ÷ temperature), the bars beside it at one temperature."),
             height=400,
         ),
     ),
