@@ -19,8 +19,8 @@ from explorer.web.page import Page
 from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
-from model.malloc import limit_malloc_arenas
-from model.overflow import OverflowedRunError
+from model.errors import OverflowedRunError
+from model.weight_placement import limit_malloc_arenas
 
 
 def main():

@@ -23,11 +23,13 @@ class SourceLine:
 
     Attributes:
         path: path of the file, relative to the repository's root.
-        fragment: text that exactly one line of the file contains.
+        fragment: text that exactly one line of the file, or of the definition, contains.
+        definition: name of the function or class that contains the line, if others have lines like it.
     """
 
     path: str
     fragment: str
+    definition: str | None = None
 
     @property
     def line(self) -> int:
@@ -46,8 +48,12 @@ class SourceLine:
 @cache
 def find_source_line(source: SourceLine) -> tuple[int, str]:
     """Return the number and text of the line with the fragment; ValueError unless it is one line."""
-    lines = (ROOT / source.path).read_text(encoding="utf-8").splitlines()
-    hits = [(number, line.strip()) for number, line in enumerate(lines, 1) if source.fragment in line]
+    code = (ROOT / source.path).read_text(encoding="utf-8")
+    lines = list(enumerate(code.splitlines(), 1))
+    if source.definition:
+        node = next(node for node in ast.parse(code).body if getattr(node, "name", None) == source.definition)
+        lines = lines[node.lineno - 1 : node.end_lineno]
+    hits = [(number, line.strip()) for number, line in lines if source.fragment in line]
     if len(hits) != 1:
         raise ValueError(f"one line of {source.path} should hold {source.fragment!r}, but {len(hits)} do")
     return hits[0]

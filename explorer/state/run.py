@@ -10,7 +10,7 @@ from explorer.state.errors import UserError
 from explorer.state.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.state.selection import parse_index
 from explorer.translations import _
-from model.generation.context_window import window_start
+from model.config import window_start
 
 STEP = re.compile(r"(.+)/step-([0-9]{1,9})")
 

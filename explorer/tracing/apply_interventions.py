@@ -18,8 +18,7 @@ from explorer.tracing.interventions.base import PassContext
 from explorer.tracing.model_registry import find_model, get_identity
 from explorer.tracing.request_budget import check_budget
 from model.generation import generate
-from model.overflow import check_finite
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 Step = TypeVar("Step")
 

@@ -34,11 +34,10 @@ from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
 from model.config import ModelConfig
 from model.kv_cache import KVCache
-from model.layers.softcap import softcap
-from model.overflow import check_finite
+from model.layers.attention import softcap
 from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 BYTES_PER_NUMBER = 4  # float32
 PRIORITY_TAPS = ("attn.z", "attn.out", "resid_mid", "ffn.out")  # of those of a size: what the map of the model reads

@@ -24,10 +24,10 @@ from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arra
 from explorer.tracing.training_history import load_training_history
 from explorer.translations import _
 from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, load_checkpoint
-from model.malloc import trim_heap
 from model.offloading import Device
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import trim_heap
 
 MAX_TRACE_CACHE_BYTES = 512 << 20
 MAX_MODEL_CACHE_BYTES = 4 << 30

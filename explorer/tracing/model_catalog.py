@@ -22,8 +22,7 @@ from model.checkpoint import (
     list_checkpoints,
     summarize_names,
 )
-from model.errors import ModelError
-from model.loading_notes import Note
+from model.errors import ModelError, Note
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
 from model.pretrained.weight_files import INDEX, find_weight_files

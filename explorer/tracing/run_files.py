@@ -19,9 +19,9 @@ from explorer.tracing.capture import make_services, tap_shapes
 from explorer.tracing.model_registry import ModelUnloadedError, Weights, find_model, register_services
 from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
-from model.bpe_merges import MergeRules
 from model.checkpoint import write_atomically
 from model.config import ModelConfig
+from model.tokenizer import MergeRules
 
 FORMAT = "a run of TransformerLM Explorer, 1"
 UNCHANGED = "unchanged/"  # before the names of values of a changed run's baseline

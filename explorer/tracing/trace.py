@@ -20,8 +20,8 @@ from explorer.tracing.lru import LRUCache
 from explorer.tracing.matrices import Matrix
 from explorer.tracing.model_registry import ModelQueries, get_model
 from explorer.tracing.training_history import TrainingHistory
-from model.bpe_merges import MergeRules
 from model.config import ModelConfig
+from model.tokenizer import MergeRules
 
 
 class LazyLayerStack(Sequence):

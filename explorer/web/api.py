@@ -11,7 +11,7 @@ from explorer.state.generation_settings import NO_LIMITS, GenerationSettings, Us
 from explorer.tracing.request_budget import check_budget
 from explorer.web.actions.run_factory import RunFactory
 from model.generation.autoregressive import generate as generate_tokens
-from model.generation.stop_strings import truncate_at_stop
+from model.generation.autoregressive import truncate_at_stop
 
 
 class Api:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
-from explorer.views import SIMPLE, full_page_views
+from explorer.views import STORY_STEPS, full_page_views
 from explorer.views.view import View
 from explorer.web import protocol
 from explorer.web.assets import import_expression
@@ -255,7 +255,7 @@ def view_navigation(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
     menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
-    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), SIMPLE)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
+    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), STORY_STEPS)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
     return f'<nav id="navigation" aria-label="{escape_text(_("views"))}">{parts}</nav>'
 
 

@@ -10,7 +10,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.translations import LANGUAGES
-from explorer.views import SIMPLE, full_page_views
+from explorer.views import SIMPLE, STORY_STEPS, full_page_views
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
@@ -77,6 +77,7 @@ def js_constants() -> dict[str, Any]:
         "SERIES": SERIES,
         "SIMPLE_TABS": [view.name for view in SIMPLE],
         "STAND_INS": STAND_INS,
+        "STORY_TABS": [view.name for view in STORY_STEPS],
         "TAB": TAB,
         "VIEW": VIEW,
         "LANGUAGES": LANGUAGES,

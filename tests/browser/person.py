@@ -81,8 +81,11 @@ class Person:
         self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
-        """Open the page and wait for its first figures; `view` "" opens it as a first-time user finds it."""
-        query |= {"view": view} if view else {}
+        """Open the page with all its figures and wait for the first ones.
+
+        `view` "" opens it as a first-time user finds it.
+        """
+        query |= {"view": view, "unfolded": "all"} | query if view else {}
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -13,8 +13,8 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
 
 NORM_LINES = {
-    "rmsnorm": SourceLine("model/layers/rmsnorm.py", "return ((x32 * inverse_rms)"),
-    "layernorm": SourceLine("model/layers/layernorm.py", "return F.layer_norm("),
+    "rmsnorm": SourceLine("model/layers/norms.py", "return ((x32 * inverse_rms)"),
+    "layernorm": SourceLine("model/layers/norms.py", "return F.layer_norm("),
 }
 
 

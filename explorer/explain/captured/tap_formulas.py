@@ -34,11 +34,10 @@ from explorer.explain.captured.norms import NORM_LINES, AllHeadsNormFormula, Nor
 from explorer.explain.source_code import SourceLine
 from model.config import ModelConfig
 
-HEADS, ATTENTION, ROPE = (f"model/layers/{file}.py" for file in ("multihead_attention", "attention", "rope"))
-GATED, TWO_LAYER = "model/layers/swiglu.py", "model/layers/feed_forward.py"
+ATTENTION, POSITIONS, FEED_FORWARD = (f"model/layers/{file}.py" for file in ("attention", "positions", "feed_forward"))
 ROTATIONS = {
-    "adjacent": SourceLine(ROPE, "torch.stack((a * cos - b * sin, a * sin + b * cos)"),
-    "half_split": SourceLine(ROPE, "return torch.cat((a * cos - b * sin, a * sin + b * cos)"),
+    "adjacent": SourceLine(POSITIONS, "torch.stack((a * cos - b * sin, a * sin + b * cos)"),
+    "half_split": SourceLine(POSITIONS, "return torch.cat((a * cos - b * sin, a * sin + b * cos)"),
 }
 
 
@@ -47,7 +46,7 @@ def projection_formula(vector: str) -> Callable[[ModelConfig, int], LinearLayerF
 
     def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
         read, heads = input_tap(config, layer, "attn"), num_vector_heads(config, vector)
-        line = SourceLine(HEADS, f"{vector} = self.{vector}(")
+        line = SourceLine(ATTENTION, f"{vector} = self.{vector}(")
         return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
 
     return formula
@@ -79,7 +78,7 @@ def unrotated_qk_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
     def formula(config: ModelConfig, layer: int) -> Formula:
         if config.qk_norm:
             return CopyFormula(
-                vector, f"blocks.{layer}.attn.{vector}_norm", SourceLine(HEADS, f"{vector} = self.{vector}(")
+                vector, f"blocks.{layer}.attn.{vector}_norm", SourceLine(ATTENTION, f"{vector} = self.{vector}(")
             )
         return projection_formula(vector)(config, layer)
 
@@ -93,7 +92,9 @@ def rotation_formula(vector: str) -> Callable[[ModelConfig, int], Formula]:
         layout = config.rope_layout
         if not config.has_rope(layer):
             return CopyFormula(
-                f"{vector}_rot", f"blocks.{layer}.attn.{vector}", SourceLine(HEADS, "q, k = self.q_rot(self.rotate(q")
+                f"{vector}_rot",
+                f"blocks.{layer}.attn.{vector}",
+                SourceLine(ATTENTION, "q, k = self.q_rot(self.rotate(q"),
             )
         x, angles = f"blocks.{layer}.attn.{vector}", angles_tap(config, layer)
         return RotationFormula(
@@ -118,13 +119,13 @@ def pattern_formula(config: ModelConfig, layer: int) -> Formula:
 
 def head_output_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the heads' outputs z."""
-    line = SourceLine(HEADS, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
+    line = SourceLine(ATTENTION, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
     return HeadOutputFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
 
 
 def attention_out_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the attention's output."""
-    line = SourceLine(HEADS, "return self.out(self.dropout(self.o_proj(")
+    line = SourceLine(ATTENTION, "return self.out(self.dropout(self.o_proj(")
     return LinearLayerFormula("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
 
 
@@ -132,9 +133,9 @@ def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, in
     """Return the formula of a linear map of the feed-forward's input."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
-        line = SourceLine(GATED, f"{tap} = self.{tap}(")
+        line = SourceLine(FEED_FORWARD, f"{tap} = self.{tap}(")
         if not config.is_gated:
-            line = SourceLine(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
+            line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
         return LinearLayerFormula(tap, input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line)
 
     return formula
@@ -142,7 +143,9 @@ def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, in
 
 def gate_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the feed-forward's gate."""
-    return ActivationFormula("gate", f"blocks.{layer}.ffn.gate_pre", config.ffn, SourceLine(GATED, "gate = self.gate("))
+    return ActivationFormula(
+        "gate", f"blocks.{layer}.ffn.gate_pre", config.ffn, SourceLine(FEED_FORWARD, "gate = self.gate(")
+    )
 
 
 def hidden_activation_formula(config: ModelConfig, layer: int) -> Formula:
@@ -150,15 +153,16 @@ def hidden_activation_formula(config: ModelConfig, layer: int) -> Formula:
     block = f"blocks.{layer}.ffn"
     if config.is_gated:
         return ProductFormula(
-            "hidden", f"{block}.gate", f"{block}.up", SourceLine(GATED, "hidden = self.hidden(gate * up)")
+            "hidden", f"{block}.gate", f"{block}.up", SourceLine(FEED_FORWARD, "hidden = self.hidden(gate * up)")
         )
-    line = SourceLine(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
+    line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
     return ActivationFormula("hidden", f"{block}.up", config.ffn, line)
 
 
 def feed_forward_out_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of the feed-forward's output."""
-    line = SourceLine(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
+    definition = "SwiGLU" if config.is_gated else "FeedForward"
+    line = SourceLine(FEED_FORWARD, "return self.out(self.dropout(self.down_proj(", definition)
     return LinearLayerFormula("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 
 
@@ -184,7 +188,7 @@ FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
 }
 
 
-LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/embedding.py"
+LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/linear.py"
 
 
 def get_formula(config: ModelConfig, name: str) -> Formula:
@@ -213,7 +217,7 @@ def position_embedding_formula(config: ModelConfig) -> Formula:
     if config.position == "learned":
         return LearnedPositionFormula(SourceLine(TABLE, "return self.weight[token_ids]"))
     return SinusoidalPositionFormula(
-        SourceLine("model/layers/sinusoidal.py", "return torch.stack((angles.sin(), angles.cos())")
+        SourceLine("model/layers/positions.py", "return torch.stack((angles.sin(), angles.cos())")
     )
 
 
@@ -273,7 +277,7 @@ def block_norm_formula(config: ModelConfig, layer: int, name: str) -> Formula:
     return NormFormula(name, CopyFormula("x", norm_input_tap(config, norm), line), norm, line)
 
 
-ROPE_ANGLES = SourceLine("model/layers/rope.py", "return torch.outer(positions, frequencies)")
+ROPE_ANGLES = SourceLine("model/layers/positions.py", "return torch.outer(positions, frequencies)")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedding_formula,
     "position_embed": position_embedding_formula,

@@ -6,8 +6,7 @@ from torch import Tensor
 from explorer.state.errors import UserError
 from explorer.state.interventions import AttentionEdge, MaskEdge, no_key_left_message
 from explorer.tracing.interventions.base import InterventionHooks, ModuleHook, PassContext
-from model.layers.attention import attention_pattern, causal_mask
-from model.layers.softcap import softcap
+from model.layers.attention import attention_pattern, causal_mask, softcap
 from model.transformer_lm import TransformerLM
 
 

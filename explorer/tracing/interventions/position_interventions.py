@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from explorer.state.errors import UserError
 from explorer.tracing.interventions.base import InterventionHooks, ModuleHook, PassContext
 from explorer.translations import _
-from model.layers.rope import RotaryPositionalEmbedding, rotate_adjacent
-from model.layers.rotary_frequencies import rotary_frequencies
+from model.layers.positions import RotaryPositionalEmbedding, rotary_frequencies, rotate_adjacent
 from model.transformer_lm import TransformerLM
 
 SINUSOIDAL_BASE = 10000.0

@@ -14,9 +14,7 @@ from explorer.tracing.patching.experiment import Receiver, check_component, comp
 from explorer.tracing.patching.patching_setup import METRICS, PatchingSetup
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from explorer.translations import _
-from model.layers.attention import attention_pattern, attention_scores, causal_mask
-from model.layers.multihead_attention import repeat_heads
-from model.layers.softcap import softcap
+from model.layers.attention import attention_pattern, attention_scores, causal_mask, repeat_heads, softcap
 from model.offloading import read_weight
 from model.transformer_lm import TransformerLM
 

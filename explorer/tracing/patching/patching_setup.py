@@ -14,8 +14,7 @@ from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
 from explorer.tracing.token_ids import check_ids, check_tokens
 from explorer.translations import _
-from model.overflow import check_finite
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 
 def logit_difference(logits: Tensor, answer: int, wrong: int) -> Tensor:

@@ -7,7 +7,7 @@ import { reveal } from "./contents.js";
 import { make, say } from "./dom.js";
 import { _ } from "./language.js";
 import { ADDRESS_DEFAULTS } from "./protocol.js";
-import { bus, keptBy, modelOf, modeOf, setState, state } from "./state.js";
+import { bus, keptBy, modelOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 

@@ -8,8 +8,8 @@ import { bringSideways, closeMenu, find, findAll, followTheme, isElsewhere, make
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly } from "./plots.js";
-import { SELECTABLE, VIEW } from "./protocol.js";
-import { bus, followMode, keptBy, modeOf, onState, ready, setState, state, viewAtFirst } from "./state.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
+import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
 export { state } from "./state.js";
@@ -214,7 +214,7 @@ let query = {}; // of the address that the page was opened with, before the stat
 export async function start() {
   await ready;
   const asked = Object.fromEntries(new URLSearchParams(location.search));
-  setState({ view: viewAtFirst() });
+  setState(openedFirst());
   query = { depth: state.depth, ...asked };
   if (language === "en") build();
   else bus.localize(); // which builds then
@@ -302,7 +302,7 @@ window.explorer = Object.freeze({
 function settled() { return allDrawn(() => isBusy() || isWriting() || !state.checkpoint); }
 
 addBase();
-if (modeOf(viewAtFirst()) !== "story") fetchPlotly();
+if (openedFirst().view !== STORY_TABS[0]) fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();

@@ -16,6 +16,7 @@ export const PROBLEM: string;
 export const SELECTABLE: string[];
 export const SERIES: string;
 export const SIMPLE_TABS: string[];
+export const STORY_TABS: string[];
 export const STAND_INS: string;
 export const TAB: string;
 export const VIEW: string;

@@ -17,7 +17,7 @@ from explorer.analysis.next_token import next_token_distribution
 from explorer.state.interventions import parse_interventions
 from explorer.tracing import matrices
 from explorer.tracing.capture import capture
-from model.layers.softcap import softcap
+from model.layers.attention import softcap
 from tests import layouts
 
 

@@ -13,7 +13,7 @@ from explorer.analysis.positions import (
 )
 from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import SinusoidalPositionalEmbedding
 
 ADDING = ["gpt", "learned"]
 

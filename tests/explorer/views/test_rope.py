@@ -10,7 +10,7 @@ from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope_panels
 from explorer.views.style import label, positions
-from model.rope_scaling import RopeScaling
+from model.config import RopeScaling
 
 QUERY, KEY = 9, 4
 

@@ -12,7 +12,7 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.error_messages import USER_ERRORS, user_message
-from model.overflow import OverflowedRunError
+from model.errors import OverflowedRunError
 from model.pretrained.export_hugging_face import save_hugging_face
 
 OVERFLOW_MESSAGE = (

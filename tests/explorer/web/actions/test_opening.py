@@ -13,7 +13,7 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.actions.second_run import SecondRunCommands
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
-from model.generation.context_window import window_start
+from model.config import window_start
 from tests.browser.checkpoints import STEPS, write_training_checkpoints
 
 CONTEXT = 32
