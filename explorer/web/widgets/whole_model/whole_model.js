@@ -199,7 +199,7 @@ export function wholeModel(element) {
     });
     const soft = { class: "soft", x: layout.left - 12, "text-anchor": "end" };
     put("tokens", "best", "text", { ...soft, y: height - 27 }, width() < NARROW ? _("guess") : _("best guess"));
-    put("tokens", "so far", "text", { ...soft, y: height - 12 }, width() < NARROW ? "" : _("so far"));
+    put("tokens", "so-far", "text", { ...soft, y: height - 12 }, width() < NARROW ? "" : _("so far"));
   }
 
   const width = () => layout.width;
@@ -269,8 +269,8 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { at, wide, join, y, middle, mlp, widest } = layout, longest = largest(model.curves.map(([, , , norm]) => norm));
-    const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = largest(model.curves.map(([, , , , effect]) => effect));
+    const { at, wide, join, y, middle, mlp, widest } = layout, longest = Math.max(1e-9, model.largest_norm);
+    const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = Math.max(1e-9, model.largest_effect);
     for (const [l, h, key, norm, effect, weight] of inOrder) {
       if (wide[l] < 8) continue;
       const from = y[rowOf(key)], x = at[l] + Math.min(3, wide[l] * 0.1), end = join[l], bend = (end - x) * 0.55, { sign, opacity } = shade(effect, most);
