@@ -1,6 +1,6 @@
 """Markup of a view: its words, its tools in one line, and its panels."""
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.translations import _, translate
 from explorer.views.view import Panel, View
 from explorer.web.protocol import (

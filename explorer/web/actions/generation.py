@@ -19,10 +19,9 @@ from explorer.tracing.apply_interventions import apply_interventions, generate_w
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.log_limits import log_budget
+from explorer.web.error_messages import collect_notices, log_budget, warn
 from explorer.web.middleware.request_types import State
 from explorer.web.middleware.security_middleware import request_log_budget
-from explorer.web.notices import collect_notices, warn
 from explorer.web.protocol import run_change
 from explorer.web.request_locale import locale_from_state
 from model.generation.autoregressive import generate

@@ -17,17 +17,13 @@ from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.web.answers.answer_cache import AnswerCache
-from explorer.web.answers.hub_endpoints import HubEndpoints
-from explorer.web.answers.job_endpoints import JobEndpoints
-from explorer.web.answers.lesson_contents import LessonContents
-from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.job_endpoints import HubEndpoints, JobEndpoints
+from explorer.web.answers.lesson_endpoints import LessonContents, LessonEndpoints
+from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.page_contents import PageContents
-from explorer.web.answers.point_derivation import point_derivation_text
 from explorer.web.answers.search_endpoints import SearchEndpoints
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
-from explorer.web.middleware.request_types import PointFields, State
-from explorer.web.middleware.strict_json import as_json
+from explorer.web.middleware.request_types import PointFields, State, as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.view_markup import view_markup

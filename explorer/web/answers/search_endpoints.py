@@ -10,7 +10,7 @@ from explorer.state.selection import MAX_SEARCH_CHARS
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME
-from explorer.web.answers.lesson_contents import LessonContents
+from explorer.web.answers.lesson_endpoints import LessonContents
 from explorer.web.middleware.request_types import Index, State
 from explorer.web.protocol import element_id
 

@@ -22,7 +22,7 @@ from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import view_contents
 from explorer.web.middleware import request_types
-from explorer.web.middleware.argument_types import ArgumentTypes
+from explorer.web.middleware.request_types import ArgumentTypes
 from explorer.web.protocol import js_constants
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.state.errors import UserError
 from explorer.views import FULL, SIMPLE, VIEWS
-from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.page import as_api
 from explorer.web.view_markup import view_markup
 

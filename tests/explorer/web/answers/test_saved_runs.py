@@ -12,8 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.two_runs.draw import Placeholder
-from explorer.web.answers.open_view import OpenView
-from explorer.web.answers.point_derivation import point_derivation_text
+from explorer.web.answers.open_view import OpenView, point_derivation_text
 from explorer.web.answers.view_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_edited_style, capture_style, models, tokenizer
