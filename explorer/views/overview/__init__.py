@@ -24,6 +24,7 @@ from explorer.views.overview.whole_model import (
     OPEN_FIELD,
     cell_formula,
     draw_whole_model,
+    share_curve_scale,
     verify_whole_model,
     whole_model_sentence,
 )
@@ -164,7 +165,7 @@ VIEW = View(
             draw=draw_whole_model,
             kind="whole_model",
             no_difference_reason=make_no_difference_reason(CURVES),
-            two_run_renderer=TwoRunRenderer(lambda figure, other: figure, lambda *figures: figures[0]),
+            two_run_renderer=TwoRunRenderer(share_curve_scale, lambda first, *others: first),
             verify=verify_whole_model,
             no_inspection=N_("Open a part of it: the steps to its number are there."),
         ),
