@@ -54,6 +54,7 @@ class LogitAttribution:
         shift: the β of all norms, and the bias of the unembedding.
         logit: the captured logit or logit difference.
         changes: constants that interventions add to the stream.
+        head_directions: (L, H, d), whose product with a head's z is its contribution.
     """
 
     token: float
@@ -63,7 +64,8 @@ class LogitAttribution:
     feed_forward: np.ndarray
     shift: float
     logit: float
-    changes: float = 0.0
+    changes: float
+    head_directions: np.ndarray
 
     @property
     def total(self) -> float:
@@ -125,7 +127,8 @@ def direct_logit_attribution(
             shift += added
         return direction
 
-    heads = np.zeros((config.num_layers, config.num_heads))
+    head_directions = np.zeros((config.num_layers, config.num_heads, config.d_head))
+    heads = np.zeros(head_directions.shape[:2])
     biases, feed_forward = np.zeros((2, config.num_layers))
 
     def add_attention(layer: int, direction: np.ndarray) -> None:
@@ -134,7 +137,8 @@ def direct_logit_attribution(
         bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(direction))
         out = pull_back(f"{block}.out", direction, lambda: table @ z.reshape(-1) + bias)  # (D,)
         columns = np.einsum("k,ki->i", out, table)  # unlike `@`, without a copy of the table in float64
-        heads[layer] = (z * columns.reshape(z.shape)).sum(-1)
+        head_directions[layer] = columns.reshape(z.shape)
+        heads[layer] = (z * head_directions[layer]).sum(-1)
         biases[layer] = bias @ out
 
     def add_feed_forward(layer: int, direction: np.ndarray) -> None:
@@ -165,7 +169,7 @@ def direct_logit_attribution(
     direction = pull_back("embed", direction, lambda: row + position_row)
     positions = float(position_row @ direction)
     token = float(at_embed) - positions - (changes - earlier_changes)
-    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes)
+    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes, head_directions)
 
 
 def attribution_by_kind(trace: Trace, logit_attribution: LogitAttribution) -> dict[str, float]:

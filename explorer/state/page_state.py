@@ -18,7 +18,7 @@ from explorer.state.branches import (
     prune_branches,
 )
 from explorer.state.run import MAX_TOKENS, Run, parse_token_ids
-from explorer.state.selection import Selection, is_story_view, parse_index
+from explorer.state.selection import Selection, parse_index
 from explorer.translations import _
 
 OTHER_PREFIX = "b."  # before the names of the second run's fields
@@ -86,7 +86,7 @@ class PageState:
     @property
     def visible_other(self) -> Run | None:
         """The second run if the open tab shows two runs: the story shows one."""
-        return None if is_story_view(self.selection.view) else self.other
+        return None if self.selection.is_story else self.other
 
     def as_dict(self) -> dict[str, Any]:
         return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict() | self.other_as_dict()

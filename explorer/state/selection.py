@@ -177,6 +177,7 @@ class Selection:
         lesson: name of the open lesson; "" for none.
         step: of the lesson, from 1.
         reply: to the question of a step, as "3:0.25" is to that of step 3.
+        unfolded: element ids of the figures that are drawn besides a view's first ones, joined by "~"; "all" for all.
         depth: how much the page tells: "story", "numbers", "formula" or "code".
         options: the fields that views declare, as sorted (name, value) pairs without the defaults; see `option`.
     """
@@ -204,6 +205,7 @@ class Selection:
     lesson: str = ""
     step: int = 0
     reply: str = ""
+    unfolded: str = ""
     depth: str = "numbers"
     options: tuple[tuple[str, str | int], ...] = ()
 
@@ -277,6 +279,15 @@ class Selection:
         """Reply to the question of the current step; None for none."""
         step, is_one, reply = self.reply.partition(":")
         return reply if is_one and step == str(self.step) else None
+
+    @property
+    def is_story(self) -> bool:
+        """Whether the story is open: a step of it, or a view that is told as one."""
+        return self.depth == "story" or is_story_view(self.view)
+
+    def is_unfolded(self, element_id: str) -> bool:
+        """Return whether a figure is drawn that is not among its view's first: all are in a lesson."""
+        return bool(self.lesson) or self.unfolded == "all" or element_id in self.unfolded.split(SEPARATOR)
 
     @property
     def selected_heads(self) -> tuple[tuple[int, int], ...]:

@@ -65,6 +65,7 @@ USER_VIEWS: list[View] = []
 PACKAGE_VIEWS = discover_views()
 FULL = tuple(view for view in PACKAGE_VIEWS if view.group != "story" and not view.requires_own_module)
 SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the story
+STORY_STEPS = (*(view for view in FULL if view.in_story), *SIMPLE)
 DIAGNOSIS_VIEWS = tuple(view for view in PACKAGE_VIEWS if view.requires_own_module)
 VIEWS = FULL + SIMPLE
 for package_view in VIEWS + DIAGNOSIS_VIEWS:

@@ -8,7 +8,7 @@ from explorer.lessons.prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
-from explorer.views import SIMPLE, full_page_views
+from explorer.views import STORY_STEPS, full_page_views
 from explorer.views.view import View
 from explorer.web import protocol
 from explorer.web.assets import import_expression
@@ -26,6 +26,7 @@ from explorer.web.widgets.lesson import LessonListButton, LessonPanel
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
 from explorer.web.widgets.presentation import Presentation, PresentationMenu
 from explorer.web.widgets.room import RoomPanel
+from explorer.web.widgets.search import SearchButton
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GeneratedText,
@@ -104,6 +105,7 @@ class PageLayout:
             fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=protocol.FACTS),
             "</details>",
+            SearchButton(elem_id="search"),
             *menu,
             button("share", _("Copy link")),
             LanguageList(elem_id="language"),
@@ -248,7 +250,7 @@ def view_navigation(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
     menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
-    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), SIMPLE)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
+    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), STORY_STEPS)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
     return f'<nav id="navigation" aria-label="{escape_text(_("views"))}">{parts}</nav>'
 
 

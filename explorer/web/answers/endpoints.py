@@ -21,6 +21,7 @@ from explorer.web.answers.job_endpoints import HubEndpoints, JobEndpoints
 from explorer.web.answers.lesson_endpoints import LessonContents, LessonEndpoints
 from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.page_contents import PageContents
+from explorer.web.answers.search_endpoints import SearchEndpoints
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
 from explorer.web.middleware.request_types import PointFields, State, as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
@@ -51,7 +52,7 @@ class Endpoints:
         self.lessons = lessons
         self.runs, self.page_contents, self.opening = runs, PageContents(runs), HubEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.lesson_endpoints = LessonEndpoints(runs, lessons)
+        self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
         self.prefetcher = Prefetcher(runs.library)
 
@@ -59,7 +60,8 @@ class Endpoints:
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
         own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists]
-        return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
+        others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
+        return own_functions + [function for part in others for function in part.functions]
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""

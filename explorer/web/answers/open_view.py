@@ -103,7 +103,14 @@ class OpenView:
             return self.view.unavailable_reason(missing[0])
         subtracts = self.has_other and (self.view.is_comparison or self.visible_run == "difference")
         bases = basis_warning(self.comparison) if subtracts else ""
-        return f"{translate(self.view.description)} {bases}".rstrip()
+        return f"{self.sentence or translate(self.view.description)} {bases}".rstrip()
+
+    @property
+    def sentence(self) -> str:
+        """The view's sentence on the visible run; "" for two, without one, and where formulas are shown."""
+        if not self.view.sentence or self.selection.depth in ("formula", "code") or len(self.visible_runs) > 1:
+            return ""
+        return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 
     @property
     def formula(self) -> str:

@@ -16,7 +16,7 @@ from explorer.state.branches import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.selection import MAX_SEARCH_CHARS, is_story_view
+from explorer.state.selection import MAX_SEARCH_CHARS
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_registry import get_identity
@@ -168,7 +168,7 @@ class PageContents:
         None for the prompt's tokens, and on pages that do not show it.
         """
         is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
-        if not is_story_view(page_state.selection.view) or not is_generated or not position:
+        if not page_state.selection.is_story or not is_generated or not position:
             return None
         return next_token_in_run(page_state.run, position - 1, settings, trace)
 

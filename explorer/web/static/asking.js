@@ -324,17 +324,17 @@ function setBusy(is) { document.querySelector("#view")?.setAttribute("aria-busy"
 /** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
 export function pick(change) {
   if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
-  const before = state.view, view = change.view ?? before;
+  const before = state.view, mode = modeOf(before), view = change.view ?? before;
   setState(change);
-  if (view === before) return ask("pick");
-  askForView(before);
+  if (view === before && modeOf(view) === mode) return ask("pick");
+  askForView(mode);
 }
 
 /** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
- * another that stands around the tabs. @param {string} before the tab that was open */
-export function askForView(before) {
+ * another that stands around the tabs. @param {string} mode "story" or "numbers", of the tab that was open */
+export function askForView(mode) {
   if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
-  ask(state["b.checkpoint"] && modeOf(before) !== modeOf(state.view) ? "show" : "view");
+  ask(state["b.checkpoint"] && mode !== modeOf(state.view) ? "show" : "view");
 }
 
 /** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */

@@ -174,6 +174,33 @@ export function stopAt(items, stop) {
   for (const item of items) item.tabIndex = item === stop ? 0 : -1;
 }
 
+// The keyboard among boxes anywhere on a plane: an arrow key goes to what is next in its direction.
+
+/** Left, upper, right and lower edge. @typedef {number[]} Box */
+
+/** The step of an arrow key, to the right and down. @type {Record<string, [number, number]>} */
+export const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** @param {Box} box @returns {[number, number]} */
+export const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upper + lower) / 2];
+
+/**
+ * Which box is next to one of them in a direction, by their centres: what lies aside counts double. Itself if none is.
+ * @param {Box[]} boxes
+ * @param {number} from
+ * @param {[number, number]} direction
+ */
+export function nextTo(boxes, from, [right, down]) {
+  const [x, y] = centre(boxes[from]);
+  let nearest = from, least = Infinity;
+  boxes.forEach((box, i) => {
+    const [dx, dy] = centre(box).map((at, axis) => at - [x, y][axis]);
+    const ahead = dx * right + dy * down, far = ahead + 2 * Math.abs(dx * down + dy * right);
+    if (ahead > 0.5 && far < least) [nearest, least] = [i, far];
+  });
+  return nearest;
+}
+
 // What is larger than its place, and scrolls there.
 
 /** Has the style sheet know what to say of them. @param {string} words */

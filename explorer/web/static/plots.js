@@ -329,8 +329,12 @@ export const config = () => made ??= {
 // A picture as a file, in which Plotly draws everything itself.
 const download = () => ({
   name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
-  click: ({ data, layout }) => plotly().downloadImage({ data: withWords(data), layout }, { format: "png" }).catch(tellUnsaved),
+  click: (plot) => saveFigure(plot, "png"),
 });
+
+/** Has the browser save a figure as a file. @param {any} plot @param {"png" | "svg"} format */
+export const saveFigure = ({ data, layout }, format) =>
+  plotly().downloadImage({ data: withWords(data), layout }, { format }).catch(tellUnsaved);
 const tellUnsaved = (error) => tellBroken(error, _("The picture could not be saved as a file: the browser made none of it."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,

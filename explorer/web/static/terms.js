@@ -221,7 +221,8 @@ export function explainTerms(forms, meanings) {
   };
   const soon = () => { told.dataset.behind = "true"; clearTimeout(timer); timer = setTimeout(renew, SOON_MS); };
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
-  new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
+  const isInDialog = ({ target }) => Boolean((target instanceof Element ? target : target.parentElement)?.closest("dialog"));
+  new MutationObserver((changes) => { if (!changes.every(isInDialog)) soon(); }).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
   onState(told, () => { if (shown) tellOfRun(); });
   const explain = (event) => {

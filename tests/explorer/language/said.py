@@ -19,7 +19,7 @@ from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
 from explorer.web import protocol
-from explorer.web.answer import parse_question
+from explorer.web.answer import parse_answer_request
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.error_messages import collect_notices
@@ -138,8 +138,8 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: PageState.parse({"checkpoint": "a", "edits": "embed*base*500"}),
         lambda: PageState.parse({"checkpoint": "a", "edits": "rope.angles*shift*1.5"}),
         lambda: PageState.parse({"checkpoint": "a", "branches": "there:1"}),
-        lambda: parse_question(b"{"),
-        lambda: parse_question(b'{"about": "nothing", "state": {}}'),
+        lambda: parse_answer_request(b"{"),
+        lambda: parse_answer_request(b'{"about": "nothing", "state": {}}'),
         lambda: page.actions.apply({"kind": "nothing"}, {}),
         lambda: endpoints.inspect({}, None, {}),
         lambda: ClickedPoint.parse([]),

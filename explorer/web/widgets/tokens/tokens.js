@@ -5,7 +5,7 @@ import { makeMove, pick, tune } from "../../static/asking.js";
 import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, findAll, make, recall, remember, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
 import { _, inPieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/language.js";
-import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner, viewAtFirst } from "../../static/state.js";
+import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner, openedFirst } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
 export function tokenStrip(element) {
@@ -332,7 +332,7 @@ export function guess(element) {
     coverTheAnswer();
   }
 
-  function coverTheAnswer() { document.body.classList.toggle("guessing", isHidden && modeOf(state.view ?? viewAtFirst()) === "story"); }
+  function coverTheAnswer() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? openedFirst().depth) === "story"); }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
