@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from explorer.analysis.steering import parse_direction_or_default
+from explorer.errors import UserError
 from explorer.explain.notation import quote_token
-from explorer.state.errors import UserError
-from explorer.state.interventions import (
+from explorer.interventions import (
     AttentionEdge,
     Clamp,
     CrossRunIntervention,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from explorer.explain.notation import join_names
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
 from explorer.state.selection import Group, Selection, SelectionField
 from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _

@@ -1,12 +1,12 @@
 """Attention view: the attention patterns and scores of heads."""
 
 from explorer.analysis.attention import PATTERNS
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import attention_stage, displayed_weight, head_score
 from explorer.explain.derived.positions import dimension_contribution
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _

@@ -12,7 +12,7 @@ from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.intervention_effects import direction_cosine, steering_effect
 from explorer.explain.notation import format_number, quote_token, token_formatter
-from explorer.state.interventions import DirectionSpec
+from explorer.interventions import DirectionSpec
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _

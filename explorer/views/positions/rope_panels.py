@@ -4,14 +4,14 @@ import numpy as np
 
 from explorer.analysis.positions import rotated_pairs, wrap_angles
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import positions as derived_positions
 from explorer.explain.derived.positions import dims_of_pair
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import PositionShift, RopeBaseReplacement
+from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -4,11 +4,11 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_ranking
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _

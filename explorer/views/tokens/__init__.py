@@ -5,6 +5,7 @@ import numpy as np
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -15,7 +16,6 @@ from explorer.explain.derived.residual import (
     principal_component_coordinate,
 )
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _

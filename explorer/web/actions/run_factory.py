@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import layer_neurons
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection

@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 from explorer.analysis.steering import direction_from_texts
+from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
-from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.source_code import code_text
-from explorer.state.errors import PointNotFoundError
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

@@ -8,7 +8,7 @@ import gradio as gr
 from pydantic import Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from explorer.web.middleware.request_types import (
     ArgumentTypes,

@@ -383,7 +383,7 @@ export function chooseStep(checkpoint, of = "checkpoint") {
 
 /** @typedef {"edits" | "b.edits"} Edits which run's: the run's or the second one's */
 
-/** The changes to a model's computation, as texts (state/interventions). @param {Edits} [of] @returns {string[]} */
+/** The changes to a model's computation, as texts (explorer/interventions). @param {Edits} [of] @returns {string[]} */
 export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
 
 /**

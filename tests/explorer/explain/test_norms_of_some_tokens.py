@@ -11,7 +11,7 @@ from explorer.architecture.logits import has_logit_constants
 from explorer.explain.derived.attribution import LOGIT_COMPONENTS, component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.residual import norm_divisor
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from explorer.diagnosis.register import register_own_module
+from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.options import parse_arguments
-from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library

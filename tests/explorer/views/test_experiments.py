@@ -15,7 +15,7 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

@@ -11,7 +11,7 @@ from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
 from explorer.explain.derived import logit_lens as derived_logit_lens
 from explorer.explain.notation import format_number
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction

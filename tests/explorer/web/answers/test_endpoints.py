@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService

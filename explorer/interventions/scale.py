@@ -2,9 +2,51 @@
 
 from typing import ClassVar
 
-from explorer.state.interventions.intervention import Intervention, Text, join_token_ids
+import numpy as np
+import torch
+
+from explorer.interventions.intervention import (
+    Effect,
+    Intervention,
+    InterventionHooks,
+    ModuleHook,
+    PassContext,
+    Text,
+    TraceLike,
+    format_amount,
+    join_token_ids,
+    scale_selected,
+)
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+
+
+class ScaleHooks(InterventionHooks):
+    """Hooks of `Scale` and `ZeroAblation`."""
+
+    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+        def multiply(module, inputs, output):
+            return torch.where(
+                pass_context.selection_mask(self.intervention, output), output * self.intervention.factor, output
+            )
+
+        return [(module, multiply) for name, module in lm.taps.items() if self.intervention.affects(name)]
+
+
+class ScaleEffect(Effect):
+    """Multiplication of the value by a factor."""
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        factors = np.where(self.element_mask(value.shape), float(self.edit.factor), 1.0)
+        return value * factors, sizes * np.abs(factors)
+
+    def symbol(self) -> str:
+        return f"× {format_amount(self.edit.factor)}"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return scale_selected(self, x, position, self.edit.factor)
+
 
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
 # name in its layer, and whether it is one part -> both templates
@@ -33,6 +75,9 @@ class Scale(Intervention):
     """The value × the amount."""
 
     operation: ClassVar[str] = "scale"
+    order: ClassVar[int] = 70
+    hooks_class: ClassVar[type[InterventionHooks]] = ScaleHooks
+    effect_class: ClassVar[type[Effect]] = ScaleEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
@@ -54,8 +99,12 @@ class ZeroAblation(Scale):
     """The value × 0."""
 
     operation: ClassVar[str] = "zero"
+    order: ClassVar[int] = 71
     min_amount: ClassVar[float] = 0.0
     max_amount: ClassVar[float] = 0.0
 
 
 ROTATION_OFF = ZeroAblation("rope.angles")
+
+
+KINDS = (Scale, ZeroAblation)

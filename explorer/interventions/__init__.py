@@ -1,17 +1,22 @@
-"""Interventions on a run, one class for each kind, and their text form."""
+"""Interventions on a run, one file for each kind: its text, validation, hooks and exact effect."""
 
-from explorer.state.interventions.attention_edges import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
-from explorer.state.interventions.axes import index_axis
-from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import (
+from explorer.interventions.clamp import Clamp
+from explorer.interventions.direction import (
     AddDirection,
     DirectionIntervention,
     DirectionSpec,
     Prompts,
     RemoveDirection,
 )
-from explorer.state.interventions.intervention import Intervention, Text
-from explorer.state.interventions.intervention_text import (
+from explorer.interventions.intervention import Intervention, Text
+from explorer.interventions.location import PositionSet, index_axis
+from explorer.interventions.mask import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
+from explorer.interventions.mean import MeanAblation
+from explorer.interventions.norm import NormReplacement, active_norm_replacements
+from explorer.interventions.patch import CrossRunIntervention, Patch, PatchMean
+from explorer.interventions.position import PositionShift, RopeBaseReplacement
+from explorer.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
+from explorer.interventions.text import (
     KINDS,
     MAX_INTERVENTIONS,
     SEPARATOR,
@@ -20,12 +25,6 @@ from explorer.state.interventions.intervention_text import (
     parse_interventions,
     sort_interventions,
 )
-from explorer.state.interventions.mean import MeanAblation
-from explorer.state.interventions.norm import NormReplacement, active_norm_replacements
-from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
-from explorer.state.interventions.position_interventions import PositionShift, RopeBaseReplacement
-from explorer.state.interventions.position_set import PositionSet
-from explorer.state.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
 
 Edit = make_intervention  # its earlier name
 

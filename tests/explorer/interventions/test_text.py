@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from explorer.state.interventions import KINDS, make_intervention, parse_intervention
+from explorer.interventions import KINDS, make_intervention, parse_intervention
 
 from .written import INTERVENTIONS_BY_TEXT
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from explorer.analysis.interventions.base import Effect
-from explorer.analysis.interventions.effects import EFFECTS
-from explorer.state.interventions import MaskEdge, sort_interventions
+from explorer.interventions.intervention import Effect
+from explorer.interventions.mask import MaskEdge
+from explorer.interventions.text import sort_interventions
 from explorer.tracing.trace import Trace
 
 
 def active_effects(trace: Trace, name: str) -> list[Effect]:
     """Return the effects of the run's interventions on a value, in the order in which they act."""
     return [
-        EFFECTS[type(intervention)](intervention)
+        intervention.effect_class(intervention)
         for intervention in sort_interventions(trace.edits, trace.config)
         if intervention.affects(name)
     ]

@@ -1,6 +1,6 @@
 """Interventions and their texts in URLs."""
 
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 
 INTERVENTIONS_BY_TEXT = {
     "rope.angles*zero": make_intervention("rope.angles", "zero"),

@@ -5,10 +5,95 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from explorer.state.errors import UserError
-from explorer.state.interventions.intervention import Intervention, Text, join_token_ids
+import numpy as np
+import torch
+from torch import Tensor
+
+from explorer.errors import UserError
+from explorer.interventions.intervention import (
+    Effect,
+    Intervention,
+    InterventionHooks,
+    ModuleHook,
+    PassContext,
+    Text,
+    TraceLike,
+    format_amount,
+    join_token_ids,
+)
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+
+
+class DirectionHooks(InterventionHooks):
+    """Base of hooks that change vectors x (…, D) along a unit vector u (D,)."""
+
+    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+        unit = pass_context.unit_vector(self.intervention.direction)
+        unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
+
+        def transform(module, inputs, output):
+            changed = self.transform(output.float(), unit).to(output.dtype)
+            return torch.where(pass_context.position_mask(self.intervention, output), changed, output)
+
+        return [(lm.taps[self.intervention.tap], transform)]
+
+    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class RemoveHooks(DirectionHooks):
+    """Hooks of `RemoveDirection`: x − (x·u) u."""
+
+    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x - (x @ unit)[..., None] * unit
+
+
+class AddHooks(DirectionHooks):
+    """Hooks of `AddDirection`: x + α ‖x‖ u."""
+
+    def transform(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x + self.intervention.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit
+
+
+class DirectionEffect(Effect):
+    """Base class of effects along a direction u."""
+
+    def unit(self, trace: TraceLike) -> np.ndarray:
+        return trace.direction(self.edit.direction)
+
+
+class RemoveEffect(DirectionEffect):
+    """Projection onto the complement of u: x − (x·u) u."""
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        u, mask = self.unit(trace), self.element_mask(value.shape)
+        projection, terms = np.outer(value.dot(u), u), np.outer(np.linalg.norm(sizes, axis=-1), np.abs(u))
+        return value - projection * mask, sizes + terms * mask
+
+    def symbol(self) -> str:
+        return "− (x·u) u"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        u = self.unit(trace)
+        return x - np.where(self.position_mask(position), (x @ u)[..., None] * u, 0.0)
+
+
+class AddEffect(DirectionEffect):
+    """Addition along u: x + α ‖x‖ u."""
+
+    adds: ClassVar[bool] = True
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        u, mask = self.unit(trace), self.element_mask(value.shape)
+        norms, terms = (np.sqrt((x * x).sum(-1)) * abs(self.edit.amount) for x in (value, sizes))
+        added = np.outer(np.sign(self.edit.amount) * norms, u)
+        return value + added * mask, sizes + np.outer(terms, np.abs(u)) * mask
+
+    def symbol(self) -> str:
+        return f"+ {format_amount(self.edit.amount)} ‖x‖ u"
+
 
 MAX_PROMPTS = 32  # of a list
 MAX_TOKENS = 1024  # of both lists
@@ -179,6 +264,9 @@ class AddDirection(DirectionIntervention):
     """x + α ‖x‖ u: the amount α is relative to the norm of the vector x; u is the unit vector."""
 
     operation: ClassVar[str] = "add"
+    order: ClassVar[int] = 91
+    hooks_class: ClassVar[type[InterventionHooks]] = AddHooks
+    effect_class: ClassVar[type[Effect]] = AddEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
@@ -190,6 +278,12 @@ class RemoveDirection(DirectionIntervention):
     """x − (x·u) u: removes the component of x along the unit vector u."""
 
     operation: ClassVar[str] = "remove"
+    order: ClassVar[int] = 90
+    hooks_class: ClassVar[type[InterventionHooks]] = RemoveHooks
+    effect_class: ClassVar[type[Effect]] = RemoveEffect
 
     def template(self) -> str:
         return _("{direction} taken out of {name}")
+
+
+KINDS = (RemoveDirection, AddDirection)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.interventions import parse_intervention
+from explorer.interventions import parse_intervention
 
 
 @pytest.mark.parametrize(

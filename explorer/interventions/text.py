@@ -4,47 +4,34 @@ It has the tap, the index, the positions after an @, the operation, the named ar
 amount.
 """
 
+import pkgutil
 import re
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
 
-from explorer.state.errors import UserError
-from explorer.state.interventions.attention_edges import DropEdge, MaskEdge
-from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import AddDirection, RemoveDirection
-from explorer.state.interventions.intervention import Intervention
-from explorer.state.interventions.mean import MeanAblation
-from explorer.state.interventions.norm import NormReplacement
-from explorer.state.interventions.patch import CrossRunIntervention, Patch, PatchMean
-from explorer.state.interventions.position_interventions import PositionShift, RopeBaseReplacement
-from explorer.state.interventions.position_set import PositionSet
-from explorer.state.interventions.scale import Scale, ZeroAblation
+from explorer.errors import UserError
+from explorer.interventions.intervention import Intervention
+from explorer.interventions.location import PositionSet
+from explorer.interventions.patch import CrossRunIntervention
 from explorer.translations import _
 from model.config import ModelConfig
 
 MAX_INTERVENTIONS = 16  # of one run
 SEPARATOR = "~"  # edits in a text
 STAR = re.compile(r"(?<!blocks\.)\*")  # one that does not stand for all layers
-# In the order in which they act at one tap, whatever order they were given in: first where tokens stand, then what
-# computes the value in another way, then what changes the value that was computed.
-KINDS = {
-    kind.operation: kind
-    for kind in (
-        PositionShift,
-        RopeBaseReplacement,
-        NormReplacement,
-        MaskEdge,
-        DropEdge,
-        MeanAblation,
-        Patch,
-        PatchMean,
-        Scale,
-        ZeroAblation,
-        Clamp,
-        RemoveDirection,
-        AddDirection,
-    )
-}
+
+
+def discover_kinds() -> dict[str, type[Intervention]]:
+    """Return the kinds of interventions by operation, those of every file here with `KINDS`, in the order they act."""
+    names = {module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__)} - {"text"}
+    modules = [import_module(f"{__package__}.{name}") for name in sorted(names)]
+    kinds = [kind for module in modules for kind in getattr(module, "KINDS", ())]
+    return {kind.operation: kind for kind in sorted(kinds, key=lambda kind: kind.order)}
+
+
+KINDS = discover_kinds()
 
 
 def make_intervention(
@@ -111,10 +98,9 @@ def parse_interventions(interventions: str | Sequence[str]) -> tuple[Interventio
 
 def sort_interventions(interventions: Iterable[Intervention], config: ModelConfig) -> list[Intervention]:
     """Return the interventions in the order in which they act in a model, one tap each, without duplicates."""
-    order = list(KINDS)
     expanded = (
         intervention if tap == intervention.tap else replace(intervention, tap=tap)
         for intervention in interventions
         for tap in intervention.affected_taps(config)
     )
-    return sorted(dict.fromkeys(expanded), key=lambda intervention: order.index(intervention.operation))
+    return sorted(dict.fromkeys(expanded), key=lambda intervention: intervention.order)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.interventions import MAX_INTERVENTIONS, parse_interventions, sort_interventions
+from explorer.interventions import MAX_INTERVENTIONS, parse_interventions, sort_interventions
 
 from .written import INTERVENTIONS_BY_TEXT
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.interventions import PositionSet, index_axis, make_intervention, parse_intervention
+from explorer.interventions import PositionSet, index_axis, make_intervention, parse_intervention
 
 
 def test_the_index_counts_what_the_captured_values_have(trace):

@@ -1,10 +1,20 @@
-"""Hooks that shift positions and change the base of rotary angles."""
+"""Interventions on positions: a shift, and the base of rotary angles."""
+
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from explorer.state.errors import UserError
-from explorer.tracing.interventions.base import InterventionHooks, ModuleHook, PassContext
+from explorer.errors import UserError
+from explorer.interventions.intervention import (
+    Intervention,
+    InterventionHooks,
+    ModuleHook,
+    PassContext,
+    Text,
+    join_token_ids,
+)
 from explorer.translations import _
+from model.config import ModelConfig
 from model.layers.positions import RotaryPositionalEmbedding, rotary_frequencies, rotate_adjacent
 from model.transformer_lm import TransformerLM
 
@@ -57,3 +67,37 @@ class RopeBaseHooks(InterventionHooks):
             return (positions * after).to(angles)
 
         return [(lm.rope.angles, replace_angles)]
+
+
+class PositionShift(Intervention):
+    """A shift of all positions by the amount."""
+
+    operation: ClassVar[str] = "shift"
+    order: ClassVar[int] = 10
+    hooks_class: ClassVar[type[InterventionHooks]] = PositionShiftHooks
+    max_amount: ClassVar[float] = 4096
+    is_integer: ClassVar[bool] = True
+    taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
+    is_everywhere: ClassVar[bool] = True
+
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        return _("positions shifted by {amount:,.0f}", amount=self.amount)
+
+
+class RopeBaseReplacement(Intervention):
+    """Replacement of the base θ of rotary angles by the amount."""
+
+    operation: ClassVar[str] = "base"
+    order: ClassVar[int] = 11
+    hooks_class: ClassVar[type[InterventionHooks]] = RopeBaseHooks
+    min_amount: ClassVar[float] = 1
+    max_amount: ClassVar[float] = 1e9
+    taps: ClassVar[tuple[str, ...]] = ("rope.angles",)
+    is_everywhere: ClassVar[bool] = True
+
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        description = _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)
+        return _("{change}, in layers without a window", change=description) if config.local_rope_theta else description
+
+
+KINDS = (PositionShift, RopeBaseReplacement)
