@@ -12,15 +12,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, parse_arguments, user_limits
+from explorer.tracing.devices import set_num_threads
 from explorer.tracing.library import Library
-from explorer.tracing.num_threads import set_num_threads
 from explorer.views import add_user_views
 from explorer.web.page import Page
 from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
-from model.malloc import limit_malloc_arenas
-from model.overflow import OverflowedRunError
+from model.errors import OverflowedRunError
+from model.weight_placement import limit_malloc_arenas
 
 
 def main():

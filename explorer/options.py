@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from explorer.diagnosis.command import add_arguments
-from explorer.state.user_limits import NO_LIMITS, PUBLIC_LIMITS, UserLimits
+from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.stores import check_address
 from model.offloading import parse_bytes, parse_device

@@ -1,4 +1,4 @@
-"""Errors in a model's files and settings."""
+"""Errors in a model's files and settings, and notes on how files were read."""
 
 from typing import Any
 
@@ -15,3 +15,25 @@ class ModelError(ValueError):
     def __init__(self, template: str, /, **values: Any):
         super().__init__(template.format(**values) if values else template)
         self.template, self.values = template, values
+
+
+class OverflowedRunError(ModelError):
+    """A run whose logits are infinite or NaN; the message proposes a remedy."""
+
+
+class Note:
+    """A remark for the user on how a model's files were read: a template and its values, for translation.
+
+    Args:
+        template: the statement, a literal without a full stop, with names in braces as in `str.format`.
+        values: by name.
+    """
+
+    def __init__(self, template: str, /, **values: Any):
+        self.template, self.values = template, values
+
+    def __str__(self) -> str:
+        return self.template.format(**self.values)
+
+    def __repr__(self) -> str:
+        return f"Note({str(self)!r})"

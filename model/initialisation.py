@@ -5,8 +5,7 @@ import math
 import torch
 from torch import nn
 
-from model.layers.embedding import Embedding
-from model.layers.linear import Linear
+from model.layers.linear import Embedding, Linear
 from model.transformer_lm import TransformerLM
 
 

@@ -7,6 +7,7 @@ Shapes, here and in every layer:
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.errors import ModelError, Note, OverflowedRunError
 from model.kv_cache import KVCache
-from model.layers.dropout import Dropout
-from model.layers.embedding import Embedding
-from model.layers.linear import Linear
+from model.layers.attention import softcap
+from model.layers.linear import Dropout, Embedding, Linear
 from model.layers.norms import NORMS
-from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
-from model.layers.softcap import softcap
+from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
 from model.layers.transformer_block import BLOCKS
-from model.loading_notes import Note
 from model.tap import Tap
 
 if TYPE_CHECKING:
@@ -146,3 +144,27 @@ class TransformerLM(nn.Module):
     def dtype(self) -> torch.dtype:
         """Type of the residual stream and of all matrices."""
         return self.token_embedding.weight.dtype
+
+
+def check_finite(values: Tensor, dtype: torch.dtype) -> None:
+    """Raise OverflowedRunError unless all values are finite numbers.
+
+    Args:
+        values: logits, or the input of the unembedding.
+        dtype: the type that the model computes with.
+    """
+    if not values.numel() or all(map(math.isfinite, values.detach().aminmax())):
+        return
+    name = str(dtype).removeprefix("torch.")
+    if dtype == torch.float16:
+        reason = ModelError(
+            "the numbers of this model overflow in {dtype}, which ends at 65,504: open it in float32 (python app.py "
+            "--dtype float32, or load_checkpoint(…, dtype=torch.float32))",
+            dtype=name,
+        )
+    else:
+        reason = ModelError(
+            "the numbers of this run overflow in {dtype}: weaken its interventions, or check the model’s weights",
+            dtype=name,
+        )
+    raise OverflowedRunError("{why}", why=reason)

@@ -1,6 +1,8 @@
-"""Placement of a model's weights on devices as they are read."""
+"""Placement of a model's weights on devices as they are read, and of memory that is freed."""
 
-from collections.abc import Iterable
+import ctypes
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Protocol
 
 import torch
@@ -8,9 +10,38 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.layers.position_table import FixedPositionTable
-from model.malloc import trim_heap
+from model.layers.positions import FixedPositionTable
 from model.transformer_lm import TransformerLM
+
+ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
+
+
+def limit_malloc_arenas(max_arenas: int = 2):
+    """Limit the number of malloc arenas for threads that start from now on; no effect without glibc.
+
+    By default glibc uses up to eight per core, and memory freed in one thread's arena is not available to
+    another's.
+    """
+    if mallopt := _libc_function("mallopt"):
+        mallopt(ARENA_MAX, max_arenas)
+
+
+def trim_heap():
+    """Return freed memory inside the heaps to the system; no effect without glibc.
+
+    Otherwise each arena stays as large as it once was, and its pages are of no use to another.
+    """
+    if malloc_trim := _libc_function("malloc_trim"):
+        malloc_trim(0)
+
+
+@cache
+def _libc_function(name: str) -> Callable[..., int] | None:
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (OSError, TypeError, AttributeError):  # another system, another library
+        return None
+
 
 TRIM_AFTER_BYTES = 16 << 20  # bytes of weights
 MAX_TABLE_NUMBERS = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide

@@ -59,10 +59,10 @@ def user_views(tmp_path, monkeypatch) -> Iterator[Callable]:
     It returns the view that the page has then.
     """
     from explorer import views
-    from explorer.state import view_registry
+    from explorer.state import selection
 
     for table in ("_groups", "_names", "_fields"):
-        monkeypatch.setattr(view_registry, table, dict(getattr(view_registry, table)))
+        monkeypatch.setattr(selection, table, dict(getattr(selection, table)))
     before = dict(views.VIEW_BY_NAME)
 
     def add(name: str, source: str):

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention, parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import Intervention, parse_interventions
 from explorer.tracing.capture import capture, make_services
 from explorer.tracing.model_registry import register_services
 from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import TrainingHistory
-from model.config import ModelConfig
-from model.rope_scaling import RopeScaling
+from model.config import ModelConfig, RopeScaling
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

@@ -12,8 +12,7 @@ import pytest
 
 from app import main
 from explorer.options import allowed_hub_models, parse_arguments, user_limits
-from explorer.state.generation_settings import RANGES
-from explorer.state.user_limits import NO_LIMITS, PUBLIC_LIMITS
+from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, RANGES
 from explorer.tracing.model_catalog import ANY_NAME
 
 

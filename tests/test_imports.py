@@ -40,6 +40,7 @@ VIOLATIONS = [  # `explain` may import what is in `tracing`, but not what needs 
     ("explorer/views/planted_p/__init__.py", "from explorer.views.attention import VIEW"),
     ("explorer/planted_q.py", ""),
 ]
+CIRCLE = ("explorer/errors.py", "from explorer.state.alignment import Alignment")
 
 
 @pytest.mark.exhaustive
@@ -47,7 +48,7 @@ def test_planted_violations_are_all_found(tmp_path):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for path, line in VIOLATIONS:
+    for path, line in [*VIOLATIONS, CIRCLE]:
         planted = tmp_path / path
         planted.parent.mkdir(exist_ok=True)
         planted.write_text(line + "\n", encoding="utf-8")
@@ -55,6 +56,7 @@ def test_planted_violations_are_all_found(tmp_path):
     assert result.returncode != 0
     missed = [(path, line) for path, line in VIOLATIONS if import_text(path, line) not in result.stdout]
     assert missed == [], result.stdout
+    assert "No cycles are allowed in explorer.state." in result.stdout
 
 
 def import_text(path: str, line: str) -> str:

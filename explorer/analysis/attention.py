@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.heads import without_first_key
 from explorer.architecture.attention import visibility_mask
-from explorer.architecture.softcaps import softcap
+from explorer.architecture.logits import softcap
 from explorer.tracing.trace import Trace
 from explorer.translations import N_
 

@@ -1,4 +1,4 @@
-"""Direct logit attribution: the contribution of each component to a next-token logit (Elhage et al. 2021)."""
+"""Direct logit attribution, the contribution of each component to a next-token logit (Elhage et al. 2021)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,18 +7,21 @@ import numpy as np
 
 from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.analysis.norms import (
+    apply_linearised_output_norm,
     apply_norm_without_interventions,
     compute_norm_divisor,
     norm_bias,
     norm_kinds,
     subtract_layernorm_mean,
 )
+from explorer.analysis.residual import residual_stages
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import effective_logit_bias, logit_direction
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.logit_constants import has_logit_constants
+from explorer.architecture.block_layout import SUBLAYERS, block_layout
+from explorer.architecture.logits import has_logit_constants
 from explorer.architecture.residual_stream import (
     added_taps,
+    all_norms,
     block_output_tap,
     norm_input_tap,
     norms_on_residual_stream,
@@ -26,6 +29,7 @@ from explorer.architecture.residual_stream import (
     output_taps,
     previous_residual_tap,
     residual_taps,
+    residual_update_tap,
     sublayers,
     unnormalised_output_tap,
 )
@@ -50,6 +54,7 @@ class LogitAttribution:
         shift: the β of all norms, and the bias of the unembedding.
         logit: the captured logit or logit difference.
         changes: constants that interventions add to the stream.
+        head_directions: (L, H, d), whose product with a head's z is its contribution.
     """
 
     token: float
@@ -59,7 +64,8 @@ class LogitAttribution:
     feed_forward: np.ndarray
     shift: float
     logit: float
-    changes: float = 0.0
+    changes: float
+    head_directions: np.ndarray
 
     @property
     def total(self) -> float:
@@ -121,7 +127,8 @@ def direct_logit_attribution(
             shift += added
         return direction
 
-    heads = np.zeros((config.num_layers, config.num_heads))
+    head_directions = np.zeros((config.num_layers, config.num_heads, config.d_head))
+    heads = np.zeros(head_directions.shape[:2])
     biases, feed_forward = np.zeros((2, config.num_layers))
 
     def add_attention(layer: int, direction: np.ndarray) -> None:
@@ -130,7 +137,8 @@ def direct_logit_attribution(
         bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(direction))
         out = pull_back(f"{block}.out", direction, lambda: table @ z.reshape(-1) + bias)  # (D,)
         columns = np.einsum("k,ki->i", out, table)  # unlike `@`, without a copy of the table in float64
-        heads[layer] = (z * columns.reshape(z.shape)).sum(-1)
+        head_directions[layer] = columns.reshape(z.shape)
+        heads[layer] = (z * head_directions[layer]).sum(-1)
         biases[layer] = bias @ out
 
     def add_feed_forward(layer: int, direction: np.ndarray) -> None:
@@ -161,7 +169,7 @@ def direct_logit_attribution(
     direction = pull_back("embed", direction, lambda: row + position_row)
     positions = float(position_row @ direction)
     token = float(at_embed) - positions - (changes - earlier_changes)
-    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes)
+    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes, head_directions)
 
 
 def attribution_by_kind(trace: Trace, logit_attribution: LogitAttribution) -> dict[str, float]:
@@ -203,4 +211,68 @@ def linearise_norm(
     before = subtract_layernorm_mean(direction * trace.weights[f"{name}.weight"], norm_kinds(trace, name, position))
     return before / compute_norm_divisor(trace, x, name, position), float(
         np.sum(norm_bias(trace, name, position) * direction)
+    )
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The residual stream of one token through L layers of H heads.
+
+    Attributes:
+        token, positions: ‖embedding‖₂ of the token, and of the position embedding, 0 if the model adds none.
+        stream: (S,) ‖residual stream‖₂ at its `stages`, including the norms of a post-norm model.
+        divisors: scale of each norm of the model, in the order of computation.
+        write_norms: (L, 2) ‖output of attention and feed-forward added to the stream‖₂.
+        head_write_norms: (L, H) ‖z W_Oᵀ‖₂ of each head's z and its columns of W_O, after an output norm if there
+            is one.
+        logit_effects: (L, 2) contributions of attention, including the bias of W_O, and feed-forward to the logit.
+        attribution: the contributions head by head, and the rest of the logit.
+    """
+
+    token: float
+    positions: float
+    stream: np.ndarray
+    divisors: dict[str, float]
+    write_norms: np.ndarray
+    head_write_norms: np.ndarray
+    logit_effects: np.ndarray
+    attribution: LogitAttribution
+
+
+@cache_per_trace
+def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> Overview:
+    """Return the overview of the run at `position`, for a token's logit or its difference to a contrast token."""
+    config, layers = trace.config, range(trace.config.num_layers)
+
+    def tap_norm(name: str) -> float:
+        return float(np.linalg.norm(trace[name][position].astype(np.float64)))
+
+    def divisor(name: str) -> float:
+        return float(compute_norm_divisor(trace, trace[norm_input_tap(config, name)][position], name, position))
+
+    def head_output_norms(layer: int) -> np.ndarray:
+        z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
+        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:]
+        head_outputs = np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape))  # (H, D)
+        return np.linalg.norm(apply_linearised_output_norm(trace, layer, "attn", head_outputs, position), axis=-1)
+
+    embedding, has_positions = trace["embed"][position].astype(np.float64), "position_embed" in trace
+    if has_positions:
+        embedding = embedding - apply_intervention_linear_part(
+            trace, "embed", trace["position_embed"][position], position
+        )
+    logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
+    return Overview(
+        token=float(np.linalg.norm(embedding)),
+        positions=tap_norm("position_embed") if has_positions else 0.0,
+        stream=np.array([tap_norm(stage.tap) for stage in residual_stages(trace)]),
+        divisors={norm: divisor(norm) for norm in all_norms(config)},
+        write_norms=np.array(
+            [[tap_norm(residual_update_tap(config, layer, part)) for part in SUBLAYERS] for layer in layers]
+        ),
+        head_write_norms=np.stack([head_output_norms(layer) for layer in layers]),
+        logit_effects=np.stack(
+            [logit_attribution.heads.sum(-1) + logit_attribution.biases, logit_attribution.feed_forward], axis=-1
+        ),
+        attribution=logit_attribution,
     )

@@ -1,12 +1,13 @@
-"""Scores of all attention heads of a run."""
+"""Scores of all attention heads of a run, and their null distribution under targets rolled at random."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from explorer.analysis.head_scores import HEAD_SCORES
-from explorer.architecture.attention import first_visible_key
+from explorer.architecture.attention import first_visible_key, visibility_mask
 from explorer.tracing.trace import Trace
 
 
@@ -73,3 +74,125 @@ def without_first_key(patterns: np.ndarray) -> np.ndarray:
 def last_axis_mean(values: np.ndarray) -> np.ndarray:
     """Return the mean over the last axis; NaN without a warning if it is empty."""
     return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)
+
+
+TRIES, TRIES_PER_BATCH, SEED = 100, 20, 0
+MAX_CELLS = 4 << 20  # per batch of queries, over all tries
+QUANTILE = 0.95
+
+ROUNDING = 1e-6  # of scores in float32
+
+
+@dataclass(frozen=True)
+class ChanceHeadScores:
+    """Head scores expected by chance on the same tokens.
+
+    Attributes:
+        uniform_scores: (L,) the score of a head in each layer that attends uniformly to its visible keys.
+        quantiles: (L, H) the 95 % quantile of the score over random tries. In each try the targets of every query
+            are rolled by a random number of positions around its visible keys, so that the pattern stays as sharp;
+            the mean over all such rolls is the uniform score. None for a score that has no target keys.
+        queries: number of queries that the score is averaged over.
+    """
+
+    uniform_scores: np.ndarray
+    quantiles: np.ndarray | None
+    queries: int
+
+    def is_exceeded(self, scores: np.ndarray) -> np.ndarray:
+        """Return (L, H) booleans: True for scores above the chance level."""
+        return np.ones(scores.shape, bool) if self.quantiles is None else scores > self.quantiles + ROUNDING
+
+
+def chance_head_scores(trace: Trace, name: str, hide_first: bool = False) -> ChanceHeadScores | None:
+    """Return the chance baseline of one of `HEAD_SCORES`, cached per run; None if no query counts."""
+    baselines = BASELINES.setdefault(trace, {})
+    if (name, hide_first) not in baselines:
+        baselines[name, hide_first] = compute_chance_head_scores(trace, name, hide_first)
+    return baselines[name, hide_first]
+
+
+BASELINES: WeakKeyDictionary[Trace, dict[tuple[str, bool], ChanceHeadScores | None]] = WeakKeyDictionary()
+
+
+def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> ChanceHeadScores | None:
+    """Return the head scores that chance gives on this text; None if no query counts."""
+    targets = target_mask(trace, name)
+    if targets is None:
+        if len(trace) < 2:
+            return None
+        return ChanceHeadScores(uniform_measures(trace, HEAD_SCORES[name].measure, hide_first), None, len(trace) - 1)
+    rows = np.flatnonzero(targets[1:].any(-1)) + 1  # the queries that count, as in `head_scores`
+    if not len(rows):
+        return None
+    targets = targets[rows]  # (Q, T)
+    targets[:, : int(hide_first)] = False
+    uniform_scores, quantiles, rolled_targets = [], [], None
+    for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
+        patterns = without_first_key(patterns) if hide_first else patterns
+        first = np.array([max(int(hide_first), first_visible_key(trace.config, layer, query)) for query in rows])[
+            :, None
+        ]
+        uniform_scores.append(uniform_score(targets, rows, first))
+        if rolled_targets is None or not np.array_equal(
+            first, rolled_targets.first
+        ):  # layers with the same visible keys share them
+            rolled_targets = RolledTargets(targets, rows, first)
+        quantiles.append(rolled_score_quantiles(patterns, rolled_targets))
+    return ChanceHeadScores(np.array(uniform_scores), np.stack(quantiles), len(rows))
+
+
+def uniform_score(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
+    """Return the score of uniform attention over the keys from `first` (Q, 1) to the query."""
+    visible_targets = targets & (np.arange(targets.shape[1]) >= first)
+    return float((visible_targets.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
+
+
+class RolledTargets:
+    """The targets (Q, T) of every try, each row rolled around its visible keys.
+
+    Args:
+        rows: (Q,) positions of the queries.
+        first: (Q, 1) the first visible key of each query.
+    """
+
+    def __init__(self, targets: np.ndarray, rows: np.ndarray, first: np.ndarray):
+        self.rows, self.first, self._num_keys = rows, first, targets.shape[1]
+        num_visible = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
+        offset = np.arange(self._num_keys) - first  # (Q, T)
+        random, packed = np.random.default_rng(SEED), []
+        for _ in range(TRIES // TRIES_PER_BATCH):
+            shifts = random.integers(num_visible, size=(TRIES_PER_BATCH, len(rows), 1))
+            rolled = np.take_along_axis(
+                targets[None], (offset - shifts) % num_visible + np.minimum(first, rows[:, None]), -1
+            )
+            rolled &= (offset >= 0) & (offset < num_visible)  # (AT_ONCE, Q, T)
+            packed.append(np.packbits(rolled, axis=-1))  # an eighth of the memory
+        self._packed = np.concatenate(packed)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield batches of queries (n,) with the targets of all tries, 0 or 1 in float32, (TRIES, n, T)."""
+        count = max(1, MAX_CELLS // (TRIES * self._num_keys))
+        for start in range(0, len(self.rows), count):
+            batch = slice(start, start + count)
+            rolled = np.unpackbits(self._packed[:, batch], axis=-1, count=self._num_keys)
+            yield self.rows[batch], rolled.astype(np.float32)
+
+
+def rolled_score_quantiles(patterns: np.ndarray, rolled_targets: RolledTargets) -> np.ndarray:
+    """Return the quantile of the scores over all tries, (H,), for one layer's patterns (H, T, T)."""
+    tries = np.zeros((len(patterns), TRIES))
+    for rows, targets in rolled_targets:
+        tries += patterns[:, rows].reshape(len(patterns), -1) @ targets.reshape(TRIES, -1).T
+    return np.quantile(tries / len(rolled_targets.rows), QUANTILE, axis=-1, method="inverted_cdf")
+
+
+def uniform_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.ndarray:
+    """Return the score of uniform attention in each layer, (L,), of a score without target keys."""
+    scores = []
+    for layer, visible_counts in enumerate(num_visible(trace)):
+        rows = visibility_mask(trace.config, layer, len(trace)).astype(np.float64)
+        rows = rows / rows.sum(-1, keepdims=True)
+        rows = without_first_key(rows) if hide_first else rows
+        scores.append(float(measure(rows[1:], visible_counts[1:]).mean()))
+    return np.array(scores)

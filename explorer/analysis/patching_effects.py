@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.tracing.patching.effect_scale import normalised_effect
-from explorer.tracing.patching.experiment import DIRECTIONS, METRICS, PatchingExperiment
+from explorer.tracing.patching.experiment import DIRECTIONS, METRICS, PatchingExperiment, normalised_effect
 
 
 def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance
 from explorer.analysis.intervention_effects import comparison_rounding_threshold
-from explorer.analysis.next_token import next_token_distribution, surprisal
+from explorer.analysis.next_token import (
+    align_to_vocabulary,
+    jensen_shannon_distance,
+    next_token_distribution,
+    surprisal,
+)
 from explorer.analysis.residual import residual_stages
 from explorer.tracing.comparison import Comparison
 

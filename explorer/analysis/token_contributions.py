@@ -1,12 +1,25 @@
-"""Contributions of each token to a prediction, by four attribution methods."""
+"""Contributions of each token to a prediction by four methods, among them attention rollout (Abnar & Zuidema 2020)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.attention_rollout import attention_rollout
 from explorer.tracing.trace import Trace
+
+
+def attention_rollout(trace: Trace, query: int) -> np.ndarray:
+    """Return the attention rollout of a query, (T,): weights of all positions, which sum to 1.
+
+    In every layer half of a vector comes from the token itself, along the residual stream, and half from the keys
+    of the mean head: Ã = ½ A + ½ I (§3, with rows normalised). This is the query's row of Ã_L … Ã_2 Ã_1.
+    """
+    row = np.eye(len(trace))[query]
+    for layer in reversed(range(trace.config.num_layers)):
+        attention = trace[f"blocks.{layer}.attn.pattern"].mean(0, dtype=np.float64)  # (T, T)
+        row = 0.5 * (row @ (attention / attention.sum(-1, keepdims=True))) + 0.5 * row
+    return row
+
 
 METHODS = ("gradient", "integrated", "rollout", "knock_out")
 MIN_TOKENS = 4  # for a rank correlation

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from explorer.analysis.interventions import active_effects, apply_intervention_linear_part
-from explorer.architecture.softcaps import softcap, softcap_factor
+from explorer.architecture.logits import softcap, softcap_factor
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.matrices import iter_chunks, linear, linear_by_chunks
 from explorer.tracing.trace import Trace

@@ -1,4 +1,4 @@
-"""Attention of a layer: visible keys, rotation and the divisor of scores."""
+"""Attention of a layer: visible keys, rotation, the divisor of scores, and token axes of captured values."""
 
 import numpy as np
 
@@ -49,3 +49,11 @@ def rotary_attention_factors(config: ModelConfig, layer: int) -> np.ndarray | No
 def layers_without_rope(config: ModelConfig) -> list[int]:
     """Return the layers that do not rotate queries and keys, in a model with RoPE."""
     return [layer for layer in range(config.num_layers) if config.position == "rope" and not config.has_rope(layer)]
+
+
+def token_axes(tap: str) -> tuple[int, ...]:
+    """Return the axes of a value that count tokens, from the end, since heads may come before.
+
+    Scores and patterns have queries and keys, all other values the rows of vectors.
+    """
+    return (-2, -1) if tap.endswith(("attn.scores", "attn.pattern")) else (-2,)

@@ -1,4 +1,4 @@
-"""Taps along a model's residual stream: its sums, its norms, and what sublayers read and add."""
+"""Taps along a model's residual stream: the scaled embedding, its sums, its norms, and what sublayers read and add."""
 
 from explorer.architecture.block_layout import SUBLAYERS, UNNORMALISED_WRITES, block_layout
 from model.config import ModelConfig
@@ -144,3 +144,18 @@ def norm_inputs(config: ModelConfig, taps: list[str]) -> dict[str, str]:
     """Return norm -> the tap of its input, for those of `taps` that are norms."""
     norms = all_norms(config)
     return {tap: norm_input_tap(config, tap) for tap in taps if tap in norms}
+
+
+def embedding_scale_formula(config: ModelConfig) -> str:
+    """Return the factor in a formula: "√D", a number, both, or "" for none."""
+    return _format_factor(config, "√D")
+
+
+def embedding_scale_in_numbers(config: ModelConfig) -> str:
+    """Return the factor with the value of D, for example "√64"."""
+    return _format_factor(config, f"√{config.d_model}")
+
+
+def _format_factor(config: ModelConfig, root: str) -> str:
+    multiplier = [f"{config.embedding_multiplier:g}"] * (config.embedding_multiplier != 1)
+    return " · ".join([*multiplier, *[root] * config.scale_embeddings])

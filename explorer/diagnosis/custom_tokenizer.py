@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import N_, _
-from model.bpe_merges import MergeRules
-from model.loading_notes import Note
+from model.errors import Note
+from model.tokenizer import MergeRules
 
 BYTES = 256
 ENDS = "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"

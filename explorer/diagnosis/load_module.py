@@ -24,8 +24,8 @@ from explorer.diagnosis.constructor import Settings, UnknownArgumentError, const
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
 from explorer.diagnosis.run_module import raising_user_error
 from explorer.diagnosis.weights_file import StateDict, WeightsFile, is_mask_or_table, read_weights_file
-from explorer.state.errors import UserError
-from explorer.tracing.memory_requirements import available_bytes, format_bytes
+from explorer.errors import UserError
+from explorer.tracing.model_catalog import available_bytes, format_bytes
 from explorer.translations import _
 
 DEFAULT_SIZES = {

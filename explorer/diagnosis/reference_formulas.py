@@ -12,13 +12,14 @@ from torch import Tensor
 from explorer.diagnosis.block_dataflow import DATAFLOWS, BlockDataflow, Value
 from explorer.diagnosis.norm_pieces import LAYER_NORM, RMS_NORM, NormPieces
 from model.config import ModelConfig
-from model.layers.activations import KERNELS
-from model.layers.attention import attention_pattern, attention_scores, causal_mask
-from model.layers.multihead_attention import repeat_heads
-from model.layers.rope import ROTATIONS
-from model.layers.rotary_frequencies import rotary_attention_factors, rotary_frequencies
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
-from model.layers.softcap import softcap
+from model.layers.attention import attention_pattern, attention_scores, causal_mask, repeat_heads, softcap
+from model.layers.feed_forward import KERNELS
+from model.layers.positions import (
+    ROTATIONS,
+    SinusoidalPositionalEmbedding,
+    rotary_attention_factors,
+    rotary_frequencies,
+)
 
 NORMS = "attn_norm", "ffn_norm", "final_norm"
 Use = Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]

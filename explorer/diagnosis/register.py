@@ -29,7 +29,7 @@ from explorer.tracing.library import Library
 from explorer.translations import N_
 from model.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
-from model.loading_notes import Note
+from model.errors import Note
 from model.tokenizer import Tokenizer
 
 LOG = logging.getLogger(__name__)

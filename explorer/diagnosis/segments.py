@@ -10,7 +10,7 @@ from explorer.diagnosis.deviation import Deviation
 from explorer.diagnosis.record_values import RecordedValues
 from explorer.diagnosis.reference_formulas import NORMS, Formulas, linear, position_embedding_rows, rotation_tables
 from model.config import ModelConfig
-from model.layers.softcap import softcap
+from model.layers.attention import softcap
 
 FIRST_INPUTS = {  # norm placement -> where a block's input is recorded
     "pre": ("attn_norm.in",),

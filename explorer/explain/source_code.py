@@ -1,4 +1,4 @@
-"""Source code of the functions of `model/` that compute what a view shows, with the sizes that they have in a run."""
+"""This project's source code: lines that compute displayed numbers, and functions of `model/` with this run's sizes."""
 
 import ast
 import importlib
@@ -6,12 +6,57 @@ import inspect
 import operator
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from explorer.explain.source_line import ROOT
 from explorer.translations import _
 from model.config import ModelConfig
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of source code that computes something, identified by a unique fragment of its text.
+
+    Attributes:
+        path: path of the file, relative to the repository's root.
+        fragment: text that exactly one line of the file, or of the definition, contains.
+        definition: name of the function or class that contains the line, if others have lines like it.
+    """
+
+    path: str
+    fragment: str
+    definition: str | None = None
+
+    @property
+    def line(self) -> int:
+        """Line number, from 1; ValueError unless exactly one line contains the fragment."""
+        return find_source_line(self)[0]
+
+    @property
+    def text(self) -> str:
+        """The whole line without its indentation."""
+        return find_source_line(self)[1]
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}  {self.text}"
+
+
+@cache
+def find_source_line(source: SourceLine) -> tuple[int, str]:
+    """Return the number and text of the line with the fragment; ValueError unless it is one line."""
+    code = (ROOT / source.path).read_text(encoding="utf-8")
+    lines = list(enumerate(code.splitlines(), 1))
+    if source.definition:
+        node = next(node for node in ast.parse(code).body if getattr(node, "name", None) == source.definition)
+        lines = lines[node.lineno - 1 : node.end_lineno]
+    hits = [(number, line.strip()) for number, line in lines if source.fragment in line]
+    if len(hits) != 1:
+        raise ValueError(f"one line of {source.path} should hold {source.fragment!r}, but {len(hits)} do")
+    return hits[0]
 
 
 def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str:

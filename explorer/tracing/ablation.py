@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.apply_interventions import InterventionSession
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
-from model.layers.softcap import softcap
+from model.layers.attention import softcap
 from model.parameter_and_flop_counts import num_parameters
 from model.transformer_lm import TransformerLM
 

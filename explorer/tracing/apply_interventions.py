@@ -1,16 +1,25 @@
-"""Interventions in a model's passes: hooks that replace computed values."""
+"""Interventions in a model's passes, and the next tokens, continuations and mean stream of such a run."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import lru_cache, partial
 from typing import TypeVar
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import CrossRunIntervention, Intervention, sort_interventions
+import numpy as np
+import torch
+
+from explorer.errors import UserError
+from explorer.interventions import CrossRunIntervention, Intervention, sort_interventions
+from explorer.interventions.intervention import PassContext
+from explorer.state.generation_settings import GenerationSettings
+from explorer.tracing.arrays import StoredWeights
+from explorer.tracing.comparison import PatchValues, no_source_message
+from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.interventions import make_hooks
-from explorer.tracing.interventions.base import PassContext
-from explorer.tracing.patch_values import PatchValues, no_source_message
-from model.transformer_lm import TransformerLM
+from explorer.tracing.model_registry import find_model, get_identity
+from explorer.tracing.request_budget import check_budget
+from model.generation import generate
+from model.transformer_lm import TransformerLM, check_finite
 
 Step = TypeVar("Step")
 
@@ -27,8 +36,11 @@ class InterventionSession:
             intervention.check(lm.config, lm.taps)
             if isinstance(intervention, CrossRunIntervention) and not isinstance(intervention.source, PatchValues):
                 raise UserError(no_source_message())
-        self.lm, self.pass_context = lm, PassContext(sort_interventions(interventions, lm.config))
-        hooks = [make_hooks(intervention) for intervention in self.pass_context.edits]
+        unit_vector = partial(
+            direction_unit_vector, lm.config, StoredWeights(lm).__getitem__, mean_stream=partial(mean_stream, lm)
+        )
+        self.lm, self.pass_context = lm, PassContext(sort_interventions(interventions, lm.config), unit_vector)
+        hooks = [intervention.hooks_class(intervention) for intervention in self.pass_context.edits]
         module_hooks = [
             module_hook
             for intervention_hooks in hooks
@@ -84,3 +96,95 @@ def generate_with_interventions(
         if step is None:
             return
         yield step
+
+
+def next_token_outcome(
+    lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int, token_id: int
+) -> np.ndarray:
+    """Compute the logit of a token after a position and ln of its probability, (2,) float64.
+
+    Raises:
+        UserError: the model has no value that an intervention changes.
+        BudgetExceededError, RequestCancelledError: see `explorer.tracing.request_budget.check_budget`.
+    """
+    logits = next_token_logits(lm, token_ids, interventions, position)
+    return torch.stack((logits[token_id], logits.log_softmax(-1)[token_id])).numpy()
+
+
+def next_token_logits(
+    lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int
+) -> torch.Tensor:
+    """Compute the logits after a position, (V,) float64 on the CPU; raises as `next_token_outcome` does."""
+    # A mean needs all its tokens; otherwise later tokens have no influence.
+    interventions = [
+        intervention if intervention.min_tokens else intervention.for_prompt(token_ids)
+        for intervention in interventions
+    ]
+    length = max(position + 1, *(intervention.min_tokens for intervention in interventions), 0)
+    check_budget(tokens=length)
+    ids = torch.tensor([token_ids[:length]], device=lm.device)
+    with apply_interventions(lm, interventions), torch.inference_mode():
+        logits = lm(ids, last_only=needs_only_last_logits(interventions, length, position))
+    check_finite(logits[0, position - length], lm.dtype)
+    return logits[0, position - length].cpu().double()
+
+
+MAX_CACHED_CONTINUATIONS = 256  # each some ids
+
+
+def continue_tokens(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    count: int,
+    settings: GenerationSettings,
+) -> tuple[int, ...]:
+    """Return the ids of `count` generated tokens, drawn with the random numbers of the settings' seed.
+
+    The settings' number of tokens and stop strings are ignored.
+    """
+    sampling = settings.sampling
+    return _cached_continuation(
+        get_identity(lm), tuple(token_ids), tuple(interventions), count, tuple(sampling.items())
+    )
+
+
+@lru_cache(MAX_CACHED_CONTINUATIONS)
+def _cached_continuation(
+    identity, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...], count: int, sampling: tuple
+) -> tuple[int, ...]:
+    lm, continuation = find_model(identity), []
+    steps = generate(lm, list(token_ids), max_new_tokens=count, **dict(sampling))
+    for step in generate_with_interventions(
+        lm, [intervention.for_prompt(token_ids) for intervention in interventions], steps
+    ):
+        check_budget(tokens=1)
+        continuation.append(step.token_id)
+    return tuple(continuation)
+
+
+MAX_CACHED_MEANS = 128  # each a vector
+
+
+def mean_stream(lm: TransformerLM, layer: int, prompts: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    """Return the mean stream after a layer, (D,) float64: over each prompt's tokens, then over the prompts.
+
+    The model runs without interventions. The result is cached.
+    """
+    return _cached_mean(get_identity(lm), layer, prompts)
+
+
+@lru_cache(MAX_CACHED_MEANS)
+def _cached_mean(identity, layer: int, prompts: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    lm, means = find_model(identity), []
+
+    def store_mean(module, inputs, x):
+        means.append(x[0].cpu().double().mean(0).numpy())
+
+    for prompt in prompts:
+        check_budget(tokens=len(prompt))
+        with forward_hooks([lm.blocks[layer].resid_post], store_mean), torch.inference_mode():
+            lm(torch.tensor([prompt], device=lm.device))
+    mean = np.mean(means, axis=0)
+    mean.flags.writeable = False
+    return mean

@@ -1,41 +1,189 @@
-"""Capture of a model's internal values by forward hooks."""
+"""Capture of a model's internal values: their shapes, a pass with hooks, and recomputation of its parts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import torch
 
+from explorer.architecture.attention import token_axes
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
+from explorer.interventions.location import HEADS, KV_HEADS, index_axis
 from explorer.tracing.ablation import ablate, estimate_macs, num_ablation_runs
-from explorer.tracing.apply_interventions import apply_interventions
-from explorer.tracing.arrays import as_unbatched_arrays
-from explorer.tracing.continuation import continue_tokens
-from explorer.tracing.explicit_attention import use_explicit_attention
-from explorer.tracing.hooks import forward_hooks
+from explorer.tracing.apply_interventions import (
+    InterventionSession,
+    apply_interventions,
+    continue_tokens,
+    mean_stream,
+    next_token_outcome,
+)
+from explorer.tracing.arrays import StoredWeights, as_array, as_unbatched_arrays
+from explorer.tracing.comparison import align_values, resolve_patches
+from explorer.tracing.hooks import forward_hooks, use_explicit_attention
 from explorer.tracing.jobs import Job
-from explorer.tracing.lazy_activations import LazyActivations
-from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.model_registry import ModelServices, Weights, get_model, register_services, register_tokenizer
-from explorer.tracing.next_token_outcome import next_token_outcome
-from explorer.tracing.patch_values import align_values, resolve_patches
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.experiment_computations import PATCHING_FUNCTIONS, make_setup
-from explorer.tracing.recompute import recompute_block, recompute_logits
-from explorer.tracing.stored_weights import StoredWeights
-from explorer.tracing.tap_shapes import BYTES_PER_NUMBER, tap_shapes, taps_within_budget, trace_num_bytes
+from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
-from explorer.tracing.token_validation import check_tokens
-from explorer.tracing.trace import Trace
+from explorer.tracing.token_ids import check_tokens
+from explorer.tracing.trace import LazyActivations, Trace
+from model.config import ModelConfig
 from model.kv_cache import KVCache
-from model.overflow import check_finite
+from model.layers.attention import softcap
 from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
+
+BYTES_PER_NUMBER = 4  # float32
+PRIORITY_TAPS = ("attn.z", "attn.out", "resid_mid", "ffn.out")  # of those of a size: what the map of the model reads
+
+
+def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...]]:
+    """Return name -> shape of every value of a pass, without a batch axis, in the order of the pass."""
+    return {name: _shape(config, name, num_tokens) for name in _names(config)}
+
+
+@lru_cache(1024)
+def trace_num_bytes(config: ModelConfig, num_tokens: int) -> int:
+    """Return the memory of a trace with every value in bytes, at most: values that are equal may share memory."""
+    return BYTES_PER_NUMBER * sum(map(math.prod, tap_shapes(config, num_tokens).values()))
+
+
+def taps_within_budget(
+    config: ModelConfig, num_tokens: int, max_bytes: float, excluded: Collection[str] = ()
+) -> list[str]:
+    """Return names of values inside blocks that need at most `max_bytes` together, the smallest first.
+
+    Each is included for all layers or for none: a scan over layers would recompute all blocks for one missing
+    layer. Scores and patterns are never included: a pass with fused attention has none.
+
+    Args:
+        excluded: names to leave out.
+    """
+    kinds: dict[str, list[str]] = {}
+    shapes = tap_shapes(config, num_tokens)
+    for name in shapes:
+        if name.startswith("blocks.") and name not in excluded and not name.endswith(("attn.scores", "attn.pattern")):
+            kinds.setdefault(name.split(".", 2)[2], []).append(name)
+
+    def size(kind: str) -> int:
+        return BYTES_PER_NUMBER * sum(math.prod(shapes[name]) for name in kinds[kind])
+
+    selected, left = [], max_bytes
+    for kind in sorted(kinds, key=lambda kind: (size(kind), kind not in PRIORITY_TAPS)):
+        if size(kind) <= left:
+            selected, left = [*selected, *kinds[kind]], left - size(kind)
+    return selected
+
+
+def _shape(config: ModelConfig, name: str, num_tokens: int) -> tuple[int, ...]:
+    axis = index_axis(name)
+    if axis not in (HEADS, KV_HEADS):
+        return num_tokens, axis.size(config)
+    is_pairwise = token_axes(name) == (-2, -1)
+    return axis.size(config), num_tokens, num_tokens if is_pairwise else config.d_head
+
+
+@lru_cache(16)
+def _names(config: ModelConfig) -> tuple[str, ...]:
+    """Return the names of all values in the order of a pass.
+
+    They come from a pass of the narrowest possible model with one layer over one token, since all blocks are alike.
+    On the meta device, where no weights are needed, operations are Python's, whose modules take two seconds to
+    import.
+    """
+    narrow = {
+        "d_model": 2 * config.num_heads,
+        "head_dim": 2,
+        "rotary_dim": None,
+        "rope_scaling": None,
+        "d_ff": 1,
+        "vocab_size": 1,
+    }
+    with torch.random.fork_rng(devices=()):  # initialising its weights must not change the random state
+        lm = TransformerLM(replace(config, num_layers=1, **narrow)).eval()
+    names, order = {module: name for name, module in lm.taps.items()}, []
+    with forward_hooks(names, lambda module, inputs, output: order.append(names[module])), torch.inference_mode():
+        lm(torch.zeros(1, 1, dtype=torch.long))
+    block_names = [name.removeprefix("blocks.0.") for name in order if name.startswith("blocks.0.")]
+    first = order.index(f"blocks.0.{block_names[0]}")
+    blocks = [f"blocks.{layer}.{name}" for layer in range(config.num_layers) for name in block_names]
+    return *order[:first], *blocks, *order[first + len(block_names) :]
+
+
+class _StopForwardError(Exception):
+    """Raised to end a pass before values that are not needed."""
+
+
+def recompute_block(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    stored: Mapping[str, np.ndarray],
+    layer: int,
+    names: Collection[str],
+) -> dict[str, np.ndarray]:
+    """Recompute some values of a block as `capture` has them, by name.
+
+    Args:
+        stored: values of the pass, at least the input of the block.
+        names: of the values, in that block.
+    """
+    check_budget()
+    session, outputs = InterventionSession(lm, interventions), {}
+    session.pass_context.ids = list(token_ids)
+    taps = {module: name for name, module in lm.taps.items() if name in names}
+
+    def store_output(module, inputs, output):
+        outputs[taps[module]] = output
+        if len(outputs) == len(taps):
+            raise _StopForwardError
+
+    as_captured = use_explicit_attention(lm, [layer])
+    with (
+        session.active(),
+        forward_hooks(taps, store_output),
+        as_captured,
+        torch.inference_mode(),
+        suppress(_StopForwardError),
+    ):
+        positions = torch.arange(len(token_ids), device=lm.device)[None]
+        rope = lm.local_rope if lm.config.uses_local_rope(layer) else lm.rope
+        rotation = rope(positions) if rope else None
+        lm.blocks[layer](to_tensor(lm, stored[block_output_tap(lm.config, layer - 1)]), rotation, layer=layer)
+    return as_unbatched_arrays(outputs)
+
+
+def recompute_logits(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    final_norm: np.ndarray,
+    start: int,
+) -> np.ndarray:
+    """Recompute the logits after the positions from `start` on, (n, V).
+
+    Args:
+        final_norm: (n, D) the input of the unembedding there.
+    """
+    check_budget()
+    session = InterventionSession(lm, interventions)
+    session.pass_context.ids, session.pass_context.start = list(token_ids), start
+    with session.active(), torch.inference_mode():
+        logits = lm.logits(softcap(lm.lm_head(to_tensor(lm, final_norm)), lm.config.logit_cap))
+    check_finite(logits, lm.dtype)
+    return as_array(logits)[0]
+
+
+def to_tensor(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:
+    """Convert a captured value to the model's type and device: (n, D) -> (1, n, D)."""
+    return torch.tensor(value, device=lm.device, dtype=lm.dtype)[None]
+
 
 # glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
 # what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
@@ -54,7 +202,7 @@ def capture(
     """Run the model once over the tokens and store every value that has a name, after interventions.
 
     If the values need more than `max_bytes`, the inputs and outputs of the blocks are stored, and of the values
-    inside blocks as many as fit; the others are computed on access (see `explorer.tracing.lazy_activations`).
+    inside blocks as many as fit; the others are computed on access (see `explorer.tracing.trace`).
 
     Passes of other threads are neither captured nor changed, and the hooks are removed when this returns or raises.
     The trace does not keep the model alive: its weights can be read while something else does.
@@ -91,10 +239,6 @@ def capture(
         register_tokenizer(lm, tokenizer)
         metadata |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
     return Trace(config, ids, vocabulary, values, Weights(model), **metadata)
-
-
-class _StopForwardError(Exception):
-    """Raised to end a pass before values that are not needed."""
 
 
 def module_outputs(

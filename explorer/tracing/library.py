@@ -10,26 +10,24 @@ from weakref import WeakMethod
 
 import torch
 
-from explorer.state.interventions import CrossRunIntervention, Intervention
-from explorer.tracing import jobs, zero_gpu
+from explorer.interventions import CrossRunIntervention, Intervention
+from explorer.tracing import devices, jobs
 from explorer.tracing.capture import make_services
+from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.diagnosis_report import load_diagnosis_report
-from explorer.tracing.lazy_activations import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.lru import LRUCache
-from explorer.tracing.memory_requirements import require_memory, weight_num_bytes
-from explorer.tracing.model_catalog import ModelCatalog
+from explorer.tracing.model_catalog import ModelCatalog, require_memory, weight_num_bytes
 from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
-from explorer.tracing.patch_values import resolve_patches
 from explorer.tracing.request_budget import check_budget
-from explorer.tracing.retokenize import retokenize
-from explorer.tracing.trace import Trace
+from explorer.tracing.token_ids import retokenize
+from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import load_training_history
 from explorer.translations import _
 from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, load_checkpoint
-from model.malloc import trim_heap
 from model.offloading import Device
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import trim_heap
 
 MAX_TRACE_CACHE_BYTES = 512 << 20
 MAX_MODEL_CACHE_BYTES = 4 << 30
@@ -208,7 +206,7 @@ class Library:
             check_budget(tokens=len(token_ids))
             resolved = self.resolve_patches(lm, tokenizer, token_ids, interventions)
             with self._capturing:
-                trace = zero_gpu.capture_on_gpu(lm, token_ids, resolved, tokenizer, self.max_trace_bytes)
+                trace = devices.capture_on_gpu(lm, token_ids, resolved, tokenizer, self.max_trace_bytes)
             self._count_captured(trace)
             return replace(trace, baseline=self.trace_model(lm, tokenizer, token_ids)) if interventions else trace
 
@@ -224,7 +222,7 @@ class Library:
         token_ids: tuple[int, ...],
         interventions: tuple[Intervention, ...],
     ) -> tuple[Intervention, ...]:
-        """Return a run's interventions with the values of their patches (see `explorer.tracing.patch_values`)."""
+        """Return a run's interventions with the values of their patches (see `explorer.tracing.comparison`)."""
 
         def trace_source(patch: CrossRunIntervention) -> Trace:
             other, other_tokenizer = self.model(patch.source.checkpoint)
@@ -258,7 +256,7 @@ def model_num_bytes(lm: TransformerLM) -> int:
 
 def pick_device() -> str:
     """Return the device that models run on: "cuda", "mps" or "cpu"."""
-    if zero_gpu.HAS_ZERO_GPU:
+    if devices.HAS_ZERO_GPU:
         return "cpu"
     if torch.cuda.is_available():
         return "cuda"

@@ -1,20 +1,31 @@
-"""Catalog of the available models, by name."""
+"""Catalogue of the available models: their names, the memory that they need, and fingerprints of their files."""
 
+import hashlib
+import math
+import os
 from collections.abc import Collection, Container
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
-from explorer.state.checkpoint_names import checkpoints_of_training
+import torch
+
+from explorer.state.run import checkpoints_of_training
 from explorer.translations import _
 from model.checkpoint import (
     CheckpointError,
+    checkpoint_files,
+    file_stat,
     find_checkpoint,
     is_checkpoint,
     is_remote_checkpoint,
     list_checkpoints,
     summarize_names,
 )
-from model.loading_notes import Note
+from model.errors import ModelError, Note
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
+from model.pretrained.hugging_face_loader import is_hugging_face_folder
+from model.pretrained.weight_files import INDEX, find_weight_files
 
 
 class _AnyName(Container):
@@ -114,3 +125,140 @@ class ModelCatalog:
             raise CheckpointError(message)
         message = _("there is no checkpoint {name!r}; there are: {names}")
         raise CheckpointError(message.format(name=name, names=summarize_names(self.names)))
+
+
+FLOAT32_OVER_STORED = 2  # ours, and most of others, are stored in 16 bits
+MEMORY_FACTOR = 1.3  # of the weights' bytes, for activations
+MEMINFO = Path("/proc/meminfo")
+LIMITS = (  # of a container: files with the limit and the usage
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ),
+)
+
+
+def weight_num_bytes(path: Path, dtype: torch.dtype | None = None) -> int:
+    """Return the memory of the weights in a folder or file in bytes, at most; 0 if none are found.
+
+    Loading the model then reports the error.
+
+    Args:
+        dtype: of the weights in memory; None for the type in the files, float32 for our own checkpoints.
+    """
+    try:
+        files = [path] if path.is_file() else find_weight_files(path)
+        stored = sum(file.stat().st_size for file in files)
+    except (ModelError, OSError):
+        return 0
+    widens = dtype == torch.float32 or not (path.is_file() or is_hugging_face_folder(path))
+    return FLOAT32_OVER_STORED * stored if widens else stored
+
+
+def require_memory(name: str, memory: int, device: str) -> tuple[int, int | None]:
+    """Check that a model's weights fit into memory; return their bytes and the available bytes, None if unknown.
+
+    Args:
+        memory: bytes of the weights.
+
+    Raises:
+        CheckpointError: they do not fit.
+    """
+    left = available_bytes(device)
+    if left is not None and MEMORY_FACTOR * memory > left:
+        raise CheckpointError(
+            _(
+                "{name} takes up to {memory} of memory, and {left} are free: take a smaller one",
+                name=name,
+                memory=format_bytes(MEMORY_FACTOR * memory),
+                left=format_bytes(left),
+            )
+        )
+    return memory, left
+
+
+def format_bytes(size: float) -> str:
+    """Format a size, for example "538 MB" or "2.2 GB"."""
+    if size >= 1e9:
+        return _("{size:.1f} GB", size=size / 1e9)
+    return _("{size} MB", size=max(1, math.ceil(size / 1e6)))
+
+
+def available_bytes(device: str) -> int | None:
+    """Return the free bytes on a device; None if unknown."""
+    if device.startswith("cuda"):
+        return torch.cuda.mem_get_info()[0]
+    amounts = [
+        left for left in (machine_available_bytes(), *map(container_available_bytes, LIMITS)) if left is not None
+    ]
+    return min(amounts, default=None)
+
+
+def machine_available_bytes() -> int | None:
+    """Return the free bytes of the machine's memory; None if unknown."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = MEMINFO.read_text(encoding="ascii").splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # free memory is unknown: assume half
+    return None
+
+
+def container_available_bytes(files: tuple[Path, Path]) -> int | None:
+    """Return the free bytes within a container's limit; None without a limit."""
+    limit, used = files
+    with suppress(OSError, ValueError):  # "max" where there is none
+        return max(0, int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
+    return None
+
+
+MAX_BYTES = 256 << 20  # of all files that are read for this: more would take longer than an answer may
+CHUNK_BYTES = 1 << 20
+
+
+def checkpoint_fingerprint(location: str | Path) -> str:
+    """Return a hash that differs if a checkpoint's files do, and is the same on all machines with the same files.
+
+    The smallest files are read, those of one size all or none, at most `MAX_BYTES` together. For the others that
+    are not in the hub's cache, size and modification time count: files that machines share are to be copied with
+    their times.
+
+    Args:
+        location: see `ModelCatalog.locate`.
+    """
+    files = checkpoint_files(location)
+    if len(files) > 1:
+        folder, index = files[0].parent, files[0].with_name(INDEX)
+        files += sorted(folder.glob("*.safetensors"))
+        with suppress(ModelError, OSError):
+            files += _weights(folder, file_stat(index))  # parts that the index names, in other folders, too
+    versions = {path: file_stat(path) for path in files}
+    sizes = [version[-1] for version in versions.values() if version]
+    read = (size for size in sizes if sum(other for other in sizes if other <= size) <= MAX_BYTES)
+    max_bytes = max(read, default=0)
+    entries = [(path.name, _file_fingerprint(path, version, max_bytes)) for path, version in versions.items()]
+    return hashlib.sha256(repr(entries).encode()).hexdigest()
+
+
+@lru_cache(64)
+def _weights(folder: Path, index: tuple[int, ...] | None) -> list[Path]:
+    """Return the weight files of a folder, as this version of its index names them."""
+    return find_weight_files(folder)
+
+
+@lru_cache(4096)
+def _file_fingerprint(path: Path, version: tuple[int, ...] | None, max_bytes: int) -> str:
+    """Return the hash of a file, or its size and time if it is larger than `max_bytes`; "" without a version."""
+    if version is None:
+        return ""
+    if (blob := path.resolve()).parent.name == "blobs":  # the hub's cache names files by what they say
+        return blob.name
+    _node, written, size = version
+    if size > max_bytes:
+        return f"{size}@{written}"
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -13,17 +13,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.state.errors import UserError
-from explorer.state.interventions import CrossRunIntervention, parse_interventions
-from explorer.tracing.capture import make_services
-from explorer.tracing.lazy_activations import LazyActivations
+from explorer.errors import UserError
+from explorer.interventions import CrossRunIntervention, parse_interventions
+from explorer.tracing.capture import make_services, tap_shapes
 from explorer.tracing.model_registry import ModelUnloadedError, Weights, find_model, register_services
-from explorer.tracing.tap_shapes import tap_shapes
-from explorer.tracing.trace import Trace
+from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
-from model.bpe_merges import MergeRules
 from model.checkpoint import write_atomically
 from model.config import ModelConfig
+from model.tokenizer import MergeRules
 
 FORMAT = "a run of TransformerLM Explorer, 1"
 UNCHANGED = "unchanged/"  # before the names of values of a changed run's baseline

@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.state.interventions import Intervention, make_intervention
-from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits
+from explorer.interventions import Intervention, make_intervention
+from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits, next_token_logits
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps
-from explorer.tracing.next_token_outcome import next_token_logits
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.offloading import read_weight
 from model.transformer_lm import TransformerLM

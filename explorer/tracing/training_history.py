@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from explorer.state.checkpoint_names import checkpoints_of_training, model_name, training_step
+from explorer.state.run import checkpoints_of_training, model_name, training_step
 
 LOG_FILE, MAX_LOG_BYTES = "training.jsonl", 16 << 20
 

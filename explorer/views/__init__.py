@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField, register_view, resolve_tab
+from explorer.state.selection import Selection, SelectionField, register_view, resolve_tab
 from explorer.translations import _, translate
 from explorer.views.user_views import ViewError, load_view, make_error_view, view_files
 from explorer.views.view import Panel, View
@@ -66,6 +65,7 @@ USER_VIEWS: list[View] = []
 PACKAGE_VIEWS = discover_views()
 FULL = tuple(view for view in PACKAGE_VIEWS if view.group != "story" and not view.requires_own_module)
 SIMPLE = tuple(view for view in PACKAGE_VIEWS if view.group == "story")  # the steps of the story
+STORY_STEPS = (*(view for view in FULL if view.in_story), *SIMPLE)
 DIAGNOSIS_VIEWS = tuple(view for view in PACKAGE_VIEWS if view.requires_own_module)
 VIEWS = FULL + SIMPLE
 for package_view in VIEWS + DIAGNOSIS_VIEWS:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.chance_head_scores import ChanceHeadScores
+from explorer.analysis.heads import ChanceHeadScores
 from explorer.explain.notation import format_number
 from explorer.translations import N_, _, translate
 

@@ -1,8 +1,7 @@
 """The field that selects a head score, which several views share."""
 
 from explorer.analysis.heads import HEAD_SCORES
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
 

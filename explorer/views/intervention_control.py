@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from explorer.analysis.steering import parse_direction_or_default
+from explorer.errors import UserError
 from explorer.explain.notation import quote_token
-from explorer.state.errors import UserError
-from explorer.state.interventions import (
+from explorer.interventions import (
     AttentionEdge,
     Clamp,
     CrossRunIntervention,
@@ -18,8 +18,7 @@ from explorer.state.interventions import (
     RopeBaseReplacement,
 )
 from explorer.state.selection import Selection
-from explorer.tracing.comparison import Comparison
-from explorer.tracing.patch_values import align_source_run
+from explorer.tracing.comparison import Comparison, align_source_run
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views.target_token import target_token

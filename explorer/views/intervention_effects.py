@@ -12,13 +12,12 @@ from explorer.analysis.intervention_effects import (
     pattern_change,
 )
 from explorer.analysis.next_token import surprisal
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.intervention_effects import next_token_probability
-from explorer.explain.labels import token_formatter
-from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import PositionShift, sort_interventions
+from explorer.explain.notation import format_number, quote_token, token_formatter
+from explorer.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
-from explorer.architecture import logit_constants
+from explorer.architecture import logits
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
@@ -35,12 +35,12 @@ def component_bar_data(
             description,
             layer,
         )
-    if logit_constants.has_logit_constants(trace.config):
+    if logits.has_logit_constants(trace.config):
         yield (
-            logit_constants.logit_constants_symbols(trace.config),
+            logits.logit_constants_symbols(trace.config),
             contributions.shift,
             NORM,
-            logit_constants.logit_constants_label(trace.config),
+            logits.logit_constants_label(trace.config),
             None,
         )
     if has_intervention_additions(trace) if include_interventions is None else include_interventions:
@@ -55,6 +55,6 @@ def component_keys(trace: Trace, include_interventions: bool | None = None) -> l
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
     names_per_layer = ("heads", *["bias"] * bias, "feed_forward")
     first_names = ("token", *["position"] * ("position_embed" in trace))
-    last_names = [*["shift"] * logit_constants.has_logit_constants(trace.config), *["changes"] * include_interventions]
+    last_names = [*["shift"] * logits.has_logit_constants(trace.config), *["changes"] * include_interventions]
     layers = [(component, layer) for layer in range(trace.config.num_layers) for component in names_per_layer]
     return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]

@@ -6,8 +6,7 @@ from typing import Any
 
 from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
-from explorer.state.selection import Selection
-from explorer.state.view_registry import find_field
+from explorer.state.selection import Selection, find_field
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.architecture.logit_constants import has_logit_constants, logit_constants_short_label
+from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
 from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection

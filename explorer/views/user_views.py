@@ -19,12 +19,11 @@ from typing import Any
 import plotly.graph_objects
 from plotly.io.json import to_json_plotly
 
+from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import Derivation
-from explorer.state.errors import PointNotFoundError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.run import Run
-from explorer.state.selection import OWN_FIELDS, Selection
-from explorer.state.view_registry import FIELD_NAME, GROUPS, SelectionField, registered_fields
+from explorer.state.selection import FIELD_NAME, GROUPS, OWN_FIELDS, Selection, SelectionField, registered_fields
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.model_registry import ModelUnloadedError

@@ -7,12 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from explorer.explain.notation import join_names
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
-from explorer.state.selection import Selection
-from explorer.state.view_registry import Group, SelectionField
-from explorer.tracing.lazy_layer_stack import LazyLayerStack
-from explorer.tracing.trace import Trace
+from explorer.state.selection import Group, Selection, SelectionField
+from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _
 from explorer.views.intervention_control import InterventionControl
 from explorer.views.two_runs.renderer import TwoRunRenderer
@@ -44,8 +42,8 @@ class Panel:
     Attributes:
         name: unique within its view.
         title: what it shows, in a line.
-        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the
-            model; a user's own view may return a figure of Plotly's.
+        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, `Diagram` for a map of the model,
+            or `WholeModel`; a user's own view may return a figure of Plotly's.
         kind: which of them `draw` returns.
         required_taps: values it draws besides those its view needs; without them the panel is hidden.
         compared_run: what the run is compared with, if anything: "unchanged" is the same run without
@@ -78,7 +76,7 @@ class Panel:
     name: str
     title: str
     draw: Callable[[Trace, Selection], Any]
-    kind: Literal["figure", "head_grid", "model_map"] = "figure"
+    kind: Literal["figure", "head_grid", "model_map", "whole_model"] = "figure"
     required_taps: tuple[str, ...] = ()
     compared_run: Literal["", "unchanged", "other"] = ""
     no_difference_reason: Callable[[Selection], str] = lambda selection: ""
@@ -119,6 +117,8 @@ class View:
         group: of the page's tabs.
         order: tabs are sorted by it, within their group and all together.
         description: two sentences in plain words: what the view shows and how to use it.
+        sentence: (trace, selection) -> what the view shows in this run, in a sentence of at most 25 words, which
+            stands in the description's place where no formulas are shown.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
@@ -136,6 +136,7 @@ class View:
         direction_spec: (trace, selection) -> the direction in the stream that the view is about, where lists of
             prompts can be entered to define one.
         former_names: in saved URLs.
+        in_story: whether the story shows it, too, as its first step and without what changes it.
         requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
@@ -149,6 +150,7 @@ class View:
     group: Group = "own"
     order: int = 1000
     description: str = ""
+    sentence: Callable[[Trace, Selection], str] | None = None
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
     code: tuple[str, ...] = ()
     required_taps: tuple[str, ...] = ()
@@ -165,6 +167,7 @@ class View:
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
     numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
     former_names: tuple[str, ...] = ()
+    in_story: bool = False
     requires_own_module: bool = False
     reads_other_files: bool = False
 

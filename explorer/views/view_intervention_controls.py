@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from explorer.state.interventions import (
+from explorer.interventions import (
     AddDirection,
     Clamp,
     DropEdge,

@@ -19,17 +19,24 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.error_messages import USER_ERRORS, user_message
-from explorer.web.middleware.argument_types import STRICT, argument_types, explain_error
-from explorer.web.middleware.clients import Client, current_client
-from explorer.web.middleware.request_types import About, Action, InspectionRequest, State
-from explorer.web.middleware.strict_json import as_json, parse_json
-from explorer.web.notices import collect_notices
+from explorer.web.error_messages import USER_ERRORS, collect_notices, user_message
+from explorer.web.middleware.rate_limits import Client, current_client
+from explorer.web.middleware.request_types import (
+    STRICT,
+    About,
+    Action,
+    InspectionRequest,
+    State,
+    argument_types,
+    as_json,
+    explain_error,
+    parse_json,
+)
 from explorer.web.protocol import PROBLEM
 from explorer.web.request_locale import locale_from_state
 

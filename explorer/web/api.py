@@ -7,12 +7,11 @@ import gradio as gr
 import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, surprisal
-from explorer.state.generation_settings import GenerationSettings
-from explorer.state.user_limits import NO_LIMITS, UserLimits
+from explorer.state.generation_settings import NO_LIMITS, GenerationSettings, UserLimits
 from explorer.tracing.request_budget import check_budget
 from explorer.web.actions.run_factory import RunFactory
 from model.generation.autoregressive import generate as generate_tokens
-from model.generation.stop_strings import truncate_at_stop
+from model.generation.autoregressive import truncate_at_stop
 
 
 class Api:

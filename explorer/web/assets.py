@@ -31,7 +31,7 @@ MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's
 LAZY_PREFIXES = (
     "static/places.js",
     "static/room.js",
-    *(f"widgets/{name}/" for name in ("lesson", "model_map", "presentation", "room", "walk")),
+    *(f"widgets/{name}/" for name in ("lesson", "model_map", "presentation", "room", "search", "walk")),
 )
 
 

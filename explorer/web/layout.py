@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
-from explorer.views import SIMPLE, full_page_views
+from explorer.views import STORY_STEPS, full_page_views
 from explorer.views.view import View
 from explorer.web import protocol
 from explorer.web.assets import import_expression
@@ -26,6 +26,7 @@ from explorer.web.widgets.lesson import LessonListButton, LessonPanel
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
 from explorer.web.widgets.presentation import Presentation, PresentationMenu
 from explorer.web.widgets.room import RoomPanel
+from explorer.web.widgets.search import SearchButton
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GeneratedText,
@@ -40,6 +41,7 @@ from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
+MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/asking.js)
 NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
     N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
@@ -104,10 +106,7 @@ class PageLayout:
             fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=protocol.FACTS),
             "</details>",
-            TextBlock(
-                _("A small language model reads your words and guesses the next one."),
-                elem_id="tagline",
-            ),
+            SearchButton(elem_id="search"),
             *menu,
             button("share", _("Copy link")),
             LanguageList(elem_id="language"),
@@ -120,13 +119,11 @@ class PageLayout:
             Presentation(elem_id="stage"),
             WalkthroughPlayer(elem_id="walk"),
         )
-        legend = _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break.")
         region(
             *overlays,
             HubModelForm(elem_id=protocol.OPEN_MODEL),
             TokenStrip(elem_id=protocol.STRIP),
             TokenStrip(run="b", elem_id=protocol.STRIP_B),
-            TextBlock(legend, elem_id="legend"),
             view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )
@@ -181,9 +178,13 @@ class PageLayout:
             elem_id="answer",
         )
         self.temperature = make_slider("temperature", 0.05)
-        self.top_k = make_slider("top_k", 1, maximum=4096)
+        with gr.Row(elem_id="limit"):
+            self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
+            self.all_tokens = gr.Checkbox(
+                not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
+            )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            region(PromptTail(elem_id=protocol.BRIEF), elem_id="tail")
+            region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
@@ -254,7 +255,7 @@ def view_navigation(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
     menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
-    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), SIMPLE)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
+    parts = f"{tabs}{menus}{view_tabs('steps', _('steps'), STORY_STEPS)}{ComparisonBar(elem_id=protocol.RUNS).markup}"
     return f'<nav id="navigation" aria-label="{escape_text(_("views"))}">{parts}</nav>'
 
 
@@ -287,12 +288,14 @@ def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
     return f'<div id="{elem_id}" class="tabs" role="tablist" aria-label="{escape_text(name)}">{"".join(tabs)}</div>'
 
 
-def make_slider(name: str, step: float, info: str | None = None, maximum: float | None = None) -> gr.Slider:
-    """Return a slider of a generation setting, with its default and range."""
-    low, high = RANGES[name]
+def make_slider(
+    name: str, step: float, info: str | None = None, limits: tuple[float, float] | None = None
+) -> gr.Slider:
+    """Return a slider of a generation setting, with its default and its range, or other limits."""
+    low, high = limits or RANGES[name]
     return gr.Slider(
         low,
-        maximum or high,
+        high,
         getattr(DEFAULTS, name),
         step=step,
         label=translate(SETTING_LABELS[name]),

@@ -1,11 +1,13 @@
-"""The Gradio app: its layout, events, theme and API functions."""
+"""The Gradio app: its layout, events, languages, theme and API functions."""
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Collection
-from functools import wraps
+from collections.abc import Callable, Collection, Iterable
+from contextvars import Context
+from functools import cache, wraps
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import gradio as gr
@@ -14,36 +16,127 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.user_limits import NO_LIMITS, UserLimits
+from explorer.lessons.course.lesson import LessonLibrary
+from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.tracing.run_service import RunService
+from explorer.translations import ENGLISH, negotiate_locale, use_locale
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.actions.generation import Generation
-from explorer.web.actions.lesson_steps import LessonSteps
-from explorer.web.actions.page_actions import PageActions
+from explorer.web.actions.page_actions import LessonSteps, PageActions
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import AnswerChannel
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.api import Api
-from explorer.web.assets import head_tags, static_folder, static_path
-from explorer.web.error_messages import user_message
-from explorer.web.event_wiring import MAX_CONCURRENT_GENERATIONS, wire_events
-from explorer.web.layout import TITLE, PageLayout
-from explorer.web.localize import Localization
-from explorer.web.log_limits import limit_logging, log_budget
-from explorer.web.middleware.argument_types import argument_types
-from explorer.web.middleware.clients import Client, current_client
+from explorer.web.assets import event_script, head_tags, static_folder, static_path
+from explorer.web.error_messages import limit_logging, log_budget, user_message
+from explorer.web.layout import TITLE, PageLayout, StateComponent
 from explorer.web.middleware.health import health
-from explorer.web.middleware.hosts import AllowedHosts
-from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware.rate_limits import Client, PromptRateLimiter, current_client
 from explorer.web.middleware.request_checks import RequestChecks
-from explorer.web.middleware.security_middleware import SecurityMiddleware, request_log_budget
+from explorer.web.middleware.request_types import State, argument_types
+from explorer.web.middleware.security_middleware import AllowedHosts, SecurityMiddleware, request_log_budget
 from explorer.web.rooms.room_store import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
+
+TEXT_PROPS = ("value", "label", "info", "placeholder")
+_build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
+
+
+def localized_components(blocks: gr.Blocks) -> list[gr.blocks.Block]:
+    """Return the components that have texts."""
+    with_texts = (
+        block for block in blocks.blocks.values() if isinstance(block, gr.components.Component | gr.Accordion)
+    )
+    return [block for block in with_texts if not isinstance(block, StateComponent)]
+
+
+class Localization:
+    """The components' texts in each language, rendered on first use.
+
+    Args:
+        build: builds the page's components in the open `gr.Blocks`.
+    """
+
+    def __init__(self, build: Callable[[], Any]):
+        self._build = build
+        # In a context of its own: in that of an event Gradio takes new components for updates.
+        self._props = cache(lambda language: Context().run(self._render, language))
+
+    def _render(self, language: str) -> list[dict[str, Any]]:
+        with _build_lock, use_locale(language), gr.Blocks(analytics_enabled=False) as blocks:
+            self._build()
+        props = {component["id"]: component["props"] for component in blocks.config["components"]}
+        return [props[block._id] for block in localized_components(blocks)]
+
+    def updates(self, state: State) -> list[dict[str, Any]]:
+        """Return the updates of all components, in order, to the language of the page's state."""
+        language = negotiate_locale(state.get("lang"))
+        return [
+            gr.update(**{name: props[name] for name in TEXT_PROPS if props.get(name) != english.get(name)})
+            for english, props in zip(self._props(ENGLISH), self._props(language), strict=True)
+        ]
+
+
+MAX_CONCURRENT_GENERATIONS = 2  # more take Python's lock from one another, and clicks take longer
+
+
+def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: Generation, localization: Localization):
+    """Connect Gradio's events to generation and to the page's script."""
+    settings = list(layout.settings.values())
+    private = {"show_progress": "hidden", "api_visibility": "private"}
+    localized = layout.state.localize(localization.updates, layout.state, localized_components(blocks), **private)
+    localized.then(None, None, None, js=event_script("page.build()"))
+    blocks.load(None, None, None, js=event_script("page.start()"))
+    wire_generation(layout, generation, private)
+
+    for trigger in (layout.prompt.submit, layout.run.click):
+        trigger(None, layout.prompt, None, js=event_script("page.runPrompt(prompt)", "prompt"))
+    setting_events = [setting.input for setting in settings]
+    setting_events += [
+        setting.release for setting in settings if isinstance(setting, gr.Slider)
+    ]  # its reset makes no input
+    setting_events.append(layout.stop_strings.blur)  # text pasted into the fresh box makes no input either
+    setting_events.append(layout.all_tokens.input)
+    controls = [*settings, layout.all_tokens]
+    gr.on(setting_events, None, controls, None, js=_settings_to_state_script(layout.settings))
+    follow_state = event_script(f"page.controls({list(layout.settings)})")
+    layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
+
+
+def wire_generation(layout: PageLayout, generation: Generation, private: dict[str, str]):
+    """Connect the buttons that write text, of which one works at a time, and what stops them."""
+    concurrency = {"concurrency_id": "generation", "concurrency_limit": MAX_CONCURRENT_GENERATIONS}
+    options = {"js": event_script("page.beginWriting()")} | concurrency | private
+    triggers = {
+        layout.generate.click: generation.generate,
+        layout.regenerate.click: generation.regenerate,
+        layout.compare.click: generation.compare,
+    }
+    events = {  # with names of their own: programs know another function as /generate
+        trigger: trigger(function, layout.state, layout.update, api_name=f"page_{function.__name__}", **options)
+        for trigger, function in triggers.items()
+    }
+    for trigger in events:
+        trigger(None, cancels=[event for other, event in events.items() if other is not trigger])
+    for event in events.values():
+        event.then(None, None, None, js=event_script("page.wrote()"))
+    for trigger in (layout.stop.click, layout.undo.click, layout.state.halt):
+        trigger(None, cancels=list(events.values()))
+    layout.state.wake(lambda: None, None, None, show_progress="hidden", api_visibility="private")
+
+
+def _settings_to_state_script(names: Iterable[str]) -> str:
+    """Return a script that writes the settings, passed in the order of their names, to the state.
+
+    The last argument is whether all tokens are kept.
+    """
+    listed = ", ".join(names)
+    return event_script(f"page.tune({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
+
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower
 # Seconds after which a thread hands over Python's lock (5 ms by default). Writing 40 tokens takes the lock anew 500
@@ -56,7 +149,7 @@ BAR_CSS = """
 :root { --bar: 0px; }
 @media (max-width: 900px) { :root { --bar: 84px; } }
 @media (max-width: 600px), (max-width: 900px) and (pointer: coarse) { :root { --bar: 101px; } } /* room for fingers */
-body.simple { --bar: 0px; } /* which has none */
+body.simple.guessing { --bar: 0px; } /* which has none */
 """
 # While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
 UNBUILT_CSS = "body:not(.built) .contain { visibility: hidden; }"

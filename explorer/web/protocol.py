@@ -10,7 +10,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.translations import LANGUAGES
-from explorer.views import SIMPLE, full_page_views
+from explorer.views import SIMPLE, STORY_STEPS, full_page_views
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
@@ -50,12 +50,22 @@ def run_change(page_state: PageState) -> dict[str, Any]:
     return page_state.run.as_dict() | page_state.other_as_dict() | page_state.tree_as_dict() | tokens
 
 
+def address_defaults() -> dict[str, Any]:
+    """Return the values that a field of the state has where a URL with a view, a model and token ids lacks it.
+
+    The depth is then the user's own, and the layer and the neuron are those with the largest effects.
+    """
+    defaults = Selection().as_dict() | GenerationSettings().as_dict() | {"dropped": 0, "began": 0, "b.dropped": 0}
+    return {name: value for name, value in defaults.items() if name not in ("view", "depth", "layer", "neuron")}
+
+
 def js_constants() -> dict[str, Any]:
     """Return the names that the script needs, too (static/protocol.d.ts)."""
     return {
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
         "CHOOSERS": CHOOSERS,
+        "ADDRESS_DEFAULTS": address_defaults(),
         "COMPARING": [view.name for view in full_page_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
@@ -67,6 +77,7 @@ def js_constants() -> dict[str, Any]:
         "SERIES": SERIES,
         "SIMPLE_TABS": [view.name for view in SIMPLE],
         "STAND_INS": STAND_INS,
+        "STORY_TABS": [view.name for view in STORY_STEPS],
         "TAB": TAB,
         "VIEW": VIEW,
         "LANGUAGES": LANGUAGES,

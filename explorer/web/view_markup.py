@@ -1,6 +1,6 @@
 """Markup of a view: its words, its tools in one line, and its panels."""
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.translations import _, translate
 from explorer.views.view import Panel, View
 from explorer.web.protocol import (
@@ -22,6 +22,7 @@ from explorer.web.widgets.header import NumbersViewLink, TextBlock
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.view_tools import DirectionPromptLists, InterventionControls, PromptPairButtons, SelectFields
 from explorer.web.widgets.walk import WalkthroughButton
+from explorer.web.widgets.whole_model import WholeModelFigure
 from explorer.web.widgets.widget import Widget
 
 
@@ -60,7 +61,7 @@ def join_markup(widgets: list[Widget]) -> str:
     return "".join(widget.markup for widget in widgets)
 
 
-def panel_widget(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:
+def panel_widget(view: str, panel: Panel) -> Widget:
     """Return the widget of a panel."""
     panel_options = {
         "title": translate(panel.title),
@@ -71,5 +72,7 @@ def panel_widget(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:
         return HeadGrid(selects=panel.click_selects, **panel_options)
     if panel.kind == "model_map":
         return ModelMap(height=panel.height, min_width=panel.min_width, **panel_options)
+    if panel.kind == "whole_model":
+        return WholeModelFigure(**panel_options)
     size = {"height": panel.height, "min_plot_width": panel.min_width}
     return Figure(selects=panel.click_selects, to_steps=panel.click_opens_checkpoint, **size, **panel_options)

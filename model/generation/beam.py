@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from model.kv_cache import KVCache
-from model.overflow import check_finite
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Linear map."""
+"""Linear map, token embedding and dropout."""
 
 import math
 
@@ -28,3 +28,35 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)  # x Wᵀ + b in one pass: (..., d_in) -> (..., d_out)
+
+
+class Embedding(nn.Module):
+    """Embedding table with one row per token id.
+
+    `weight` is (vocab_size, d_model), drawn from N(0, 1) cut at 3.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        nn.init.trunc_normal_(self.weight, std=1.0, a=-3.0, b=3.0)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        return self.weight[token_ids]  # (B, T) -> (B, T, D)
+
+
+class Dropout(nn.Module):
+    """Dropout: each element is 0 with probability p, the rest is scaled by 1 / (1 - p); identity in eval mode.
+
+    Srivastava et al. 2014, in the "inverted" form that leaves inference untouched.
+    """
+
+    def __init__(self, p: float):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        keep = torch.rand_like(x) >= self.p
+        return x * keep / (1 - self.p)

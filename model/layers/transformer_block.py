@@ -5,12 +5,9 @@ from functools import partial
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.layers.activations import KERNELS
-from model.layers.feed_forward import FeedForward
-from model.layers.geglu import GEGLU
-from model.layers.multihead_attention import MultiHeadSelfAttention
+from model.layers.attention import MultiHeadSelfAttention
+from model.layers.feed_forward import GEGLU, KERNELS, FeedForward, SwiGLU
 from model.layers.norms import NORMS, QK_NORMS
-from model.layers.swiglu import SwiGLU
 from model.tap import Tap
 
 FEED_FORWARDS = {"swiglu": SwiGLU, "geglu": GEGLU} | {

@@ -6,9 +6,8 @@ It knows the fields that a model family reads and their defaults, and which fiel
 from collections.abc import Mapping
 from typing import Any
 
-from model.config_checks import MAX_LAYERS, MAX_SIZE, check_size, is_number
-from model.errors import ModelError
-from model.loading_notes import Note
+from model.config import MAX_LAYERS, MAX_SIZE, check_size, is_number
+from model.errors import ModelError, Note
 from model.pretrained.config_defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
 
 # An activation's name in a config -> ours, for a feed-forward without a gate and for one with: the most common is last.

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from model.config import ModelConfig
-from model.config_checks import MAX_LAYERS
+from model.config import MAX_LAYERS, ModelConfig
 from model.errors import ModelError
 from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
 

@@ -17,8 +17,7 @@ from model.checkpoint_reader import (
     read_json,
 )
 from model.config import ModelConfig
-from model.errors import ModelError
-from model.loading_notes import Note
+from model.errors import ModelError, Note
 from model.pretrained import (
     gemma2,
     gemma3,

@@ -11,10 +11,9 @@ from safetensors.torch import save_file
 
 from model.checkpoint_reader import require_readable
 from model.errors import ModelError
-from model.overflow import check_finite
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.tokenizer import Tokenizer
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 REFERENCE_LOGITS = "known_logits.safetensors"  # `token_ids` (T,) and `logits` (T, V) of whoever wrote the folder
 TEXT, MAX_TOKENS = "Once upon a time there was a fox who wanted the moon. It said: 1 + 1 = 2.", 16

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig
+from model.config import ModelConfig, RopeScaling
 from model.errors import ModelError
 from model.pretrained.config_reader import HFConfigReader
-from model.rope_scaling import RopeScaling
 
 
 def parse_rope(

@@ -11,10 +11,8 @@ from typing import Any
 
 import tokenizers
 
-from model.bpe_merges import MergeRules
-from model.errors import ModelError
-from model.loading_notes import Note
-from model.tokenizer import call_tokenizer_library, replace_surrogates
+from model.errors import ModelError, Note
+from model.tokenizer import MergeRules, call_tokenizer_library, replace_surrogates
 
 SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone

@@ -10,8 +10,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from model.checkpoint_reader import MAX_TOKENIZER_BYTES, read_json, require_readable
-from model.errors import ModelError
-from model.loading_notes import Note
+from model.errors import ModelError, Note
 from model.pretrained.tokenizer import PretrainedTokenizer
 
 TOKENIZER_JSON, VOCAB, MERGES = "tokenizer.json", "vocab.json", "merges.txt"

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from model.config import ModelConfig
 from model.initialisation import INITIALISATIONS
-from model.layers.rotary_frequencies import RopeScaling
+from model.layers.positions import RopeScaling
 
 STYLES = {"llama": ModelConfig.llama_style, "gpt": ModelConfig.gpt_style}
 CHOICES = {

@@ -1,4 +1,4 @@
-"""A model in training: its weights, its optimizers, and its progress in the text."""
+"""A model in training: its weights, optimizers, schedule and progress, and its state on disk."""
 
 import json
 import math
@@ -7,26 +7,130 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from model.checkpoint import weights_to_save
+from model.checkpoint import weights_to_save, write_atomically
 from model.initialisation import initialise
 from model.training.data import Batches, TrainingText
 from model.training.distributed import ProcessGroup
-from model.training.optimizer import build_optimizers
 from model.training.options import TrainingOptions
-from model.training.schedule import learning_rate_factor
-from model.training.training_state import (
-    load_training_state,
-    optimizer_tensors,
-    random_state,
-    restore_optimizers,
-    restore_random_state,
-    save_training_state,
-)
 from model.transformer_lm import TransformerLM
+
+
+def build_optimizers(
+    lm: nn.Module, name: str, learning_rate: float, weight_decay: float, betas: tuple[float, float]
+) -> list[torch.optim.Optimizer]:
+    """Return the optimizers that together cover every parameter, each group with its `peak_lr`.
+
+    "adamw": AdamW (Loshchilov & Hutter 2019) for all; only matrices decay.
+    "muon": Muon (Jordan et al. 2024) for the blocks' matrices, scaled so that AdamW's learning rate suits it
+    (Liu et al. 2025); AdamW for the embeddings and gains.
+    """
+    parameters = dict(lm.named_parameters())
+    in_blocks = [p for key, p in parameters.items() if p.ndim == 2 and key.startswith("blocks.")]
+    other_matrices = [p for key, p in parameters.items() if p.ndim == 2 and not key.startswith("blocks.")]
+    vectors = [p for p in parameters.values() if p.ndim < 2]
+    optimizers = []
+    if name == "muon":
+        optimizers.append(
+            torch.optim.Muon(in_blocks, lr=learning_rate, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+        )
+    else:
+        other_matrices = in_blocks + other_matrices
+    groups = [{"params": other_matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizers.append(torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["peak_lr"] = group["lr"]
+    return optimizers
+
+
+def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, final_fraction: float) -> float:
+    """Return the share of the peak rate at `step`: linear warm-up, then half a cosine down.
+
+    Loshchilov & Hutter 2017, eq. 5, ending at `final_fraction` of the peak.
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    return final_fraction + (1 - final_fraction) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def log_spaced_steps(total_steps: int, count: int) -> list[int]:
+    """Return `count` different steps: 0, and from 1 to `total_steps` about geometrically spaced; [] for count 0.
+
+    Where the ratio is too small for whole numbers, the first ones are a step apart.
+    """
+    if count == 0:
+        return []
+    return [0, *(max(i, round(step)) for i, step in enumerate(np.geomspace(1, total_steps, count - 1), start=1))]
+
+
+def save_training_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Write tensors and JSON values to one file atomically: a failure leaves the old file as it was."""
+    metadata = {"values": json.dumps(values)}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, lambda temporary_path: save_file(tensors, temporary_path, metadata))
+
+
+def load_training_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and values that `save_training_state` wrote.
+
+    Raises:
+        ValueError: there is no such file, or it is damaged.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            values = json.loads(file.metadata()["values"])
+            return {name: file.get_tensor(name) for name in file.keys()}, values  # noqa: SIM118 it is no dict
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"there is no run to go on with at {path}: {error}") from None
+
+
+def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """Return the optimizers' state of each parameter, by the name "optimizer.parameter.key"."""
+    return {
+        f"{i}.{parameter}.{key}": tensor
+        for i, optimizer in enumerate(optimizers)
+        for parameter, memory in optimizer.state_dict()["state"].items()
+        for key, tensor in memory.items()
+    }
+
+
+def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
+    """Restore the state from `optimizer_tensors`; the settings of the groups stay as they are."""
+    memories: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimizers]
+    for name, tensor in tensors.items():
+        i, parameter, key = name.split(".")
+        memories[int(i)].setdefault(int(parameter), {})[key] = tensor
+    for optimizer, memory in zip(optimizers, memories, strict=True):
+        optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def random_state(device: str) -> Tensor:
+    """Return the state (bytes,) of the CPU's random generator, followed by the device's own, if it has one."""
+    return torch.cat([torch.get_rng_state(), *(state.cpu() for state in device_random_states(device))])
+
+
+def restore_random_state(device: str, state: Tensor) -> None:
+    """Restore the state from `random_state`."""
+    cpu_state_size = len(torch.get_rng_state())
+    torch.set_rng_state(state[:cpu_state_size].clone())
+    kind = torch.device(device).type
+    if kind != "cpu":
+        getattr(torch, kind).set_rng_state(state[cpu_state_size:].clone())
+
+
+def device_random_states(device: str) -> list[Tensor]:
+    """Return the random state of a device in a list; empty for the CPU."""
+    kind = torch.device(device).type
+    return [] if kind == "cpu" else [getattr(torch, kind).get_rng_state()]
+
 
 # Options that may differ between a run and its continuation.
 CHANGEABLE_OPTIONS = ("out", "train", "validation", "tokenizer", "device", "compile", "resume")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.analysis.attention_rollout import attention_rollout
+from explorer.analysis.token_contributions import attention_rollout
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.hooks import forward_hooks

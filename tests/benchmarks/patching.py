@@ -4,8 +4,8 @@ import statistics
 import time
 
 from explorer import activation_patching, attribution_patching
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
-from explorer.tracing.patching.components import COMPONENTS
+from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.tracing.patching.experiment import COMPONENTS
 from model import load_checkpoint
 
 ROUNDS = 5

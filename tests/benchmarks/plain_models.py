@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model import ModelConfig
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import SinusoidalPositionalEmbedding
 
 
 class Block(nn.Module):

@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
+from explorer.web.protocol import address_defaults
+
 CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
   return [box.left + xaxis._offset + xaxis.c2p(x), box.top + yaxis._offset + yaxis.c2p(y)];
@@ -30,6 +32,7 @@ IN_ADDRESS = """(fields) => {
   const query = new URLSearchParams(location.search);
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
+DEFAULTS = {name: str(value) for name, value in address_defaults().items()}  # which an address does not have
 ANSWER = "**/explorer/answer"  # what the page asks Python
 AT_REST = "document.querySelector('#view')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
@@ -78,8 +81,11 @@ class Person:
         self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
-        """Open the page and wait for its first figures; `view` "" opens it as a first-time user finds it."""
-        query |= {"view": view} if view else {}
+        """Open the page with all its figures and wait for the first ones.
+
+        `view` "" opens it as a first-time user finds it.
+        """
+        query |= {"view": view, "unfolded": "all"} | query if view else {}
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -127,9 +133,13 @@ class Person:
         with self.redrawn(self.page.locator("#branches .tree")):
             yield
 
-    def tab(self, title: str):
-        """Open a tab."""
-        self.page.get_by_role("tab", name=title).first.click()
+    def tab(self, title: str) -> None:
+        """Open a view by its tab, or from the list that has it."""
+        item = self.page.locator(".view-menu button", has_text=title)
+        if not item.count():
+            return self.page.get_by_role("tab", name=title).first.click()
+        item.locator("xpath=ancestor::details").locator("summary").click()
+        item.click()
 
     def unfold(self, fold: str):
         """Open controls that a telephone folds away; a wide screen shows them anyway."""
@@ -192,7 +202,8 @@ class Person:
 
     def expect_selected(self, **fields):
         """Expect the state and, in time, the URL to have these values."""
-        expected = {name: str(value) for name, value in fields.items()}
+        texts = {name: str(value) for name, value in fields.items()}
+        expected = {name: text if text and text != DEFAULTS.get(name) else None for name, text in texts.items()}
         with suppress(TimeoutError):  # the assertion below then shows the actual values
             self.page.wait_for_function(IN_ADDRESS, arg=expected)
         assert {name: self.url.get(name) for name in fields} == expected

@@ -25,7 +25,7 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     turn_to(person, "code")
     expect(formula).to_be_visible()
     expect(code).to_contain_text("shapes in this run: B = 1, T = ")
-    expect(code).to_contain_text("model/layers/multihead_attention.py")
+    expect(code).to_contain_text("model/layers/attention.py")
     turn_to(person, "story")
     assert page.evaluate("explorer.state.view") != "attention"
     turn_to(person, "numbers")

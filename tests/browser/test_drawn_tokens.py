@@ -8,8 +8,8 @@ import torch
 from playwright.sync_api import expect
 
 from explorer.analysis.next_token import actual_token_ranks, surprisal
+from model.config import window_start
 from model.generation.autoregressive import generate
-from model.generation.context_window import window_start
 from model.generation.sampling import draw_token, sampling_distribution, uniform_draw
 from tests.rendered_figures import contains_number
 

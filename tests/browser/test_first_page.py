@@ -30,7 +30,7 @@ RECORD_FRAMES = """{
     first_in_core(
         [
             ("pieces", "#pieces-expected .plot", "#guess .guess"),
-            ("overview", "#overview-map .map", "#next-token .distribution"),
+            ("overview", "#overview-whole [data-draws]", "#next-token .distribution"),
         ]
     ),
 )

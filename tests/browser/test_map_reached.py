@@ -13,7 +13,7 @@ ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "Arrow
 # For every part and direction the part that the arrow key leads to, and where the parts are.
 WALKED = """async ([map, directions]) => {
   const { href } = document.querySelector("link[rel=modulepreload][href$='/static/page.js']");
-  const { nextTo } = await import(href.replace("static/page.js", "widgets/model_map/model_map.js"));
+  const { nextTo } = await import(href.replace("page.js", "dom.js"));
   const { a: scale } = map.querySelector("svg").getScreenCTM();
   const boxes = [...map.querySelectorAll(".part")].map((part) => {
     const { left, top, right, bottom } = part.firstChild.getBoundingClientRect();

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from model.generation.context_window import window_start
+from model.config import window_start
 from model.tokenizer import END_OF_TEXT
 
 WHOLE_CHARACTERS = (

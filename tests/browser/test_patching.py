@@ -6,7 +6,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from explorer.tracing import job_queue
+from explorer.tracing import jobs
 
 LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny"}
 OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the answer is another one
@@ -63,8 +63,8 @@ def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
 
 @pytest.mark.exhaustive
 def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(visitor, other, monkeypatch):
-    step, pieces = job_queue._Task.step, []
-    monkeypatch.setattr(job_queue._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
+    step, pieces = jobs._Task.step, []
+    monkeypatch.setattr(jobs._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
     patcher = visitor(view="patching", **LOOK | {"b.prompt": other})
     begin = heads(patcher).get_by_role("button", name=re.compile("work it out"))
     bars = patcher.page.locator("#patching-heads_denoise progress, #patching-positions_noise progress")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.views import SIMPLE
+from explorer.views import SIMPLE, STORY_STEPS
 
 from .person import ANSWER
 
@@ -18,60 +18,71 @@ def pressed_mode(person) -> str:
     return person.page.locator("#mode [aria-pressed=true]").text_content()
 
 
-def test_a_newcomer_guesses_first_and_then_sees(newcomer):
+def bars(person):
+    return person.prediction.locator("tbody tr")
+
+
+def percent(person) -> list[float]:
+    """The probabilities of the bars, as they are read."""
+    texts = person.prediction.locator("tbody .number").evaluate_all("cells => cells.map((c) => c.dataset.percent)")
+    return [float(text.strip("<>%")) for text in texts]
+
+
+def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
     person = newcomer().open(view="")
-    guess, answers = card(person).get_by_role("textbox"), card(person).get_by_role("listitem")
-    expect(guess).to_be_visible()
-    expect(answers.first).to_be_hidden()
+    expect(person.page.locator("#overview-whole svg").first).to_be_visible()
+    expect(bars(person).first).to_be_hidden()
     for hidden in (
         "#picker",
         "#views",
-        "#next-token",
         "#more-settings",
         "#bar",
         "#run",
         "#steps",
         "#why-token",
-        ".evidence-mark",
+        "#overview-whole .answer",
     ):
-        expect(person.page.locator(hidden).first).to_be_hidden()
-    primary = "button => getComputedStyle(button).backgroundColor"
-    colour = card(person).locator(".see").evaluate(primary)
-    alike = [b for b in person.page.locator("button:visible").all() if b.evaluate(primary) == colour]
-    assert [button.text_content() for button in alike if "mode" not in (button.get_attribute("data-mode") or "")][
-        -1:
-    ] == ["See the model’s guesses"]
-    guess.fill("the")
-    guess.press("Enter")
-    expect(answers).to_have_count(6)
-    expect(answers.first).to_be_visible()
+        expect(person.page.locator(hidden).first).not_to_be_visible()
+    choices = card(person).locator(".choices button")
+    expect(choices).to_have_count(3)
+    chosen = choices.first.text_content()
+    choices.first.click()
+    expect(bars(person)).to_have_count(10)
+    expect(bars(person).first).to_be_visible()
     expect(person.page.locator("#steps")).to_be_visible()
+    expect(card(person).locator("output")).to_contain_text(f"Your guess “{chosen}”")
     expect(card(person).locator("output")).to_contain_text("place")
-    shares = [float(text.rstrip("%")) for text in answers.locator(".percent").all_text_contents()]
-    assert shares == sorted(shares, reverse=True)
+    assert percent(person) == sorted(percent(person), reverse=True)
+
+
+def test_who_knows_transformers_goes_to_numbers_once_and_for_all(newcomer):
+    person = newcomer().open(view="")
+    card(person).get_by_role("button", name="I know transformers").click()
+    expect(person.page.locator("#views")).to_be_visible()
+    person.expect_selected(view="overview", depth="numbers")
+    person.page.goto(person.address)
+    expect(person.page.locator("#overview-whole svg").first).to_be_visible()
+    assert pressed_mode(person) == "Numbers"
 
 
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
-    output, bars = card(person).locator("output"), card(person).get_by_role("listitem")
-    expect(card(person)).to_contain_text("temperature 0.8, top-k 40")
-    drawn_from = person.prediction.locator("tbody .probability .number").all_text_contents()  # of the full page
-    percentages = bars.locator(".percent").all_text_contents()
-    assert [float(share.rstrip("%")) for share in percentages] == pytest.approx(
-        [100 * float(share) for share in drawn_from[: len(percentages)]], rel=0.05
-    )
+    output = card(person).locator("output")
+    expect(output).to_contain_text("likeliest next token is")
+    numbers = [float(text) for text in person.prediction.locator("tbody .number").all_text_contents()]
+    assert percent(person) == pytest.approx([100 * share for share in numbers], rel=0.05)
     before, shares = (
         person.chips.count(),
-        dict(zip(bars.locator(".token").all_text_contents(), percentages, strict=True)),
+        dict(zip(bars(person).locator(".text").all_text_contents(), percent(person), strict=True)),
     )
-    card(person).get_by_role("button", name="Next word").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
     expect(output).to_contain_text("fell on “" + token.replace(" ", "·"))
-    expect(output).to_contain_text(f"its chance was {shares.get(token, '')}")
+    assert token in shares
     person.run("the fox")
-    expect(output).to_be_empty()
+    expect(output).to_contain_text("likeliest next token is")
 
 
 @pytest.mark.exhaustive
@@ -90,18 +101,9 @@ def test_a_guess_is_about_its_place_alone(newcomer):
     guess.fill("the")
     guess.press("Enter")
     expect(output).to_contain_text("Your guess")
-    card(person).evaluate(
-        """(card) => new MutationObserver(() => {
-          const after = card.querySelector(".heading").textContent, said = card.querySelector("output").textContent;
-          (window.seen ??= []).push(`${after}: ${said}`);
-        }).observe(card, { childList: true, subtree: true, characterData: true })"""
-    )
-    before = card(person).locator(".heading").text_content()
-    card(person).get_by_role("button", name="Next word").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(output).to_contain_text("random number")
-    observed = person.page.evaluate("window.seen")
-    assert observed and not [text for text in observed if "Your guess" in text and not text.startswith(before)]
-    assert "guess" not in person.at_rest().state or not person.state["guess"]
+    assert not person.at_rest().state.get("guess")
 
 
 @pytest.mark.exhaustive
@@ -112,18 +114,6 @@ def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newco
     expect(key).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
     person.page.get_by_role("button", name="Numbers", exact=True).click()
     expect(person.page.locator("#strip select")).to_have_value("rank")
-
-
-@pytest.mark.exhaustive
-def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
-    person = newcomer().open(view="")
-    card(person).locator(".see").click()
-    person.chips.nth(2).click()
-    expect(card(person).locator(".heading")).to_contain_text(person.chips.nth(2).text_content().strip())
-    before = person.chips.count()
-    card(person).get_by_role("button", name="To the end of the text").click()
-    expect(card(person).get_by_role("button", name="Next word")).to_be_visible()
-    assert person.chips.count() == before and person.state["query"] == before - 1
 
 
 @pytest.mark.exhaustive
@@ -144,28 +134,28 @@ def test_an_empty_prompt_is_told_and_can_be_run_once_it_is_not(newcomer):
 def test_later_visits_have_nothing_to_dismiss(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
-    expect(card(person).get_by_role("listitem").first).to_be_visible()
+    expect(bars(person).first).to_be_visible()
     person.page.goto(person.address)
-    expect(card(person).get_by_role("listitem").first).to_be_visible()
+    expect(bars(person).first).to_be_visible()
     card(person).get_by_role("button", name="Guess again").click()
     expect(card(person).get_by_role("textbox")).to_be_focused()
-    expect(card(person).get_by_role("listitem").first).to_be_hidden()
+    expect(bars(person).first).to_be_hidden()
 
 
 def test_full_is_one_press_away_and_remembered(newcomer):
     person = newcomer().open(view="")
     person.page.get_by_role("button", name="Numbers", exact=True).click()
-    expect(person.page.get_by_role("tab", name="Overview")).to_be_visible()
-    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    expect(person.page.get_by_role("tab", name="Whole model")).to_be_visible()
+    expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     person.expect_selected(view="overview")
     person.page.goto(person.address)
-    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     assert pressed_mode(person) == "Numbers"
     person.page.get_by_role("button", name="Story", exact=True).click()
     expect(card(person)).to_be_visible()
-    person.expect_selected(view="pieces")
+    person.expect_selected(view="overview", depth="story")
     person.page.go_back()
-    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     assert pressed_mode(person) == "Numbers"
 
 
@@ -185,7 +175,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
         route.continue_()
     expect(full).to_be_enabled()
     full.click()
-    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
 
 
 @pytest.mark.exhaustive
@@ -204,13 +194,15 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
         expect(plot).to_be_visible()
 
 
-def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
+def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
     card(person).locator(".see").click()
+    person.tab(SIMPLE[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
-    for selector in (".next", ".first"):
-        expect(card(person).locator(selector)).to_be_in_viewport()
-    assert card(person).locator(".next").bounding_box()["height"] >= 44
+    step = person.page.get_by_role("button", name="Step", exact=True)
+    for shown in (step, person.page.locator("#brief")):
+        expect(shown).to_be_in_viewport()
+    assert step.bounding_box()["height"] >= 44
 
 
 @pytest.mark.exhaustive
@@ -220,9 +212,4 @@ def test_the_steps_begin_in_sight_after_the_guess(newcomer):
     guess.fill("the")
     guess.press("Enter")
     expect(card(person).locator("output")).to_contain_text("Your guess")
-    expect(person.page.get_by_role("tab", name=SIMPLE[0].title)).to_be_visible()
-    person.at_rest().page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
-    person.page.add_style_tag(content="#advice { display: none !important; }")  # which the small model always needs
-    tab = person.page.get_by_role("tab", name=SIMPLE[0].title).bounding_box()
-    pressed = card(person).locator(".act").bounding_box()  # at the bottom of a narrow screen, above all else
-    assert tab["y"] + tab["height"] <= pressed["y"]
+    expect(person.page.get_by_role("tab", name=STORY_STEPS[0].title).first).to_be_in_viewport()

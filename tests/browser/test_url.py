@@ -75,9 +75,14 @@ def test_an_unknown_tab_is_told(newcomer):
 def test_a_link_can_be_copied(person):
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()
-    person.page.get_by_role("button", name="Copy link").click()
+    share = person.page.locator("#share")
+    share.click()
+    expect(share).to_have_text("Link copied")
+    expect(share).to_have_attribute("aria-live", "polite")
     person.expect_selected(query=3)
     assert person.page.evaluate("navigator.clipboard.readText()") == person.page.url
+    assert set(person.url) <= {"view", "depth", "checkpoint", "prompt", "query", "key", "layer", "head", "neuron"}
+    expect(share).to_have_text("Copy link")
 
 
 @pytest.mark.exhaustive

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from explorer.analysis.attention import query_attention_stages
 from explorer.analysis.logit_lens import lens_summaries
+from explorer.analysis.positions import rotated_pairs
 from explorer.analysis.residual import residual_norms
-from explorer.analysis.rope import rotated_pairs
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection
 

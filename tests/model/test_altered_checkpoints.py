@@ -15,8 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from model.config import CHOICES
-from model.config_checks import SWITCHES
+from model.config import CHOICES, SWITCHES
 
 SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "num_kv_heads")
 HUGE = [20_001, 1 << 28, (1 << 28) + 1, 1 << 62, 1 << 63, 10**30]

@@ -12,8 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from model.checkpoint import CheckpointError, is_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
-from model.config import ModelConfig
-from model.rope_scaling import RopeScaling
+from model.config import ModelConfig, RopeScaling
 from model.transformer_lm import TransformerLM
 
 SIZES = {"context_length": 32, "d_model": 24, "num_layers": 2, "num_heads": 3}

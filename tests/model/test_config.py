@@ -3,9 +3,7 @@ from dataclasses import FrozenInstanceError, asdict, fields, replace
 
 import pytest
 
-from model.config import ModelConfig
-from model.config_checks import SWITCHES
-from model.rope_scaling import RopeScaling
+from model.config import SWITCHES, ModelConfig, RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 OLD = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.config import ModelConfig
-from model.rope_scaling import RopeScaling
+from model.config import ModelConfig, RopeScaling
 from model.transformer_lm import TransformerLM
 
 SIZES = {"vocab_size": 101, "context_length": 48, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 56}

@@ -3,10 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.config import CHOICES
-from model.config_checks import SWITCHES
+from model.config import CHOICES, ROPE_SCALINGS, SWITCHES, RopeScaling
 from model.kv_cache import KVCache
-from model.rope_scaling import ROPE_SCALINGS, RopeScaling
 
 EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]
 EVERY_CHOICE += [{name: True} for name in SWITCHES] + [{"num_kv_heads": 1}]

@@ -2,9 +2,8 @@ from itertools import pairwise
 
 import pytest
 
-from model.bpe_merges import MergeRules, merge_steps
 from model.checkpoint import load_checkpoint
-from model.tokenizer import Tokenizer
+from model.tokenizer import MergeRules, Tokenizer, merge_steps
 from tests.byte_pairs import merge
 
 BYTES = [bytes([byte]) for byte in range(256)]

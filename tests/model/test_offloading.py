@@ -12,14 +12,13 @@ from torch.testing import assert_close
 
 from explorer.analysis.tolerance import tolerance
 from explorer.explain.captured import check_captured_value
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.library import Library, model_num_bytes
-from explorer.tracing.patching.activation_patching import activation_patching
-from explorer.tracing.patching.path_patching import path_patching
+from explorer.tracing.patching.methods import activation_patching, path_patching
 from explorer.tracing.token_attribution import token_contributions
 from model import offloading
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint

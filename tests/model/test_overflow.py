@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from model.errors import OverflowedRunError
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
-from model.overflow import OverflowedRunError
 
 TOLD = r"overflow in float16, which ends at 65,504: open it in float32 \(python app.py --dtype float32, or load_check"
 

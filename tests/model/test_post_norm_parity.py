@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import SinusoidalPositionalEmbedding
 
 
 @pytest.fixture

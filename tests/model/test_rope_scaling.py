@@ -4,8 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from model.config import ModelConfig
-from model.rope_scaling import ROPE_SCALINGS, RopeScaling
+from model.config import ROPE_SCALINGS, ModelConfig, RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 SCALING = {"kind": "linear", "factor": 2.0}

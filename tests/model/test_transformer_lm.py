@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from model.config import CHOICES
 from model.kv_cache import KVCache
-from model.layers.softmax import softmax
+from model.layers.attention import softmax
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
 

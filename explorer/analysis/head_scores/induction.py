@@ -9,7 +9,7 @@ from explorer.translations import N_
 def keys_after_last_occurrence(token_ids: np.ndarray) -> np.ndarray:
     """Return (T, T) booleans: True for the position after the last earlier one of the query's token.
 
-    Not where that is the query's own position, as in `model.training.head_scores`.
+    Not where that is the query's own position, as in `model.training.evaluation`.
     """
     query, key = np.indices((len(token_ids), len(token_ids)))
     last = np.where(repeated_keys(token_ids), key, -1).max(-1, keepdims=True)  # (T, 1), -1 where the token is new

@@ -6,7 +6,7 @@ import torch
 
 from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.translations import N_
-from model.layers.rope import rotate_adjacent, rotate_half_split
+from model.layers.positions import rotate_adjacent, rotate_half_split
 
 THETAS = {
     100.0: N_("θ is 100"),

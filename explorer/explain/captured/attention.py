@@ -11,11 +11,11 @@ from explorer.architecture.attention import (
     score_divisor_in_numbers,
     visibility_mask,
 )
-from explorer.architecture.softcaps import softcap, softcap_formula
-from explorer.explain.calculation import ALL, Calculation, Index, read_input
-from explorer.explain.captured.linear import dot_products, vector_norms
+from explorer.architecture.logits import softcap, softcap_formula
+from explorer.explain.captured.formulas import dot_products, vector_norms
+from explorer.explain.derivation import ALL, Calculation, Index, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 

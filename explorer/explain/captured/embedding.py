@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import embedding_scale
-from explorer.explain.calculation import Calculation, Index, read_input
+from explorer.architecture import residual_stream
 from explorer.explain.captured.interventions import first_token_position, rope_theta
+from explorer.explain.derivation import Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
@@ -34,7 +34,7 @@ class EmbeddingFormula:
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         token, dim = index
         factor_text, scaled = (
-            embedding_scale.embedding_scale_in_numbers(trace.config),
+            residual_stream.embedding_scale_in_numbers(trace.config),
             trace.config.embedding_scale != 1,
         )
         row, read = read_input(trace, TABLE, np.array(trace.token_ids)[token], dim)
@@ -53,7 +53,7 @@ class EmbeddingFormula:
         symbols = translate(
             EMBEDDING_FORMULAS[self.positions, scaled],
             symbol=EMBED,
-            factor=embedding_scale.embedding_scale_formula(trace.config),
+            factor=residual_stream.embedding_scale_formula(trace.config),
         )
         return Calculation(symbols, numbers, value, inputs, sizes)
 

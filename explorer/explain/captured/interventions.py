@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from explorer.analysis.interventions import active_effects
-from explorer.explain.calculation import ALL, Calculation, Index
-from explorer.explain.captured.formula import Formula
-from explorer.explain.labels import token_formatter
-from explorer.explain.notation import format_number
-from explorer.state.interventions import PositionShift, RopeBaseReplacement
+from explorer.explain.captured.formulas import Formula
+from explorer.explain.derivation import ALL, Calculation, Index
+from explorer.explain.notation import format_number, token_formatter
+from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 

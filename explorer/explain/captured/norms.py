@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.norms import norm_kinds
-from explorer.explain.calculation import ALL, Calculation, Index, read_input
-from explorer.explain.captured.linear import CopyFormula, LinearLayerFormula
+from explorer.explain.captured.formulas import CopyFormula, LinearLayerFormula
+from explorer.explain.derivation import ALL, Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
 
 NORM_LINES = {
-    "rmsnorm": SourceLine("model/layers/rmsnorm.py", "return ((x32 * inverse_rms)"),
-    "layernorm": SourceLine("model/layers/layernorm.py", "return F.layer_norm("),
+    "rmsnorm": SourceLine("model/layers/norms.py", "return ((x32 * inverse_rms)"),
+    "layernorm": SourceLine("model/layers/norms.py", "return F.layer_norm("),
 }
 
 

@@ -1,4 +1,4 @@
-"""Derivations of attention patterns, also over several heads, and of the stages of a query's attention."""
+"""Derivations of attention patterns, of the stages of a query, of head scores and of attention rollout."""
 
 import math
 from collections.abc import Sequence
@@ -6,21 +6,84 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages
+from explorer.analysis.heads import HEAD_SCORES, head_scores, target_mask
 from explorer.analysis.intervention_effects import pattern_change
+from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.attention import first_visible_key
-from explorer.architecture.softcaps import softcap_formula
-from explorer.explain.calculation import ALL, Calculation, Input, read_input
+from explorer.architecture.logits import softcap_formula
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
 from explorer.explain.derived.arithmetic import largest, mean
-from explorer.explain.labels import format_attention_cell, format_query_key, format_token_position
-from explorer.explain.notation import format_dot_product, format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.notation import (
+    format_attention_cell,
+    format_dot_product,
+    format_number,
+    format_query_key,
+    format_token_position,
+)
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
+
+
+def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> Derivation | None:
+    """Derive a head's score, one of `HEAD_SCORES`; None if no query of this run counts."""
+    value = get_element(head_scores(trace, name, hide_first), layer, head)
+    if math.isnan(value):
+        return None
+    score, targets = HEAD_SCORES[name], target_mask(trace, name)
+    rows, read = read_input(trace, f"blocks.{layer}.attn.pattern", head)
+    query_scores = []
+    for query in range(1, len(trace)):
+        weights, first = rows[query, : query + 1].tolist(), first_visible_key(trace.config, layer, query)
+        if hide_first:
+            rest = sum(weights[1:])
+            weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]
+        if score.measure:
+            query_scores.append(float(score.measure(np.array(weights), np.array(max(2, query + 1 - first)))))
+        elif (keys := np.flatnonzero(targets[query])).size:
+            query_scores.append(sum(weights[key] for key in keys))
+    location = SCORE_LOCATION_WITHOUT_FIRST if hide_first else SCORE_LOCATION
+    return Derivation(
+        translate(score.title),
+        translate(location, layer=layer, head=head, looks=translate(score.description)),
+        value,
+        mean(translate(score.formula), query_scores, (read,), _("score")),
+        SourceLine(f"{score.measure.__module__.replace('.', '/')}.py", "return ")
+        if score.measure
+        else SourceLine("explorer/analysis/heads.py", "(rows[:, counts] * targets"),
+    )
+
+
+SCORE_LOCATION = N_("layer {layer} head {head}: how much it {looks}")
+SCORE_LOCATION_WITHOUT_FIRST = N_("layer {layer} head {head}: how much it {looks}, the first token left out")
+
+
+def rollout_weight(trace: Trace, query: int, key: int) -> Derivation:
+    """Derive an attention rollout weight of a query and a key, from the last step, through layer 0."""
+    displayed_value = get_element(attention_rollout(trace, query), key)
+    row, inputs = np.eye(len(trace))[query], []
+    for layer in reversed(range(trace.config.num_layers)):
+        patterns, read = read_input(trace, f"blocks.{layer}.attn.pattern")
+        mean, above = patterns.mean(0), row
+        mean = mean / mean.sum(-1, keepdims=True)
+        row = (above @ mean + above) / 2
+        inputs.append(read)
+    value = float(row[key])
+    working = Calculation(
+        _("½ Σ share after layer 0 · mean weight of layer 0’s heads + ½ own share after layer 0"),
+        lambda: f"½ {format_dot_product(above, mean[:, key])} + ½ {format_number(above[key])} = {format_number(value)}",
+        value,
+        tuple(reversed(inputs)),
+    )
+    source = SourceLine("explorer/analysis/token_contributions.py", "row = 0.5 * (row @ ")
+    return Derivation(
+        _("share of attention rollout"), format_query_key(trace, query, key), displayed_value, working, source
+    )
+
 
 ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
 
@@ -208,7 +271,7 @@ def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, 
             value,
             (read,),
         ),
-        SourceLine("explorer/architecture/softcaps.py", "return x if cap is None else cap * np.tanh(x / cap)"),
+        SourceLine("explorer/architecture/logits.py", "return x if cap is None else cap * np.tanh(x / cap)"),
     )
 
 

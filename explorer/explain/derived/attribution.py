@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.tolerance import Check
-from explorer.architecture.logit_constants import logit_constants_label
+from explorer.architecture.logits import logit_constants_label
 from explorer.architecture.residual_stream import (
     norm_inputs,
     output_taps,
@@ -16,18 +16,17 @@ from explorer.architecture.residual_stream import (
     residual_taps_onward,
     sublayers,
 )
-from explorer.explain.calculation import ALL, Input, read_input
 from explorer.explain.captured import added_constant, recompute
+from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.captured.interventions import apply_intervention_linear_part
-from explorer.explain.captured.linear import concatenate_heads
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
 from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attention import output_columns
-from explorer.explain.labels import format_token_position
-from explorer.explain.notation import quote_token
-from explorer.explain.source_line import SourceLine
+from explorer.explain.notation import format_number, format_token_position, quote_token
+from explorer.explain.source_code import SourceLine
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
@@ -270,3 +269,35 @@ def check_component_sum(trace: Trace, position: int, token_id: int, contrast_id:
     return Check.from_arrays(
         trace.dtype, logit_attribution.total, logit_attribution.logit, logit_attribution.size + logit_sizes
     )
+
+
+def head_compensation(
+    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
+) -> Derivation:
+    """Derive the change of a head's contribution to a logit."""
+    return _difference(
+        *(head_contribution(run, position, token_id, contrast_id, layer, head) for run in comparison.runs)
+    )
+
+
+def component_compensation(
+    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, component: str, layer: int
+) -> Derivation:
+    """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""
+    return _difference(
+        *(component_contribution(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
+    )
+
+
+def _difference(after: Derivation, before: Derivation) -> Derivation:
+    value = after.recomputed_value - before.recomputed_value
+    working = Calculation(
+        _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),
+        lambda: (
+            f"{format_number(after.recomputed_value)} − "
+            f"{format_number(before.recomputed_value)} = {format_number(value)}"
+        ),
+        value,
+        unique_inputs((*after.working.inputs, *before.working.inputs)),
+    )
+    return Derivation(after.name, after.location, after.value - before.value, working, after.source)

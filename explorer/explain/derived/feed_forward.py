@@ -1,19 +1,18 @@
-"""Derivations of neurons: logit effects and sparsity."""
+"""Derivations of neurons: logit effects, sparsity, and histograms of activations."""
 
 import math
 
 import numpy as np
 
+from explorer.analysis.activation_statistics import compute_histogram, tap_matrix
 from explorer.analysis.feed_forward import NEAR_ZERO_RATIO, RELU_KINDS, neuron_logit_effects, sparsity
 from explorer.architecture.residual_stream import path_to_unembedding
-from explorer.explain.calculation import ALL, Calculation, read_input
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
 from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attribution import THROUGH_NORMS, formula_with_softcap, propagate, unembedding_direction
-from explorer.explain.labels import format_token_id, format_token_position
-from explorer.explain.notation import format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.notation import format_number, format_token_id, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate
 
@@ -72,3 +71,36 @@ def share_near_zero(trace: Trace, layer: int, inactive: bool) -> Derivation:
     )
     source = SourceLine(FEED_FORWARD, "shares.append((near.mean(), near.all(0).mean()))")
     return Derivation(name, location, displayed_value, working, source)
+
+
+def histogram_share(trace: Trace, tap: str, head: int, query: int | None, bin_index: int) -> Derivation:
+    """Derive the fraction of values within one bin of the histogram, over all tokens, or at the query."""
+    values = tap_matrix(trace, tap, head).astype(float)
+    edges, shares = compute_histogram(values, values if query is None else values[query])
+    displayed_value, counted_values = (
+        get_element(shares, bin_index),
+        (values if query is None else values[query]).ravel(),
+    )
+    last = bin_index == len(shares) - 1
+    in_bin = (counted_values >= edges[bin_index]) & (
+        (counted_values <= edges[bin_index + 1]) if last else (counted_values < edges[bin_index + 1])
+    )
+    value = float(in_bin.sum()) / len(counted_values)
+    working = Calculation(
+        _("how many values lie there / how many there are"),
+        lambda: f"{int(in_bin.sum()):,} / {len(counted_values):,} = {format_number(value)}",
+        value,
+        (Input(tap, (), trace[tap].shape),),
+    )
+    return Derivation(
+        _(
+            "share of {tap} from {low} to {high}",
+            tap=tap,
+            low=format_number(edges[bin_index]),
+            high=format_number(edges[bin_index + 1]),
+        ),
+        _("over all tokens") if query is None else format_token_position(trace, query),
+        displayed_value,
+        working,
+        SourceLine("explorer/analysis/activation_statistics.py", "return edges, counts / counts.sum()"),
+    )

@@ -1,28 +1,28 @@
-"""Derivations of ablation effects and of other effects of interventions."""
+"""Derivations of the effects of interventions: ablation, steering, and several together."""
 
 import math
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation_effects
 from explorer.analysis.intervention_effects import (
+    InterventionInteraction,
+    ablation_effects,
     attention_shift,
+    intervention_interaction,
     next_token_change,
     relative_stream_change,
     surprisal_change,
 )
 from explorer.analysis.residual import residual_stages
+from explorer.analysis.steering import SteeringEffectsByPrompt, direction_cosines, embed_and_block_output_taps
 from explorer.analysis.tolerance import Check
-from explorer.explain.calculation import Calculation, Input, read_input
 from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.arithmetic import mean, quotient
-from explorer.explain.derived.distribution import surprisal
+from explorer.explain.derivation import Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.derived.arithmetic import cosine, mean, probability, quotient, surprisal
 from explorer.explain.derived.prediction import token_probability
-from explorer.explain.labels import format_token_position
-from explorer.explain.notation import format_number, quote_token
-from explorer.explain.source_line import SourceLine
-from explorer.state.interventions import make_intervention
+from explorer.explain.notation import format_number, format_sum, format_token_position, quote_token, token_formatter
+from explorer.explain.source_code import SourceLine
+from explorer.interventions import DirectionSpec, make_intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -75,7 +75,7 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
         displayed_value,
         working,
         SourceLine(
-            "explorer/analysis/ablation.py",
+            "explorer/analysis/intervention_effects.py",
             "trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2)",
         ),
     )
@@ -156,4 +156,144 @@ def derive_attention_shift(comparison: Comparison, layer: int, head: int) -> Der
         displayed_value,
         mean(symbols, shifts, (from_after, from_before), _("share")),
         SourceLine(CHANGE, "return np.stack([np.abs(changed - unchanged).sum(-1)"),
+    )
+
+
+INTERACTION = "explorer/analysis/intervention_effects.py"
+MEASURED = {"logit": N_("change of the logit"), "probability": N_("change of the probability")}
+
+
+def single_effect(comparison: Comparison, query: int, token_id: int, measure: str, index: int) -> Derivation:
+    """Derive the effect of one of the interventions alone."""
+    interaction = intervention_interaction(comparison, query, token_id, measure)
+    displayed_value, intervention = get_element(interaction.effects, index), comparison.trace.edits[index]
+    before, read = _captured_measure(comparison, query, token_id, measure, changed=False)
+    logit, ln_p = comparison.other.outcome(query, token_id, (intervention,)).tolist()
+    after = logit if measure == "logit" else math.exp(ln_p)
+    rerun_input = Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), read.shape)
+    source = SourceLine(INTERACTION, "return self.single_values - self.before")
+    return _derivation(
+        comparison, query, token_id, measure, displayed_value, _change(before, after, (read, rerun_input)), source
+    )
+
+
+def summed_effect(comparison: Comparison, query: int, token_id: int, measure: str) -> Derivation:
+    """Derive the sum of the single effects."""
+    interaction = intervention_interaction(comparison, query, token_id, measure)
+    effects = [single_effect(comparison, query, token_id, measure, i).working for i in range(len(interaction.effects))]
+    terms = interaction.single_values - _captured_measure(comparison, query, token_id, measure, changed=False)[0]
+    total = math.fsum(terms)
+    working = Calculation(
+        _("sum of what each change does alone"),
+        lambda: f"{format_sum(terms)} = {format_number(total)}",
+        total,
+        unique_inputs(read for effect in effects for read in effect.inputs),
+    )
+    source = SourceLine(INTERACTION, "return float(self.effects.sum())")
+    return _derivation(comparison, query, token_id, measure, interaction.sum, working, source)
+
+
+def joint_effect(comparison: Comparison, query: int, token_id: int, measure: str) -> Derivation:
+    """Derive the effect of all interventions together."""
+    interaction = intervention_interaction(comparison, query, token_id, measure)
+    before, read = _captured_measure(comparison, query, token_id, measure, changed=False)
+    after, rerun_input = _captured_measure(comparison, query, token_id, measure, changed=True)
+    source = SourceLine(INTERACTION, "return self.joint_value - self.before")
+    return _derivation(
+        comparison, query, token_id, measure, interaction.joint, _change(before, after, (read, rerun_input)), source
+    )
+
+
+def interaction_effect(comparison: Comparison, query: int, token_id: int, measure: str) -> Derivation:
+    """Derive the interaction: the joint effect minus the sum."""
+    interaction: InterventionInteraction = intervention_interaction(comparison, query, token_id, measure)
+    joint, total = (
+        derive_effect(comparison, query, token_id, measure).working for derive_effect in (joint_effect, summed_effect)
+    )
+    value = joint.value - total.value
+    working = Calculation(
+        _("interaction = effect of all together − sum of the single ones"),
+        lambda: f"{format_number(joint.value)} − {format_number(total.value)} = {format_number(value)}",
+        value,
+        total.inputs,
+    )
+    source = SourceLine(INTERACTION, "return self.joint - self.sum")
+    return _derivation(comparison, query, token_id, measure, interaction.interaction, working, source)
+
+
+def _captured_measure(
+    comparison: Comparison, query: int, token_id: int, measure: str, changed: bool
+) -> tuple[float, Input]:
+    logits, read = read_input(comparison.trace if changed else comparison.other, "logits", query)
+    value = float(logits[token_id]) if measure == "logit" else probability(logits, token_id, ()).value
+    return value, read
+
+
+def _change(before: float, after: float, inputs: tuple[Input, ...]) -> Calculation:
+    change = after - before
+    return Calculation(
+        _("changed − unchanged"),
+        lambda: f"{format_number(after)} − {format_number(before)} = {format_number(change)}",
+        change,
+        inputs,
+    )
+
+
+def _derivation(
+    comparison: Comparison,
+    query: int,
+    token_id: int,
+    measure: str,
+    displayed_value: float,
+    working: Calculation,
+    source: SourceLine,
+) -> Derivation:
+    token = quote_token(comparison.trace.vocabulary[token_id])
+    location = _("of {token} after {place}", token=token, place=format_token_position(comparison.trace, query))
+    return Derivation(translate(MEASURED[measure]), location, displayed_value, working, source)
+
+
+STEERING = "explorer/analysis/steering.py"
+
+
+def direction_cosine(trace: Trace, spec: DirectionSpec, depth: int, position: int) -> Derivation:
+    """Derive the cosine of a token's stream at a depth with a direction."""
+    unit = trace.direction(spec)
+    displayed_value = get_element(direction_cosines(trace, unit), depth, position)
+    x, read = read_input(trace, get_item(embed_and_block_output_taps(trace), depth), position)
+    working = cosine((x, read), (unit, Input(spec.describe(token_formatter(trace)), (), unit.shape)), ("x", "u"))
+    location = _("of {token}", token=format_token_position(trace, position))
+    return Derivation(
+        _("cosine with the direction"),
+        location,
+        displayed_value,
+        working,
+        SourceLine(STEERING, "return np.divide(streams @"),
+    )
+
+
+def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) -> Derivation:
+    """Derive the effect of adding a direction after the example of an index, by running the model again."""
+    displayed_value = get_element(effects.changes, index)
+    prompt = effects.prompts[index]
+    logit_differences = []
+    for interventions in ((), (effects.edit,)):
+        target_logit, contrast_logit = (
+            trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+            for compared_id in (effects.token_id, effects.contrast_id)
+        )
+        logit_differences.append(float(target_logit - contrast_logit))
+    before, after = logit_differences
+    inputs = tuple(
+        Input(name, (), (trace.config.vocab_size,))
+        for name in (_("logits of a run with {edit}", edit=effects.edit.location_key), _("logits of a run as it is"))
+    )
+    numbers = f"{format_number(after)} − {format_number(before)} = {format_number(after - before)}"
+    working = Calculation(_("changed − unchanged"), lambda: numbers, after - before, inputs)
+    return Derivation(
+        _("change of the lead"),
+        token_formatter(trace)(prompt),
+        displayed_value,
+        working,
+        SourceLine(STEERING, "return self.after - self.before"),
     )

@@ -7,13 +7,11 @@ from explorer.analysis.kv_cache import (
     megabytes_stored,
     positions_computed,
 )
-from explorer.explain.calculation import ALL, Calculation, read_input
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
 from explorer.explain.derived import arithmetic
-from explorer.explain.labels import format_token_position
-from explorer.explain.notation import format_number
-from explorer.explain.source_line import SourceLine
+from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 

@@ -15,28 +15,32 @@ from explorer.analysis.logit_lens import (
 from explorer.analysis.tolerance import Check
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_vectors
+from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps
-from explorer.architecture.softcaps import softcap_formula
-from explorer.explain.calculation import ALL, Input, read_input
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived import distribution
-from explorer.explain.labels import format_token_id, format_token_position
-from explorer.explain.notation import format_dot_product, format_factor, format_number
-from explorer.explain.source_line import SourceLine
-from explorer.state.errors import PointNotFoundError
+from explorer.explain.derivation import ALL, Derivation, Input, read_input
+from explorer.explain.derived import arithmetic
+from explorer.explain.notation import (
+    format_dot_product,
+    format_factor,
+    format_number,
+    format_token_id,
+    format_token_position,
+)
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.matrices import linear_by_chunks
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
-LENS, SUMMARIES = "explorer/analysis/logit_lens.py", "explorer/analysis/logit_summaries.py"
+LENS, SUMMARIES = "explorer/analysis/logit_lens.py", "explorer/analysis/logit_lens.py"
 MEASURES = {
-    "probability": distribution.probability,
-    "target": distribution.probability,
-    "rank": distribution.rank,
-    "entropy": distribution.entropy,
+    "probability": arithmetic.probability,
+    "target": arithmetic.probability,
+    "rank": arithmetic.rank,
+    "entropy": arithmetic.entropy,
 }
 
 LOGIT = {  # whether the unembedding has a bias -> a logit, or it before its cap

@@ -4,14 +4,18 @@ import numpy as np
 
 from explorer.analysis.patching_effects import logit_metrics, patching_effects
 from explorer.analysis.tolerance import Check
-from explorer.explain.calculation import Calculation, Input
-from explorer.explain.derivation import Derivation
-from explorer.explain.labels import format_token_position, token_formatter
-from explorer.explain.notation import format_number
-from explorer.explain.source_line import SourceLine
-from explorer.state.interventions import Intervention, parse_intervention
-from explorer.tracing.patching.effect_scale import normalise_changes, normalised_effect
-from explorer.tracing.patching.experiment import BY_POSITION, METRICS, PatchingExperiment, Receiver
+from explorer.explain.derivation import Calculation, Derivation, Input
+from explorer.explain.notation import format_number, format_token_position, token_formatter
+from explorer.explain.source_code import SourceLine
+from explorer.interventions import Intervention, parse_intervention
+from explorer.tracing.patching.experiment import (
+    BY_POSITION,
+    METRICS,
+    PatchingExperiment,
+    Receiver,
+    normalise_changes,
+    normalised_effect,
+)
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 
@@ -72,7 +76,7 @@ def patch_effect(
         metric=metric_label(metric),
         **numbers,
     )
-    source = SourceLine("explorer/tracing/patching/effect_scale.py", "return changes / (clean - corrupted)")
+    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
     return Derivation(_("effect"), location, displayed_value, working, source)
 
 
@@ -117,7 +121,7 @@ def patch_estimate(
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").value_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
-    source = SourceLine("explorer/tracing/patching/attribution_patching.py", "changes = torch.stack([(step * slope)")
+    source = SourceLine("explorer/tracing/patching/methods.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), location, displayed_value, working, source)
 
 
@@ -160,7 +164,7 @@ def path_effect(
         layer=node[0],
         metric=metric_label(metric),
     )
-    source = SourceLine("explorer/tracing/patching/effect_scale.py", "return changes / (clean - corrupted)")
+    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
     return Derivation(_("effect"), location, displayed_value, working, source)
 
 

@@ -1,13 +1,27 @@
-"""Lessons and their steps."""
+"""Lessons: their steps, their files (the format: explorer/lessons/README.md), and all that are available."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from explorer.lessons.course.markdown import Block
-from explorer.lessons.course.quantities import Quantity
-from explorer.lessons.course.questions.question import Question
-from explorer.lessons.course.questions.tasks import Task
+from explorer.interventions import parse_interventions
+from explorer.lessons.course.evaluation_context import state_fields
+from explorer.lessons.course.markdown import Block, parse_markdown, placeholder_names
+from explorer.lessons.course.quantities import Quantity, parse_quantities
+from explorer.lessons.course.questions import Question, parse_question, parse_task
+from explorer.lessons.course.tasks import Task
+from explorer.lessons.course.yaml_blocks import (
+    LessonError,
+    ListWithLines,
+    MappingWithLines,
+    errors_as_lesson_errors,
+    parse_yaml_mapping,
+    validate_fields,
+)
+from explorer.state.selection import field_choices, view_names
 
 NEXT_TOKEN = "next-token"  # as a question names the panel beside the tabs
 
@@ -74,3 +88,228 @@ class Lesson:
     def state(self, number: int, model: str = "") -> dict[str, Any]:
         """Return the raw page state of a step, with the lesson's model or another."""
         return {"checkpoint": model or self.model, **self.step(number).state}
+
+
+FRONT_MATTER_KINDS = {"title": str, "for": str, "minutes": int, "model": str, "needs": ListWithLines, "against": str}
+MAX_STEPS, MAX_BYTES = 12, 200_000
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+STATE, ASK, CHECK = BLOCKS = ("state", "ask", "check")
+TARGET = "target"  # in a state block, and no name of the address
+
+
+@dataclass
+class _Section:
+    """Lines of a file under one heading, from `line` on: text and blocks."""
+
+    title: str
+    line: int
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    blocks: dict[str, MappingWithLines] = field(default_factory=dict)
+    value_lines: dict[str, int] = field(default_factory=dict)  # name in braces -> its first line
+
+
+def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
+    """Load the lesson in a file; the file's name is the lesson's.
+
+    Args:
+        figure_ids: element ids of all figures that a step may highlight or hide; none for no check.
+
+    Raises:
+        LessonError: the file is no lesson; with the file's name and the line.
+    """
+    try:
+        with errors_as_lesson_errors(1):
+            if path.stat().st_size > MAX_BYTES:
+                raise ValueError(f"a lesson has at most {MAX_BYTES:,} bytes")
+            text = path.read_text(encoding="utf-8")
+            if not NAME.fullmatch(path.stem):
+                raise ValueError("a lesson’s file is named with small letters, digits and hyphens")
+        return parse_lesson(path.stem, text, figure_ids)
+    except LessonError as error:
+        raise LessonError(error.line, error.sentence, path.name) from None
+
+
+def parse_lesson(name: str, text: str, figure_ids: Collection[str] = ()) -> Lesson:
+    """Parse a lesson from its text."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    with errors_as_lesson_errors(1):
+        if lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
+            raise ValueError("a lesson begins with its front matter between two lines of “---”")
+    end = [line.strip() for line in lines].index("---", 1)
+    front = validate_fields(
+        parse_yaml_mapping("\n".join(lines[1:end]), 2),
+        FRONT_MATTER_KINDS,
+        ("title", "for", "minutes", "model", "against"),
+    )
+    needs = front.get("needs", ListWithLines())
+    with errors_as_lesson_errors(front.line):
+        if not all(isinstance(need, str) for need in needs):
+            raise ValueError("“needs” is a list of names of lessons")
+    sections = _split_sections(lines, end + 1)
+    with errors_as_lesson_errors(end + 1):
+        if not 1 <= len(sections) <= MAX_STEPS:
+            raise ValueError(f"a lesson has 1 to {MAX_STEPS} steps, each under a line that begins with “## ”")
+    steps = tuple(_parse_step(section, figure_ids) for section in sections)
+    values = front["title"], front["for"], front["minutes"], front["model"], tuple(needs), front["against"]
+    return Lesson(name, *values, steps)
+
+
+def _split_sections(lines: list[str], start: int) -> list[_Section]:
+    """Split the lines at their headings; the text before the first heading is a comment."""
+    sections, i = [], start
+    while i < len(lines):
+        line, number = lines[i], i + 1
+        i += 1
+        if line.startswith("## "):
+            sections.append(_Section(line[3:].strip(), number))
+            continue
+        if not sections:
+            continue
+        section, kind = sections[-1], line[3:].strip()
+        text = section.after if ASK in section.blocks or CHECK in section.blocks else section.before
+        if not line.startswith("```"):
+            text.append(line)
+            for value in placeholder_names(parse_markdown(line)):
+                section.value_lines.setdefault(value, number)
+            continue
+        until = next((j for j in range(i, len(lines)) if lines[j].startswith("```")), None)
+        with errors_as_lesson_errors(number):
+            if until is None:
+                raise ValueError("this block has no end: a line of ``` is missing")
+            if kind in section.blocks:
+                raise ValueError(f"a step has one “{kind}” block, and this is another")
+            if kind in BLOCKS:
+                section.blocks[kind] = parse_yaml_mapping("\n".join(lines[i:until]), number + 1)
+            elif kind:
+                raise ValueError(f"a block is one of {', '.join(BLOCKS)}, got {kind!r:.40}")
+            else:
+                text += lines[i - 1 : until + 1]
+        i = until + 1
+    return sections
+
+
+def _parse_step(section: _Section, figure_ids: Collection[str]) -> LessonStep:
+    with errors_as_lesson_errors(section.line):
+        if STATE not in section.blocks:
+            raise ValueError(f"the step “{section.title}” has no “state” block")
+    state_block, ask, check = (section.blocks.get(name) for name in BLOCKS)
+    state = _validate_state(state_block)
+    target = state.pop(TARGET, "")
+    with errors_as_lesson_errors(state_block.lines.get(TARGET, state_block.line)):
+        _check_figure(target, figure_ids)
+    step_fields = {"title": section.title, "state": state, "target": target, "line": section.line}
+    before, after = (parse_markdown("\n".join(text).strip()) for text in (section.before, section.after))
+    values = {}
+    if check and "values" in check:
+        with errors_as_lesson_errors(check.lines["values"]):
+            if not isinstance(check["values"], MappingWithLines):
+                raise ValueError("“values” is a mapping of names and quantities")
+        values = parse_quantities(check["values"])
+    unknown = next(
+        iter([*placeholder_names(before), *(name for name in placeholder_names(after) if name not in values)]), ""
+    )
+    with errors_as_lesson_errors(section.value_lines.get(unknown, section.line)):
+        if unknown:
+            defined = ", ".join(values) or "none"
+            raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {defined}")
+    step_fields |= {"before": before, "after": after, "values": values}
+    if ask is None:
+        return LessonStep(**step_fields, task=parse_task(check) if check and set(check) != {"values"} else None)
+    kind, step_question = parse_question(ask, check)
+    hidden_figures = ask.get("hides", ListWithLines())
+    for name in hidden_figures:
+        with errors_as_lesson_errors(ask.lines["hides"]):
+            _check_figure(name, figure_ids)
+    return LessonStep(
+        **step_fields, question=step_question, question_text=ask[kind], hidden_figures=tuple(hidden_figures)
+    )
+
+
+def _check_figure(figure_id: object, figure_ids: Collection[str]):
+    if not isinstance(figure_id, str):
+        raise ValueError(f"a picture has a name, got {figure_id!r:.60}")
+    if figure_id and figure_ids and figure_id not in figure_ids:
+        raise ValueError(f"there is no picture “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
+
+
+def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
+    """Validate a state block and return its values as a raw state."""
+    validate_fields(state_block, {TARGET: str, **dict.fromkeys(state_fields(), (str, int, float))})
+    choices = field_choices()
+    for name, value in state_block.items():
+        with errors_as_lesson_errors(state_block.lines[name]):
+            if name == "view" and value not in view_names():
+                raise ValueError(f"there is no view “{value}”; there are {', '.join(view_names())}")
+            if name in choices and value not in choices[name]:
+                raise ValueError(f"“{name}” is one of {', '.join(map(str, choices[name]))}, got {value!r:.60}")
+            if name.endswith("edits"):
+                parse_interventions(str(value))
+    with errors_as_lesson_errors(state_block.line):
+        if not isinstance(state_block.get("text"), str) or not state_block["text"]:
+            raise ValueError("“text” is missing: the text that the model reads")
+        if "view" not in state_block:
+            raise ValueError("“view” is missing: the tab that is open")
+    return dict(state_block)
+
+
+BUNDLED = Path(__file__).parents[1]
+ORDER = (  # of those beside this folder; a teacher's own come after, by their names
+    "tokens-and-merges",
+    "vectors-and-meaning",
+    "who-looks-at-whom",
+    "the-mask",
+    "many-heads",
+    "order",
+    "residual-stream",
+    "norms",
+    "feed-forward",
+    "choosing-the-next-word",
+    "learning-to-copy",
+    "silencing",
+)
+
+
+@dataclass(frozen=True)
+class LessonLibrary:
+    """Lessons by name, loaded at the first use.
+
+    Attributes:
+        teacher_folder: a folder with a teacher's lessons, which replace bundled ones of the same name.
+        figure_ids: element ids of the figures that a lesson may name.
+        bundled: the folder with the bundled lessons.
+    """
+
+    teacher_folder: Path | None = None
+    figure_ids: Collection[str] = ()
+    bundled: Path = BUNDLED
+
+    @cached_property
+    def lessons(self) -> dict[str, Lesson]:
+        """All lessons by name, in the order in which they are listed.
+
+        Raises:
+            LessonError: a file is no lesson.
+        """
+        paths = {
+            path.stem: path for folder in (self.bundled, self.teacher_folder) if folder for path in lesson_files(folder)
+        }
+        first = [name for name in ORDER if name in paths]
+        names = [*first, *sorted(paths.keys() - {*first})]
+        return {name: load_lesson(paths[name], self.figure_ids) for name in names}
+
+    def check(self):
+        """Load all lessons.
+
+        Raises:
+            LessonError: a file is no lesson.
+            FileNotFoundError: the teacher's folder has none.
+        """
+        if self.teacher_folder and not lesson_files(self.teacher_folder):
+            raise FileNotFoundError(f"there are no lessons, files that end with .md, in {self.teacher_folder}")
+        _all = self.lessons
+
+
+def lesson_files(folder: Path) -> list[Path]:
+    """Return the lesson files in a folder: all Markdown files except its README."""
+    return [path for path in sorted(folder.glob("*.md")) if path.stem.lower() != "readme"]

@@ -8,8 +8,7 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
-from explorer.analysis.text_loss import mean_text_loss
+from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from model.parameter_and_flop_counts import parameter_table
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from explorer.analysis.attention_rollout import attention_rollout
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.kv_cache import megabytes_stored
+from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.attention import first_visible_key, layers_without_rope
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext

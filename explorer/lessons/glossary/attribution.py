@@ -1,7 +1,7 @@
 """Glossary entries on attribution of a prediction to components and tokens."""
 
-from explorer.analysis.ablation import ablation_effects
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.intervention_effects import ablation_effects
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import next_token_ranking
 from explorer.explain.notation import format_number, quote_token

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.divergence import kl_divergence
+from explorer.analysis.next_token import kl_divergence
 from explorer.analysis.run_difference import head_distances, next_token_probabilities
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext

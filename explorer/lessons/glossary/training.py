@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.text_loss import NATS_PER_BIT, mean_text_loss
+from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss
 from explorer.explain.notation import format_number
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import N_, _

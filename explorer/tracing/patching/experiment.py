@@ -1,4 +1,4 @@
-"""A patching experiment on two prompts with different answers; results are cached."""
+"""A patching experiment on two prompts with different answers: its components, and the scale of its effects."""
 
 import math
 from collections.abc import Hashable
@@ -7,10 +7,35 @@ from functools import cached_property
 
 import numpy as np
 
+from explorer.errors import UserError
+from explorer.interventions import Intervention
 from explorer.state.alignment import Partners
-from explorer.state.interventions import Intervention
 from explorer.tracing.jobs import RESULTS, Job, get_or_run
 from explorer.tracing.model_registry import get_model
+from explorer.translations import _
+
+MIN_DIFFERENCE = 1e-6  # between the metric of the clean and of the corrupted run; less has no effects
+
+
+def normalise_changes(changes: np.ndarray, clean: float, corrupted: float) -> np.ndarray:
+    """Return changes of a metric as shares of the difference between the clean and the corrupted run.
+
+    NaN if that difference is less than 1e-6: then there is nothing to explain.
+    """
+    if abs(clean - corrupted) < MIN_DIFFERENCE:
+        return np.full_like(changes, np.nan)
+    return changes / (clean - corrupted)
+
+
+def normalised_effect(patched: np.ndarray, clean: float, corrupted: float, direction: str) -> np.ndarray:
+    """Return the normalised effects of patched runs (Heimersheim & Nanda 2024, arXiv:2404.15255).
+
+    (m − m(corrupted)) / (m(clean) − m(corrupted)) if the corrupted run was denoised: 0 if nothing was gained, 1 if
+    all was. (m − m(clean)) / (m(clean) − m(corrupted)) if the clean run was noised: 0 if nothing was lost, −1 if
+    all was.
+    """
+    return normalise_changes(patched - (corrupted if direction == "denoise" else clean), clean, corrupted)
+
 
 DIRECTIONS = ("denoise", "noise")
 METRICS = ("logit_difference", "log_probability", "probability")
@@ -123,3 +148,17 @@ class PatchingExperiment:
         return RESULTS.get(
             ("changed", self, direction, intervention), lambda: self._call("changed", direction, intervention)
         )
+
+
+COMPONENTS = BY_POSITION + BY_HEAD
+
+
+def check_component(component: str):
+    """Raise UserError if the name is none of COMPONENTS."""
+    if component not in COMPONENTS:
+        raise UserError(_("wanted one of {known}, got {got!r}", known=", ".join(COMPONENTS), got=component))
+
+
+def component_taps(component: str, num_layers: int) -> list[str]:
+    """Return the taps of a component, layer by layer."""
+    return [f"blocks.{layer}.{component}" for layer in range(num_layers)]

@@ -7,12 +7,14 @@ import numpy as np
 import torch
 
 from explorer.tracing.jobs import JobSteps, run_to_completion
-from explorer.tracing.patching.activation_patching import patch_each_node
-from explorer.tracing.patching.attribution_patching import differences_and_gradients, estimate_effects
-from explorer.tracing.patching.components import COMPONENTS, component_taps
-from explorer.tracing.patching.experiment import BY_POSITION, PatchingExperiment, Receiver
+from explorer.tracing.patching.experiment import BY_POSITION, COMPONENTS, PatchingExperiment, Receiver, component_taps
+from explorer.tracing.patching.methods import (
+    differences_and_gradients,
+    estimate_effects,
+    patch_direct_paths,
+    patch_each_node,
+)
 from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, PatchingSetup
-from explorer.tracing.patching.path_patching import patch_direct_paths
 from model.transformer_lm import TransformerLM
 
 

@@ -8,15 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from explorer.errors import UserError
 from explorer.state.alignment import Partners
-from explorer.state.errors import UserError
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.patching.effect_scale import normalise_changes
-from explorer.tracing.patching.experiment import DIRECTIONS
-from explorer.tracing.token_validation import check_ids, check_tokens
+from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
+from explorer.tracing.token_ids import check_ids, check_tokens
 from explorer.translations import _
-from model.overflow import check_finite
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, check_finite
 
 
 def logit_difference(logits: Tensor, answer: int, wrong: int) -> Tensor:

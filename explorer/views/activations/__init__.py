@@ -8,7 +8,7 @@ from explorer.analysis.activation_statistics import Statistics, compute_histogra
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.activations import histogram_share
+from explorer.explain.derived.feed_forward import histogram_share
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

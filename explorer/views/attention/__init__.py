@@ -1,15 +1,13 @@
 """Attention view: the attention patterns and scores of heads."""
 
 from explorer.analysis.attention import PATTERNS
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import attention_stage, displayed_weight
-from explorer.explain.derived.attention_scores import dimension_contribution
-from explorer.explain.derived.heads import head_score
-from explorer.state.errors import PointNotFoundError
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.explain.derived.attention import attention_stage, displayed_weight, head_score
+from explorer.explain.derived.positions import dimension_contribution
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.attention.formula import formula

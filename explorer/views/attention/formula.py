@@ -2,7 +2,7 @@
 
 from explorer.analysis.attention import attention_cell
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.softcaps import softcap_formula
+from explorer.architecture.logits import softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -3,10 +3,9 @@
 import numpy as np
 
 from explorer.analysis.attention import query_attention_stages, score_by_dimension
-from explorer.analysis.chance_head_scores import ChanceHeadScores, chance_head_scores
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, ChanceHeadScores, chance_head_scores, head_scores
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.softcaps import softcap_formula
+from explorer.architecture.logits import softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate

@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.divergence import kl_divergence
+from explorer.analysis.next_token import kl_divergence
 from explorer.analysis.run_difference import first_difference, next_token_probabilities
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection

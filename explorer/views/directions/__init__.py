@@ -1,8 +1,7 @@
 """Directions view: the stream's component along a direction, and steering along it."""
 
 from explorer.analysis.steering import direction_cosines, embed_and_block_output_taps
-from explorer.explain.labels import token_formatter
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

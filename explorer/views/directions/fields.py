@@ -2,10 +2,9 @@
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.steering import parse_direction_or_default, prompt_lists_by_direction
-from explorer.explain.labels import token_formatter
-from explorer.state.interventions import DirectionSpec
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.explain.notation import token_formatter
+from explorer.interventions import DirectionSpec
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
 

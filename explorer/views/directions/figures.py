@@ -10,10 +10,9 @@ from explorer.analysis.steering import (
 )
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.steering import direction_cosine, steering_effect
-from explorer.explain.labels import token_formatter
-from explorer.explain.notation import format_number, quote_token
-from explorer.state.interventions import DirectionSpec
+from explorer.explain.derived.intervention_effects import direction_cosine, steering_effect
+from explorer.explain.notation import format_number, quote_token, token_formatter
+from explorer.interventions import DirectionSpec
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _

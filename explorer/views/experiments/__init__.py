@@ -1,6 +1,7 @@
 """Experiments view: interventions on components and their effects."""
 
 from explorer.analysis.residual import residual_stages
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import weight_change
@@ -11,7 +12,6 @@ from explorer.explain.derived.intervention_effects import (
     derive_surprisal_change,
     residual_change,
 )
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _

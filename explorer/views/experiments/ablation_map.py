@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.ablation import ablation_effects
+from explorer.analysis.intervention_effects import ablation_effects
 from explorer.analysis.prediction_reasons import Component
 from explorer.analysis.residual import sublayer_labels
 from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go

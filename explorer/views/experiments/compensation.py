@@ -11,7 +11,7 @@ from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.compensation import component_compensation, head_compensation
+from explorer.explain.derived.attribution import component_compensation, head_compensation
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

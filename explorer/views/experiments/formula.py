@@ -1,6 +1,6 @@
 """The effect of the interventions, or of ablating the chosen head, on the target token, in a line."""
 
-from explorer.analysis.ablation import ablation_effects, log2_probability
+from explorer.analysis.intervention_effects import ablation_effects, log2_probability
 from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection

@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from explorer.analysis.intervention_interaction import check_recomputed_outcomes, intervention_interaction
+from explorer.analysis.intervention_effects import check_recomputed_outcomes, intervention_interaction
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.intervention_interaction import (
+from explorer.explain.derived.intervention_effects import (
     MEASURED,
     interaction_effect,
     joint_effect,
     single_effect,
     summed_effect,
 )
-from explorer.explain.labels import token_formatter
-from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
+from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go

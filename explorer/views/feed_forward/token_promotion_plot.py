@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.feed_forward import neuron_logit_effects, recompute_neuron
-from explorer.analysis.top_indices import top_indices
+from explorer.analysis.next_token import top_indices
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _

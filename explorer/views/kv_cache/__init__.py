@@ -5,11 +5,11 @@ from functools import reduce
 import numpy as np
 
 from explorer.analysis.kv_cache import cached_norms, cached_norms_all_heads, cached_tap
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.kv_cache import cache_megabytes, cached_vector_norm, derive_positions_computed
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

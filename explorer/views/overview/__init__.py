@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.model_overview import Overview, overview
+from explorer.analysis.direct_logit_attribution import Overview, overview
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream
@@ -20,6 +20,14 @@ from explorer.views.overview.map_parts import MapParts
 from explorer.views.overview.model_map import make_diagram
 from explorer.views.overview.running_sum import CLICK_FIELDS, running_sum
 from explorer.views.overview.two_maps import MAPS
+from explorer.views.overview.whole_model import (
+    OPEN_FIELD,
+    cell_formula,
+    draw_whole_model,
+    share_curve_scale,
+    verify_whole_model,
+    whole_model_sentence,
+)
 from explorer.views.style import shorten_token
 from explorer.views.target_token import (
     NORMS,
@@ -30,7 +38,8 @@ from explorer.views.target_token import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.two_runs.no_difference import COURSE, make_no_difference_reason
+from explorer.views.two_runs.no_difference import COURSE, CURVES, make_no_difference_reason
+from explorer.views.two_runs.renderer import TwoRunRenderer
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
@@ -119,7 +128,7 @@ def formula(trace: Trace, selection: Selection) -> str:
             rank=token_rank(trace, query, token_id),
         ),
     )
-    return "\n".join(lines)
+    return "\n".join(filter(None, (*lines, cell_formula(trace, selection))))
 
 
 # All along the stream, what is written to it, and what norms leave.
@@ -128,8 +137,9 @@ VERIFY = verify_derived("blocks.0.resid_pre", *PARTS, *NORMS, "logits", against=
 
 VIEW = View(
     name="overview",
-    title=N_("Overview"),
+    title=N_("Whole model"),
     group="whole_model",
+    in_story=True,
     order=10,
     description=N_(
         "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
@@ -138,18 +148,30 @@ VIEW = View(
         "Lines are as thick as the chosen token’s vectors are long, colours say what a part adds to the explained "
         "logit: choose a part to open it."
     ),
+    sentence=whole_model_sentence,
+    fields=(OPEN_FIELD,),
     formula=formula,
-    required_taps=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight"),
+    required_taps=(
+        *("embed", "blocks.*.attn.pattern", "blocks.*.attn.v", "blocks.*.attn.z", "blocks.*.ffn.out"),
+        *("blocks.*.resid_post", "logits", "lm_head.weight"),
+    ),
     unavailable_message=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     code=("", "blocks.{layer}"),
     panels=(
         Panel(
+            name="whole",
+            title=N_("The whole model"),
+            draw=draw_whole_model,
+            kind="whole_model",
+            no_difference_reason=make_no_difference_reason(CURVES),
+            two_run_renderer=TwoRunRenderer(share_curve_scale, lambda first, *others: first),
+            verify=verify_whole_model,
+            no_inspection=N_("Open a part of it: the steps to its number are there."),
+        ),
+        Panel(
             name="map",
-            title=N_(
-                "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
-                "its working"
-            ),
+            title=N_("Every part of the model, with its numbers"),
             draw=draw_model_map,
             kind="model_map",
             two_run_renderer=MAPS,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from explorer.analysis.direct_logit_attribution import has_intervention_additions
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import residual_stages
-from explorer.architecture.logit_constants import has_logit_constants
+from explorer.architecture.logits import has_logit_constants
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview
 from explorer.explain.notation import format_contribution, format_number
 from explorer.translations import N_, _, translate
 from explorer.views.overview import landscape_layout, portrait_layout

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import has_final_norm, normalised_sublayer, sublayers_reading
 from explorer.views.overview.map_data import MapLine

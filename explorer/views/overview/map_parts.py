@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview
 from explorer.analysis.residual import SUBLAYERS
-from explorer.architecture import logit_constants
+from explorer.architecture import logits
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
     normalised_sublayer,
@@ -262,10 +262,8 @@ class MapParts:
         if "final_norm" in self.overview.divisors:
             divides = _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors["final_norm"]))
             text = [_("final_norm, before the unembedding"), divides]
-            if logit_constants.has_logit_constants(config):
-                text.append(
-                    f"{logit_constants.logit_constants_label(config)}: {self.contribution_text(contributions.shift)}"
-                )
+            if logits.has_logit_constants(config):
+                text.append(f"{logits.logit_constants_label(config)}: {self.contribution_text(contributions.shift)}")
             yield self.make_part(
                 "norm",
                 lambda plan: plan.disc(plan.offset_after_blocks("final_norm"), plan.stream),

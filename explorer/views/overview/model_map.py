@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from explorer.analysis.model_overview import Overview
+from explorer.analysis.direct_logit_attribution import Overview
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _

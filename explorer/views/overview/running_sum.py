@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import has_intervention_additions
-from explorer.analysis.model_overview import Overview
-from explorer.architecture import logit_constants
+from explorer.analysis.direct_logit_attribution import Overview, has_intervention_additions
+from explorer.architecture import logits
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -117,12 +116,12 @@ def summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterato
         yield Summand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
         x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
         yield Summand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
-    if logit_constants.has_logit_constants(trace.config):
+    if logits.has_logit_constants(trace.config):
         yield Summand(
             plan.offset_after_blocks("final_norm"),
             contributions.shift,
             NORM,
-            logit_constants.logit_constants_label(trace.config),
+            logits.logit_constants_label(trace.config),
             {"view": "residual"},
         )
     if has_intervention_additions(trace):

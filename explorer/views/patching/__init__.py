@@ -4,8 +4,7 @@ from explorer.explain.derived.patching import metric_label
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching.effect_scale import MIN_DIFFERENCE
-from explorer.tracing.patching.experiment import METRICS
+from explorer.tracing.patching.experiment import METRICS, MIN_DIFFERENCE
 from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_map import no_effect_message

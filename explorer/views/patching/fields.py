@@ -2,8 +2,7 @@
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.explain.notation import escape_token
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.select_fields import NUM_LISTED

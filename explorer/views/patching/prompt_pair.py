@@ -6,8 +6,7 @@ from explorer.analysis.next_token import ranking_without_interventions
 from explorer.explain.notation import quote_token
 from explorer.state.alignment import Alignment, align_tokens
 from explorer.state.selection import Selection
-from explorer.tracing.comparison import Comparison
-from explorer.tracing.patch_values import whole_patterns_only_message
+from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import DIRECTIONS, PatchingExperiment
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _

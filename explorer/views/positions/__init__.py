@@ -52,7 +52,7 @@ VIEW = View(
     unavailable_message=unavailable_reason,
     controls=("layer", "head", "query", "key"),
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
-    code=("model.layers.rope:rotate_half_split", "rope", "position_embedding"),
+    code=("model.layers.positions:rotate_half_split", "rope", "position_embedding"),
     panels=(
         Panel(
             name="pattern_change",

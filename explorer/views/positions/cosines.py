@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.position_embeddings import cosines_by_distance, position_cosines, sinusoidal_cosine
+from explorer.analysis.positions import cosines_by_distance, position_cosines, sinusoidal_cosine
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
 from explorer.translations import _

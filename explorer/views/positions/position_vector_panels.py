@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from explorer.analysis.position_embeddings import (
+from explorer.analysis.positions import (
     VECTOR_KINDS,
     context_position_embeddings,
     position_cosines,
     sinusoidal_cosine,
     token_and_position_norms,
 )
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.position_embeddings import cosine_between_positions, mean_cosine, position_norm
+from explorer.explain.derived.positions import cosine_between_positions, mean_cosine, position_norm
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.rope import rotated_pairs
+from explorer.analysis.positions import rotated_pairs
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

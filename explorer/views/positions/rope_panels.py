@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from explorer.analysis.rope import rotated_pairs, wrap_angles
+from explorer.analysis.positions import rotated_pairs, wrap_angles
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import attention_scores
-from explorer.explain.derived.attention_scores import dims_of_pair
+from explorer.explain.derived import positions as derived_positions
+from explorer.explain.derived.positions import dims_of_pair
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import PositionShift, RopeBaseReplacement
+from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -142,7 +142,7 @@ VERIFY_PAIRS = verify_derived(
     "blocks.{layer}.attn.scores",
     against=(
         N_("the sum of the pairs against the captured score"),
-        lambda trace, s: attention_scores.check_pair_sum(trace, s.layer, s.head, s.query, s.key),
+        lambda trace, s: derived_positions.check_pair_sum(trace, s.layer, s.head, s.query, s.key),
     ),
 )
 
@@ -151,7 +151,7 @@ def inspect_score_by_distance(trace: Trace, selection: Selection, point: Clicked
     """Derive the score of the selected query and key at the clicked distance."""
     if point.column >= trace.config.context_length:
         raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
-    return attention_scores.score_at_distance(
+    return derived_positions.score_at_distance(
         trace, selection.layer, selection.head, selection.query, selection.key, point.column
     )
 
@@ -200,7 +200,7 @@ PANELS = (
         name="pairs",
         title=N_("What each pair adds to the score of the chosen query and key"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
-        inspect=lambda trace, s, point: attention_scores.pair_contribution(
+        inspect=lambda trace, s, point: derived_positions.pair_contribution(
             trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
         ),
         required_taps=ANGLE_TAPS,
@@ -233,7 +233,7 @@ PANELS = (
         name="wavelengths",
         title=N_("How far a pair goes for a whole turn"),
         draw=lambda trace, s: wavelengths(trace, s.layer),
-        inspect=lambda trace, s, point: attention_scores.wavelength(trace, s.layer, point.coordinate("item")),
+        inspect=lambda trace, s, point: derived_positions.wavelength(trace, s.layer, point.coordinate("item")),
         required_taps=ANGLE_TAPS,
         verify=verify_derived(ANGLES, LOCAL_ANGLES),
         height=420,

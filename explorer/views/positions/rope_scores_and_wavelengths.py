@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
+from explorer.analysis.positions import frequencies, score_by_distance, score_by_pair
 from explorer.architecture.attention import angles_tap, score_divisor_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace

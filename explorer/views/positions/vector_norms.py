@@ -1,6 +1,6 @@
 """Norms of the token's and the position's share of the first layer's input."""
 
-from explorer.analysis.position_embeddings import VECTOR_KINDS, token_and_position_norms
+from explorer.analysis.positions import VECTOR_KINDS, token_and_position_norms
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

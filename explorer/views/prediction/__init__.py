@@ -4,18 +4,17 @@ from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import LENSES
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.norms import compute_norm_divisor, norm_kinds
+from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
-from explorer.architecture.softcaps import softcap_formula
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import rollout as derived_rollout
+from explorer.explain.derived import attention as derived_rollout
 from explorer.explain.derived.attribution import component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
-from explorer.state.selection import Selection
-from explorer.state.view_registry import SelectionField
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.lens_verification import verify_lens

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.attention_rollout import attention_rollout
 from explorer.analysis.next_token import actual_token_ranks, surprisal
+from explorer.analysis.token_contributions import attention_rollout
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _

@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.architecture import logit_constants
+from explorer.architecture import logits
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -75,11 +75,9 @@ def colour_legend(trace: Trace) -> str:
         text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
         text = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not logit_constants.has_logit_constants(trace.config):
+    if not logits.has_logit_constants(trace.config):
         return text
-    return _(
-        "{colours},<br>purple: {shifts}", colours=text, shifts=logit_constants.logit_constants_short_label(trace.config)
-    )
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logits.logit_constants_short_label(trace.config))
 
 
 def head_contribution_map(

@@ -5,11 +5,11 @@ import textwrap
 import numpy as np
 
 from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.token_contributions import check_gradient_run, token_contribution
+from explorer.explain.derived.prediction import check_gradient_run, token_contribution
 from explorer.explain.notation import format_number, join_names, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

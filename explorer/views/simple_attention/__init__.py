@@ -4,11 +4,11 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_ranking
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
@@ -121,7 +121,7 @@ def unavailable_reason(config: ModelConfig) -> str:
 
 VIEW = View(
     name="looks",
-    title=N_("2 · Looking back"),
+    title=N_("2 · Who looks at whom"),
     group="story",
     order=20,
     description=N_(
@@ -142,7 +142,7 @@ VIEW = View(
             click_selects={"x": "key"},
             verify=verify,
             inspect=inspect,
-            height=300,
+            height=420,
         ),
     ),
     numbers_view_link=numbers_view_link,

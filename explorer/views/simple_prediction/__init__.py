@@ -113,7 +113,7 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
 
 VIEW = View(
     name="guesses",
-    title=N_("3 · Next word"),
+    title=N_("3 · What each step adds"),
     group="story",
     order=30,
     description=N_(
@@ -130,7 +130,7 @@ VIEW = View(
             draw=lambda trace, s: draw(trace, s.query),
             verify=verify_lens,
             inspect=inspect,
-            height=320,
+            height=420,
         ),
     ),
     numbers_view_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),

@@ -72,7 +72,7 @@ def inspect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivati
 
 VIEW = View(
     name="pieces",
-    title=N_("1 · Tokens"),
+    title=N_("1 · Words to tokens"),
     group="story",
     order=10,
     description=N_(
@@ -90,7 +90,7 @@ VIEW = View(
             click_selects={"x": "query"},
             verify=verify_derived("logits"),
             inspect=inspect,
-            height=300,
+            height=420,
         ),
     ),
     numbers_view_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),

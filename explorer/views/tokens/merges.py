@@ -8,7 +8,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
-from model.bpe_merges import MergeStep, merge_steps
+from model.tokenizer import MergeStep, merge_steps
 
 TINT, PALE = "rgba(0, 158, 115, 0.35)", "rgba(136, 136, 136, 0.12)"  # EMBEDDING and RESIDUAL, text upon them legible
 

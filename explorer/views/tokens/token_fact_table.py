@@ -3,8 +3,8 @@
 import numpy as np
 
 from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
+from explorer.errors import PointNotFoundError
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from explorer.analysis.text_loss import NATS_PER_BIT, mean_text_loss
+from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

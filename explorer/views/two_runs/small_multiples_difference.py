@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.lazy_layer_stack import LazyLayerStack
+from explorer.tracing.trace import LazyLayerStack
 from explorer.translations import _
 from explorer.views.two_runs.difference import NoDifferenceError
 from explorer.views.view import SmallMultiples

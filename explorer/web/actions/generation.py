@@ -10,21 +10,18 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.state.branch_commands import replace_continuation
+from explorer.errors import UserError
 from explorer.state.branches import add_branch
-from explorer.state.errors import UserError
-from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
+from explorer.state.page_state import PageState, replace_continuation
 from explorer.state.run import MAX_TOKENS
-from explorer.state.user_limits import UserLimits
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.log_limits import log_budget
+from explorer.web.error_messages import collect_notices, log_budget, warn
 from explorer.web.middleware.request_types import State
 from explorer.web.middleware.security_middleware import request_log_budget
-from explorer.web.notices import collect_notices, warn
 from explorer.web.protocol import run_change
 from explorer.web.request_locale import locale_from_state
 from model.generation.autoregressive import generate

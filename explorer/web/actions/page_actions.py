@@ -1,30 +1,112 @@
-"""Actions on the page's state: open a link, run a prompt, change the model, move among continuations."""
+"""Actions on the page's state: open a link or a lesson, run a prompt, change the model, move among continuations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from explorer.lessons.example_prompts import EXAMPLES
-from explorer.state.branch_commands import apply_command
-from explorer.state.errors import UserError
+from explorer.errors import UserError
+from explorer.lessons.prompts import EXAMPLES
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.page_state import OTHER_PREFIX, PageState, parse_revision
+from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
 from explorer.state.run import Run
 from explorer.state.selection import Selection, field_choices, parse_index
-from explorer.tracing.retokenize import has_bos
+from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation import Generation
-from explorer.web.actions.lesson_steps import LessonSteps
-from explorer.web.actions.other_model import rerun_with_model, saved_continuations
-from explorer.web.actions.restore_state import restore_saved_state
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.run_factory import RunFactory, rerun_with_model, saved_continuations
 from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
-from explorer.web.error_messages import USER_ERRORS, user_message
-from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
-from explorer.web.notices import warn
+from explorer.web.answers.lesson_endpoints import LessonContents
+from explorer.web.error_messages import USER_ERRORS, user_message, warn
+from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.protocol import run_change
+
+MAX_FIELDS, MAX_CHARACTERS = 200, 8000
+
+
+def restore_saved_state(
+    run_factory: RunFactory, state: Mapping[str, Any], command: Mapping[str, Any]
+) -> tuple[PageState, GenerationSettings]:
+    """Return the state and settings of a saved view, outside of any lesson.
+
+    Args:
+        state: the page's.
+        command: "words", name -> value as in a URL; unvalidated.
+
+    Raises:
+        UserError, CheckpointError: it is no saved view, or what it names is not available.
+    """
+    fields = command.get("words")
+    if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not all(map(_is_short_text, fields.items())):
+        raise UserError(_("a saved view must have the fields of a link, got {got!r:.80}", got=fields))
+    page_state = run_factory.state_from_query(
+        {"checkpoint": "", "view": Selection.view} | dict(fields) | {"turn": state.get("turn")}
+    )
+    return replace(
+        page_state, selection=replace(page_state.selection, lesson="", step=0, reply="")
+    ), GenerationSettings.parse(fields)
+
+
+def _is_short_text(item: tuple[Any, Any]) -> bool:
+    return all(isinstance(text, str) and len(text) <= MAX_CHARACTERS for text in item)
+
+
+RUN_TEXT_FIELDS = ("prompt", "text")  # a query with one of these fields has a run of its own
+
+
+class LessonSteps:
+    """A lesson's steps as states of the page.
+
+    Args:
+        lesson_contents: access to the lessons and their models.
+    """
+
+    def __init__(self, lesson_contents: LessonContents):
+        self.lesson_contents = lesson_contents
+
+    def complete_query(self, query: Mapping[str, str], checkpoint: str) -> dict[str, str]:
+        """Return a URL's query with the fields of its lesson step as defaults.
+
+        Args:
+            checkpoint: the page's, if the query names none.
+        """
+        selection = Selection.parse(query)
+        lesson = self.lesson_contents.lesson_library.lessons.get(selection.lesson)
+        if lesson is None or any(name in query for name in RUN_TEXT_FIELDS):
+            return dict(query)
+        step_number = max(1, min(selection.step, len(lesson.steps)))
+        model = self.lesson_contents.lesson_model(lesson, query.get("checkpoint", checkpoint))
+        state = lesson.state(step_number, model) if model else {}
+        step_fields = {"lesson": lesson.name, "step": str(step_number)}
+        return {name: str(value) for name, value in state.items()} | dict(query) | step_fields
+
+    def go_to_step(self, state: Mapping[str, Any], command: Mapping[str, Any]) -> tuple[PageState, GenerationSettings]:
+        """Return the state and settings of a lesson step, with an earlier reply to it.
+
+        Args:
+            state: the page's.
+            command: "lesson" and "step"; optionally "reply", and a "checkpoint" in place of the lesson's.
+
+        Raises:
+            UserError: there is no such lesson.
+        """
+        name = command.get("lesson")
+        lesson = self.lesson_contents.lesson_library.lessons.get(name) if isinstance(name, str) else None
+        if lesson is None:
+            raise UserError(_("There is no lesson {name}.", name=f"{name!r:.60}"))
+        step_number = max(1, min(parse_index(command.get("step")) or 1, len(lesson.steps)))
+        page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
+        checkpoint = command.get("checkpoint") or page_state.run.checkpoint
+        model = self.lesson_contents.lesson_model(lesson, checkpoint)
+        if model:
+            step_state = lesson.state(step_number, model)
+            page_state, settings = self.lesson_contents.open_state(step_state), GenerationSettings.parse(step_state)
+        reply = command.get("reply")
+        reply = reply if isinstance(reply, str) and reply.startswith(f"{step_number}:") else ""
+        selection = replace(page_state.selection, lesson=lesson.name, step=step_number, reply=reply)
+        return replace(page_state, selection=selection), settings
+
 
 TWO_RUN_FIELDS = ("shown", "clean_run", "answer", "wrong")  # fields of the selection that commands for run B change
 FIRST_PROMPT = next(iter(EXAMPLES.values()))

@@ -1,4 +1,4 @@
-"""Creation of runs and states from prompts and URLs, with their first selection."""
+"""Creation of runs and states: from prompts and URLs, with their first selection, and with another model."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -8,16 +8,16 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import layer_neurons
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
-from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.target_token import target_and_contrast
-from model.generation.context_window import window_start
+from model.config import window_start
 
 
 class RunFactory:
@@ -152,3 +152,41 @@ def complete_other_model(state: Mapping[str, Any]) -> Mapping[str, Any]:
     if "b.prompt" not in other_fields and (ids := other_fields & {"b.generated", "b.dropped"}):
         raise UserError(_("an address with {names} needs b.prompt", names=", ".join(sorted(ids))))
     return state if "b.checkpoint" in other_fields else {**state, "b.checkpoint": state["checkpoint"]}
+
+
+def rerun_with_model(
+    run_factory: RunFactory, checkpoint: str, prompt: str, page_state: PageState, saved_state: PageState | None
+) -> PageState:
+    """Return the state with another model, with that model's saved continuations or the current one retokenized.
+
+    Args:
+        prompt: text of the prompt.
+        saved_state: the other model's run and tree when it was last open; None for none.
+    """
+    if (
+        saved_state is not None
+        and run_factory.runs.text(saved_state.run)[0] == run_factory.runs.text(page_state.run)[0]
+    ):
+        run = replace(saved_state.run, edits=page_state.run.edits)
+        return replace(page_state, run=run, branches=saved_state.branches, began=saved_state.began)
+    (_, old), (_, new) = (run_factory.runs.model(name) for name in (page_state.run.checkpoint, checkpoint))
+    if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
+        run = replace(page_state.run, checkpoint=checkpoint)
+    else:
+        run = run_factory.create_run(checkpoint, prompt, with_bos=has_bos(page_state.run.prompt, old))
+        generated = retokenize(
+            page_state.run.generated, old, new, is_continuation=True, previous_ids=page_state.run.prompt
+        )
+        run = replace(run, generated=generated, edits=page_state.run.edits)
+    return replace(page_state, run=run, branches=(), began=len(run.generated))
+
+
+def saved_continuations(checkpoint: str, fields: object) -> PageState | None:
+    """Parse the run and tree that the browser saved for a model; None if there is no continuation, or it is invalid."""
+    if not isinstance(fields, dict):
+        return None
+    try:
+        page_state = PageState.parse(fields | {"checkpoint": checkpoint, "edits": ""})
+    except UserError:
+        return None
+    return page_state if page_state.run.generated or page_state.branches else None

@@ -4,18 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.errors import UserError
+from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.state.alignment import format_pins, parse_pins
-from explorer.state.checkpoint_names import model_name
-from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run import Run, model_name
 from explorer.state.selection import parse_index
-from explorer.tracing.retokenize import has_bos
+from explorer.tracing.token_ids import has_bos
 from explorer.translations import _
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.error_messages import user_message
-from explorer.web.notices import warn
+from explorer.web.error_messages import user_message, warn
 
 
 class SecondRunCommands:

@@ -6,27 +6,24 @@ from functools import cache
 from typing import Any
 
 from explorer.analysis.steering import direction_from_texts
+from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
-from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.prefetch import Prefetcher
+from explorer.tracing.model_loading import Prefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.web.answers.answer_cache import AnswerCache
-from explorer.web.answers.hub_endpoints import HubEndpoints
-from explorer.web.answers.job_endpoints import JobEndpoints
-from explorer.web.answers.lesson_contents import LessonContents
-from explorer.web.answers.lesson_endpoints import LessonEndpoints
-from explorer.web.answers.open_view import make_open_view
+from explorer.web.answers.job_endpoints import HubEndpoints, JobEndpoints
+from explorer.web.answers.lesson_endpoints import LessonContents, LessonEndpoints
+from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.page_contents import PageContents
-from explorer.web.answers.point_derivation import point_derivation_text
+from explorer.web.answers.search_endpoints import SearchEndpoints
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
-from explorer.web.middleware.request_types import PointFields, State
-from explorer.web.middleware.strict_json import as_json
+from explorer.web.middleware.request_types import PointFields, State, as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.view_markup import view_markup
@@ -55,7 +52,7 @@ class Endpoints:
         self.lessons = lessons
         self.runs, self.page_contents, self.opening = runs, PageContents(runs), HubEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.lesson_endpoints = LessonEndpoints(runs, lessons)
+        self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
         self.prefetcher = Prefetcher(runs.library)
 
@@ -63,7 +60,8 @@ class Endpoints:
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
         own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists]
-        return own_functions + self.lesson_endpoints.functions + self.jobs.functions + self.opening.functions
+        others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
+        return own_functions + [function for part in others for function in part.functions]
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""
@@ -98,7 +96,7 @@ class Endpoints:
 
         Returns:
             `contents`, element id -> content, None to hide the element; `version`, of the model's files, which the
-            browser sends with its next state; `vocab_size` of the model, where the answer is about everything.
+            browser sends with its next state.
 
         Raises:
             UserError, CheckpointError: the request is invalid.
@@ -118,10 +116,7 @@ class Endpoints:
                 continuation_contents(make_open_view(self.runs, page_state), settings) if has_continuation else {}
             )
             return {"contents": contents, "version": version}
-        model_fields = {}
         if about == "show" and stage == 0:
-            lm, _tokenizer = self.runs.model(page_state.run.checkpoint)
-            model_fields = {"vocab_size": lm.config.vocab_size}
             contents |= self.page_contents.model_facts(page_state.run.checkpoint)
             contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
             checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
@@ -141,7 +136,7 @@ class Endpoints:
         if stage == 1:
             contents |= self.page_contents.explanations(page_state)
             contents |= self.page_contents.tree(page_state) if about == "show" else {}
-        return {"contents": contents, "version": version} | model_fields
+        return {"contents": contents, "version": version}
 
     def files_changed(self, page_state: PageState, state: Mapping[str, Any]) -> bool:
         """Return whether the model's files differ from those that the browser's figures were computed with."""

@@ -1,19 +1,183 @@
-"""Endpoints for lessons besides their steps: list, worksheets and walkthroughs."""
+"""Lessons for the browser: a step, its question and feedback on a reply, the list, worksheets and walkthroughs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from explorer.errors import UserError
 from explorer.explain.walkthroughs import get_walkthrough
-from explorer.state.errors import UserError
+from explorer.lessons.course.evaluation_context import EvaluationContext, StateOpener
+from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
+from explorer.lessons.course.lesson import Lesson, LessonLibrary, LessonStep
+from explorer.lessons.course.markdown import fill_placeholders
+from explorer.lessons.course.questions import format_quantity
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
 from explorer.translations import _, translate
-from explorer.web.answers.lesson_contents import REVEAL_ANSWER, LessonContents
+from explorer.views import VIEWS
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
 from explorer.web.middleware.request_types import Index, State
-from explorer.web.protocol import element_id
+from explorer.web.protocol import (
+    BRIEF,
+    CHANGES,
+    CHOOSERS,
+    GUESS,
+    LESSON,
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    RUNS,
+    SERIES,
+    STAND_INS,
+    STRIP,
+    WHAT_IFS,
+    WHY,
+    element_id,
+)
+
+BUNDLED_MODEL = "llama-fables"
+REVEAL_ANSWER = "?"  # in a reply's place: the user asked for the answer
+ELEMENTS_AROUND_TABS = ("prompt", "generation", STRIP, NEXT_TOKEN, WHY, STAND_INS, CHANGES, RUNS, SERIES)
+TAB_ELEMENTS = (WHAT_IFS, CHOOSERS)
+NEXT_TOKEN_ELEMENTS = (
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    GUESS,
+    BRIEF,
+)  # elements outside the tabs that reveal the next token
+ELEMENT_IDS = frozenset(
+    [*ELEMENTS_AROUND_TABS]
+    + [element_id(view.name, panel.name) for view in VIEWS for panel in view.panels]
+    + [element_id(view.name, name) for view in VIEWS for name in TAB_ELEMENTS]
+)
+
+
+class LessonContents:
+    """Contents of the lesson's widget for the page's state.
+
+    Args:
+        lesson_library: the lessons.
+        runs: access to models and runs.
+        open_state: parses a state's mapping, and tokenizes its text.
+    """
+
+    def __init__(self, lesson_library: LessonLibrary, runs: RunService, open_state: StateOpener):
+        self.lesson_library, self.runs, self.open_state = lesson_library, runs, open_state
+
+    def list_lessons(self) -> list[dict[str, Any]]:
+        """Return the lessons to choose from."""
+        return [
+            {
+                "name": lesson.name,
+                "title": lesson.title,
+                "audience": lesson.audience,
+                "minutes": lesson.minutes,
+                "steps": len(lesson.steps),
+                "against": lesson.misconception,
+            }
+            for lesson in self.lesson_library.lessons.values()
+        ]
+
+    def lesson_model(self, lesson: Lesson, page_checkpoint: str) -> str | None:
+        """Return the checkpoint that a lesson runs with.
+
+        The lesson's own model if it is available, or else the page's if that is the fallback; None otherwise.
+        """
+        if self.runs.library.catalog.resolve(lesson.model) in self.runs.library.checkpoints:
+            return lesson.model
+        return page_checkpoint if page_checkpoint == self.fallback_model else None
+
+    @property
+    def fallback_model(self) -> str:
+        """The checkpoint used in place of a lesson's model that is not available."""
+        checkpoints = self.runs.library.checkpoints
+        return BUNDLED_MODEL if BUNDLED_MODEL in checkpoints else checkpoints[0]
+
+    def contents(self, page_state: PageState, state: Mapping[str, Any], about: str) -> dict[str, Any]:
+        """Return the lesson's contents by its element id; empty if they are unchanged.
+
+        Args:
+            about: scope of the browser's request, see `Endpoints.answer`.
+        """
+        selection = page_state.selection
+        if not selection.lesson:
+            return {}
+        lesson = self.lesson_library.lessons.get(selection.lesson)
+        if lesson is None:
+            message = _("There is no lesson {name}.", name=selection.lesson)
+            return {LESSON: {"problem": message}}
+        step = lesson.step(selection.step)
+        if about not in ("show", "tune") and step.task is None:
+            return {}
+        return {LESSON: self.step_payload(lesson, step, page_state, state)}
+
+    def step_payload(
+        self, lesson: Lesson, step: LessonStep, page_state: PageState, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return a step as the widget takes it; the answer is included only as far as the reply entitles to it."""
+        step_number, model = lesson.steps.index(step) + 1, self.lesson_model(lesson, page_state.run.checkpoint)
+        payload = {"name": lesson.name, "title": lesson.title, "against": lesson.misconception, "heading": step.title}
+        payload |= {"step": step_number, "steps": len(lesson.steps), "before": step.before, "target": step.target}
+        if following := lesson.steps[step_number : step_number + 1]:
+            payload["next"] = {"heading": following[0].title, "before": following[0].before}
+        if model is None:
+            message = _(
+                "This lesson is about {model}, which is not here. It can be gone through with {offered}, whose numbers "
+                "differ.",
+                model=lesson.model,
+                offered=self.fallback_model,
+            )
+            return payload | {"missing": {"words": message, "offered": self.fallback_model}}
+        if model != lesson.model:
+            payload["note"] = _(
+                "{model} is not here: all numbers are those of {other}.", model=lesson.model, other=model
+            )
+        context = EvaluationContext(self.runs, self.open_state, lesson.state(step_number, model))
+        try:
+            return payload | self._question_payload(step, context, page_state, state)
+        except ValueError as error:  # the model lacks something that the step needs
+            problem = _("This step cannot be asked of {model}: {why}.", model=model, why=str(error).rstrip("."))
+            return payload | {"problem": problem, "after": []}
+
+    def _question_payload(
+        self, step: LessonStep, context: EvaluationContext, page_state: PageState, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if step.task:
+            done = step.task.check(context, EvaluationContext(self.runs, PageState.parse, state))
+            payload = {"task": {"is_done": done.is_done, "words": done.text}}
+            return payload | ({"after": self._explanation(step, context)} if done.is_done else {})
+        if step.question is None:
+            return {"after": self._explanation(step, context)}
+        reply = page_state.selection.current_reply
+        grade = None
+        if reply is not None:
+            grade = step.question.grade(context, None if reply == REVEAL_ANSWER else reply)
+        payload = {"question": {"words": step.question_text, **step.question.prompt_payload(context)}}
+        if payload["question"].get("is_example"):
+            return payload | {"after": self._explanation(step, context)}
+        if grade is None:
+            return payload | {"hides": hidden_elements(step)}
+        graded_reply = None if grade.is_right is None else reply
+        verdict = {"is_right": grade.is_right, "words": grade.text, "truth": dict(grade.truth), "reply": graded_reply}
+        return payload | {"judged": verdict, "after": self._explanation(step, context)}
+
+    @staticmethod
+    def _explanation(step: LessonStep, context: EvaluationContext) -> list[dict[str, Any]]:
+        return fill_placeholders(step.after, lambda name: format_quantity(step.values[name].evaluate(context)))
+
+
+def hidden_elements(step: LessonStep) -> dict[str, Any] | None:
+    """Return the elements that would reveal the answer; None if the step hides nothing.
+
+    Those that the step names, and all figures of other tabs, which show the same run.
+    """
+    if not step.hidden_figures:
+        return None
+    next_token_ids = NEXT_TOKEN_ELEMENTS if NEXT_TOKEN_PANEL in step.hidden_figures else ()
+    return {
+        "ids": [*dict.fromkeys((*step.hidden_figures, *next_token_ids, WHY, STAND_INS))],
+        "view": step.state["view"],
+    }
 
 
 class LessonEndpoints:

@@ -1,13 +1,16 @@
-"""The open view of one or two runs at a selection."""
+"""The open view of one or two runs at a selection, and the derivation of a selected number in it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import Derivation
 from explorer.explain.source_code import code_text
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -26,7 +29,19 @@ from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.user_views import ViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
-from explorer.web.answers.derivation_text import join_run_texts
+
+
+def derivation_text(derivation: Derivation | tuple[Derivation, ...] | None) -> str:
+    """Return one or several derivations as lines of text; "" for None."""
+    derivations = derivation if isinstance(derivation, tuple) else (derivation,)
+    return "\n".join(line for item in derivations if item for line in item.lines())
+
+
+def join_run_texts(texts: Sequence[str]) -> str:
+    """Join the texts of both runs, labelled A and B; a single run's text stays as it is."""
+    if len(texts) == 1 or not any(texts):
+        return texts[0] if texts else ""
+    return "\n".join(f"{name}: {text}" for name, text in zip("AB", texts, strict=True) if text)
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,14 @@ class OpenView:
             return self.view.unavailable_reason(missing[0])
         subtracts = self.has_other and (self.view.is_comparison or self.visible_run == "difference")
         bases = basis_warning(self.comparison) if subtracts else ""
-        return f"{translate(self.view.description)} {bases}".rstrip()
+        return f"{self.sentence or translate(self.view.description)} {bases}".rstrip()
+
+    @property
+    def sentence(self) -> str:
+        """The view's sentence on the visible run; "" for two, without one, and where formulas are shown."""
+        if not self.view.sentence or self.selection.depth in ("formula", "code") or len(self.visible_runs) > 1:
+            return ""
+        return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 
     @property
     def formula(self) -> str:
@@ -267,3 +289,62 @@ def make_open_view(runs: RunService, page_state: PageState) -> OpenView:
         comparison,
         page_state.visible_other is not None,
     )
+
+
+def point_derivation_text(open_view: OpenView, panel_name: str, point: ClickedPoint) -> str:
+    """Return the derivation of the number at a point of a panel as lines of text; "" if there is none.
+
+    Args:
+        point: a point of the visible figure; in a difference, a point of the first run's figure.
+
+    Raises:
+        PointNotFoundError: the figure has no such point.
+    """
+    _check_head(point, open_view.trace)
+    panels = [
+        panel for panel in open_view.view.panels if panel.name == panel_name and panel.inspect and open_view.has(panel)
+    ]
+    if not panels:
+        return ""
+    (panel,) = panels
+    try:
+        return _derivation_text(open_view, panel, point)
+    except (ResultNotReadyError, NoDifferenceError):
+        return ""
+    except ModelUnloadedError as gone:
+        return unavailable_message(gone)
+
+
+def _derivation_text(open_view: OpenView, panel: Panel, point: ClickedPoint) -> str:
+    if panel.compared_run:
+        return derivation_text(panel.inspect(open_view.panel_comparison(panel), open_view.selection, point))
+    if not all(open_view.fits(panel, trace) for trace, _selection in open_view.visible_runs):
+        return ""
+    points = (
+        [point] if len(open_view.visible_runs) == 1 else [point, _aligned_point(open_view.comparison, panel, point)]
+    )
+    texts = []
+    for run_and_selection, run_point in zip(open_view.visible_runs, points, strict=True):
+        _check_head(point, run_and_selection[0])
+        texts.append(derivation_text(panel.inspect(*run_and_selection, run_point)) if run_point else "")
+    return join_run_texts(texts)
+
+
+def _aligned_point(comparison: Comparison, panel: Panel, point: ClickedPoint) -> ClickedPoint | None:
+    """Return the aligned point in the second run's figure; None if there is none."""
+    partners, coordinates = comparison.alignment.partners, {}
+    for axis in panel.token_coordinates:
+        index = point.coordinate_or_none(axis)
+        if index is None:
+            continue
+        if index >= len(partners) or partners[index] is None:
+            return None
+        coordinates[axis] = partners[index]
+    return replace(point, **coordinates)
+
+
+def _check_head(point: ClickedPoint, trace: Trace):
+    """Raise PointNotFoundError if the model has no such layer or head."""
+    layer, head, config = point.coordinate_or_none("layer"), point.coordinate_or_none("head"), trace.config
+    if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
+        raise PointNotFoundError(_("the model has no layer {layer} head {head}", layer=layer, head=head))

@@ -1,30 +1,30 @@
 """Contents of the page around the tabs by element id: tokens, text, next token, continuations."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from explorer.analysis.divergence import align_to_vocabulary
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
-from explorer.analysis.prediction_reasons import prediction_reasons
-from explorer.analysis.redundancy import find_redundancy
+from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
+from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary
-from explorer.lessons import redundancy_explanation
+from explorer.lessons import prediction_explanation
 from explorer.lessons.prediction_explanation import explain_prediction
-from explorer.lessons.prompt_advice import prompt_advice
-from explorer.state.branches import build_tree
+from explorer.lessons.prompts import prompt_advice
+from explorer.state.branches import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS
-from explorer.state.view_registry import is_story_view
+from explorer.tracing.library import Library
+from explorer.tracing.lru import LRUCache
+from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import BudgetExceededError
-from explorer.tracing.retokenize import has_bos, strip_bos
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
 from explorer.translations import translate
-from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from explorer.web.protocol import (
     ADVICE,
     BRANCHES,
@@ -47,6 +47,54 @@ from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
 from explorer.web.widgets.next_token.table import OtherRunPrediction, summarise_distribution
 from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuess, PromptTail, TokenStrip
 from explorer.web.widgets.view_tools import ComparisonBar, PromptAdviceLine
+from model.config import window_start
+
+MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
+BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
+
+
+class ContinuationSurprisals:
+    """Surprisals of the tokens of a page's continuations, cached by run; raises the errors of `Library.trace`."""
+
+    def __init__(self, library: Library):
+        self.library = library
+        self._surprisals = LRUCache(
+            MAX_CACHE_BYTES, size=lambda entry: len(entry[0].token_ids) * BYTES_PER_TOKEN + entry[1].nbytes
+        )
+
+    def surprisals(self, page_state: PageState) -> dict[Path, np.ndarray]:
+        """Return the surprisal in bits of each token of every path of the tree, including the run's own.
+
+        Branches with tokens outside the model's vocabulary are left out.
+        """
+        lm, _ = self.library.model(page_state.run.checkpoint)
+        paths = {branch.path for branch in page_state.branches} | ({page_state.run.generated} - {()})
+        valid_paths = [path for path in paths if max(path) < lm.config.vocab_size]
+        return {path: self.surprisals_of_run(replace(page_state.run, generated=path)) for path in valid_paths}
+
+    def surprisals_of_run(self, run: Run) -> np.ndarray:
+        """Return the surprisals (G,) of the generated tokens in bits: -log₂ of their probability at temperature 1."""
+        lm, _ = self.library.model(run.checkpoint)
+        _, bits = self._surprisals.get((get_identity(lm), run), lambda: (run, self.compute_surprisals(run)))
+        return bits
+
+    def compute_surprisals(self, run: Run) -> np.ndarray:
+        """Compute each token's surprisal given the window of tokens that the generator reads: one trace per window."""
+        lm, _ = self.library.model(run.checkpoint)
+        ids, context = np.array(run.token_ids), lm.config.context_length
+        indices = np.arange(len(run.prompt), len(ids))
+        starts = np.array([window_start(index, context) for index in indices])
+        bits = np.empty(len(indices))
+        for start in np.unique(starts):
+            in_window = starts == start
+            last = int(indices[in_window][-1])
+            end = last + (last - start < context)  # if it fits, include the last token: then this is the visible trace
+            logits = self.library.trace(run.checkpoint, tuple(ids[start:end].tolist()), run.edits).logits
+            before = indices[in_window] - 1 - start
+            bits[in_window] = (
+                logits.log_sum_exp[before] - logits.token_logits(ids[indices[in_window]], before)
+            ) / np.log(2)
+        return bits
 
 
 class PageContents:
@@ -120,7 +168,7 @@ class PageContents:
         None for the prompt's tokens, and on pages that do not show it.
         """
         is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
-        if not is_story_view(page_state.selection.view) or not is_generated or not position:
+        if not page_state.selection.is_story or not is_generated or not position:
             return None
         return next_token_in_run(page_state.run, position - 1, settings, trace)
 
@@ -168,7 +216,7 @@ class PageContents:
             )
         if selection.stand_ins == "open":
             contents[STAND_INS] = ExplanationButton.pack(
-                redundancy_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+                prediction_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
             )
         return contents
 

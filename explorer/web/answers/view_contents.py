@@ -9,6 +9,7 @@ from explorer.tracing.request_budget import check_budget
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS, select_fields
 from explorer.views.two_runs.draw import Placeholder
 from explorer.views.view import Panel, SmallMultiples
@@ -35,31 +36,42 @@ from explorer.web.widgets.view_tools import (
     InterventionControls,
     SelectFields,
 )
+from explorer.web.widgets.whole_model import WholeModelFigure
 
-WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # widgets of figures that are not Plotly's
+WIDGETS = {
+    SmallMultiples: HeadGrid,
+    Diagram: ModelMap,
+    WholeModel: WholeModelFigure,
+}  # widgets of figures that are not Plotly's
 
 
 def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
     """Return a view's contents in a stage of an answer (see `Endpoints.answer`); None for a figure it lacks.
 
+    Figures below the first row are drawn once the user has unfolded them.
+
     Args:
         newly: whether the run is new; otherwise only the selection has changed.
     """
     name, panels = open_view.view.name, open_view.panels(newly)
+    shown_panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
+    later_panels = shown_panels[len(_first_row(shown_panels)) :]
+    folded_panels = [p for p in later_panels if not open_view.selection.is_unfolded(element_id(name, p.name))]
     if stage == 2:
-        verifications = {panel.name: _draw_if_wanted(open_view.verify, panel) for panel in panels}
+        verifications = {
+            panel.name: _draw_if_wanted(open_view.verify, panel) for panel in panels if panel not in folded_panels
+        }
         return {
             element_id(name, panel) + MARK: verification and verification.as_dict()
             for panel, verification in verifications.items()
         }
-    visible_panels = [panel for panel in panels if open_view.has(panel)]
-    remaining_panels = visible_panels[len(_first_row(visible_panels)) :]
-    stage_panels = remaining_panels if stage else [panel for panel in panels if panel not in remaining_panels]
+    stage_panels = [p for p in panels if (p in later_panels) == bool(stage) and p not in folded_panels]
     contents = {
         element_id(name, panel.name): figure_payload(_draw_if_wanted(open_view.draw, panel)) for panel in stage_panels
     }
     if stage:
         return contents
+    contents |= {element_id(name, panel.name): {"folded": True} for panel in folded_panels}
     if open_view.view.numbers_view_link:
         link = open_view.numbers_view_link
         contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None

@@ -8,11 +8,18 @@ import gradio as gr
 from pydantic import Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
-from explorer.web.middleware.argument_types import ArgumentTypes, argument_types, check_object, quote_value
-from explorer.web.middleware.request_types import Index
-from explorer.web.middleware.strict_json import as_json, has_surrogates, parse_json
+from explorer.web.middleware.request_types import (
+    ArgumentTypes,
+    Index,
+    argument_types,
+    as_json,
+    check_object,
+    has_surrogates,
+    parse_json,
+    quote_value,
+)
 
 NOT_FOUND, UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE = 404, 415, 422  # HTTP's statuses
 Name = Annotated[str, Field(max_length=256)]  # that a client makes up

@@ -1,22 +1,226 @@
-"""Types of the values in requests, each declared once.
+"""Types of the values in requests: strict JSON, validation with an error in one sentence, and each type once."""
 
-They only describe the values; whether a model has such a layer, or how long a text may be, is checked where the
-values are used.
-"""
-
+import inspect
+import json
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+import gradio as gr
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails, PydanticCustomError
 from typing_extensions import NotRequired, TypedDict
 
+from explorer.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX
 from explorer.state.selection import Selection
-from explorer.translations import _
-from explorer.web.middleware.argument_types import STRICT
+from explorer.translations import N_, _, translate
 from explorer.web.protocol import ABOUT, STAGES
+
+
+def parse_json(body: bytes) -> Any:
+    """Return the value of a JSON body; a lone surrogate is read as U+FFFD.
+
+    Raises:
+        UserError: it is not JSON in UTF-8, has NaN, an infinity or a repeated name in an object, or is nested too
+            deeply.
+    """
+    try:
+        return _parse(body.decode("utf-8-sig"))
+    except RecursionError:
+        raise UserError(_("The request is nested too deeply: send fewer lists within each other.")) from None
+    except UnicodeDecodeError:
+        raise UserError(_("The request must be JSON in UTF-8, and its bytes are not UTF-8.")) from None
+    except json.JSONDecodeError as error:
+        raise UserError(_("The request must be JSON, and is not from character {place} on.", place=error.pos)) from None
+    except UserError:
+        raise
+    except ValueError:  # of an integer of thousands of digits
+        raise UserError(_("The request has a number of too many digits.")) from None
+
+
+def as_json(value: Any) -> bytes:
+    """Return a value as JSON.
+
+    Called on the computing thread: on the server's thread all other clients would wait for it.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def has_surrogates(body: bytes) -> bool:
+    """Return whether a body may have a lone surrogate, which in UTF-8 can only be an escape."""
+    return b"\\ud" in body or b"\\uD" in body
+
+
+def _parse(text: str) -> Any:
+    value = json.loads(text, object_pairs_hook=_to_dict, parse_constant=_refuse_constant, parse_float=_parse_float)
+    if "\\ud" in text or "\\uD" in text:
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+        return json.loads(whole.decode("utf-16-le", "replace"))
+    return value
+
+
+def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _value in pairs]
+        repeated_name = next(name for name in names if names.count(name) > 1)
+        raise UserError(_("The request has {name!r:.40} twice in one object: send it once.", name=repeated_name))
+    return fields
+
+
+def _refuse_constant(name: str):
+    raise UserError(_("JSON has no number {name}: send a finite one.", name=name))
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        _refuse_constant(text[:40])
+    return value
+
+
+STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+MAX_VALUE_CHARACTERS, MAX_DEPTH = 60, 6  # of a refused value and its place, as a sentence has them
+
+# pydantic's name of an error -> the type that was wanted.
+WANTED = {
+    "int_type": N_("a whole number"),
+    "int_from_float": N_("a whole number"),
+    "float_type": N_("a number"),
+    "finite_number": N_("a finite number"),
+    "string_type": N_("text"),
+    "string_too_long": N_("text of at most {max_length} characters"),
+    "string_too_short": N_("text that is not empty"),
+    "string_pattern_mismatch": N_("text of another form"),
+    "bool_type": N_("true or false"),
+    "list_type": N_("a list"),
+    "too_long": N_("a list of at most {max_length} items"),
+    "dict_type": N_("an object"),
+    "model_type": N_("an object"),
+    "mapping_type": N_("an object"),
+    "literal_error": N_("one of {expected}"),
+    "none_required": "null",
+    "greater_than_equal": N_("at least {ge}"),
+    "less_than_equal": N_("at most {le}"),
+    "less_than": N_("less than {lt}"),
+}
+
+
+class ArgumentTypes:
+    """Types of a function's arguments in order, without a `gr.Request`, which Gradio passes.
+
+    Args:
+        function: with annotated parameters; one without an annotation takes any value.
+        count: number of arguments that are sent; None for all.
+    """
+
+    def __init__(self, function: Callable, count: int | None = None):
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        sent = [parameter for parameter in parameters if parameter.annotation is not gr.Request][:count]
+        self.names = [parameter.name for parameter in sent]
+        types = (Any if parameter.annotation is parameter.empty else parameter.annotation for parameter in sent)
+        defaults = (... if parameter.default is parameter.empty else parameter.default for parameter in sent)
+        fields = dict(zip(self.names, zip(types, defaults, strict=True), strict=True))
+        self._model = create_model("Arguments", __config__=STRICT, **fields)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The arguments by name, as JSON Schema."""
+        return self._model.model_json_schema()
+
+    def check(self, values: Any):
+        """Raise UserError unless `values` is a list of arguments of the right types."""
+        if not isinstance(values, list) or len(values) > len(self.names):
+            wanted = ", ".join(self.names)
+            raise UserError(
+                _("The arguments must be a list ({wanted}), got {got}.", wanted=wanted or "0", got=quote_value(values))
+            )
+        self.check_named(dict(zip(self.names, values, strict=False)))
+
+    def check_named(self, values: Any):
+        """Raise UserError unless `values` maps the arguments' names to values of the right types."""
+        try:
+            self._model.model_validate(values)
+        except ValidationError as error:
+            raise UserError(explain_error(error, values)) from None
+
+
+@cache
+def argument_types(function: Callable, count: int | None = None) -> ArgumentTypes:
+    """Return the cached types of a function's arguments."""
+    return ArgumentTypes(function, count)
+
+
+def check_object(types: TypeAdapter, value: Any):
+    """Raise UserError if a value is not of a type."""
+    try:
+        types.validate_python(value)
+    except ValidationError as error:
+        raise UserError(explain_error(error, value)) from None
+
+
+def explain_error(error: ValidationError, value: Any) -> str:
+    """Return a sentence on a value's first error: its location, what was wanted, and what was got.
+
+    Args:
+        value: the validated value.
+    """
+    errors = error.errors(include_url=False, include_context=True)
+    paths = [_path(details, value) for details in errors]
+    deepest = max(paths, key=len)  # of a union's errors, those of the best matching type
+    deepest_errors = [details for details, path in zip(errors, paths, strict=True) if path == deepest]
+    name, first = _dotted_path(deepest), deepest_errors[0]
+    if first["type"] == "missing":
+        return _("{name} is missing.", name=name)
+    if first["type"] == "extra_forbidden":
+        return _("{name} is unknown here: leave it out.", name=name)
+    if first["type"] not in WANTED:
+        return _("{name} is refused: {why}.", name=name or "data", why=first["msg"])
+    wanted, *others = dict.fromkeys(
+        translate(WANTED[item["type"]]).format(**item.get("ctx", {}))
+        for item in deepest_errors
+        if item["type"] in WANTED
+    )
+    for other in others:
+        wanted = _("{one} or {other}", one=wanted, other=other)
+    return _("{name} must be {wanted}, got {got}.", name=name or "data", wanted=wanted, got=quote_value(first["input"]))
+
+
+def quote_value(value: Any) -> str:
+    """Return a value as JSON, truncated; only the kind of a list or an object."""
+    if isinstance(value, list | tuple):
+        return _("a list of {count}", count=len(value))
+    if isinstance(value, dict):
+        return _("an object")
+    text = json.dumps(value[:MAX_VALUE_CHARACTERS] if isinstance(value, str) else value, ensure_ascii=False)
+    return text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "…"
+
+
+def _path(details: ErrorDetails, value: Any) -> tuple[str | int, ...]:
+    """Return the location of an error within a value: pydantic's, without the types that it tried there."""
+    path: list[str | int] = []
+    for part in details["loc"]:
+        inside = isinstance(value, dict) and part in value
+        if inside or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
+            value = value[part]
+            path.append(part)
+        elif details["type"] == "missing" and part == details["loc"][-1]:
+            path.append(part)
+    return tuple(path)
+
+
+def _dotted_path(path: Sequence[str | int]) -> str:
+    """Format a path as state.prompt[3]."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part:.40}" for part in path[:MAX_DEPTH])
+    return text.removeprefix(".") + "…" * (len(path) > MAX_DEPTH)
+
 
 Index = Annotated[int, Field(ge=0, lt=10**9)]
 Number = Annotated[float, Field(allow_inf_nan=False)]

@@ -1,30 +1,171 @@
-"""Middleware that checks requests and adds security headers to responses."""
+"""Middleware that checks requests and adds security headers to responses, which it caches for the page."""
 
+import base64
 import gzip
+import hashlib
+import ipaddress
+import json
 import logging
+import os
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import httpx
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from explorer import translations
 from explorer.translations import _, use_locale
-from explorer.web.error_messages import user_message
-from explorer.web.log_limits import MAX_LINES_A_MINUTE, RequestLogBudget, log_budget
-from explorer.web.middleware.content_policy import content_policy
-from explorer.web.middleware.hosts import AllowedHosts
-from explorer.web.middleware.html_cache import HtmlCache
-from explorer.web.middleware.inline_scripts import inline_scripts
-from explorer.web.middleware.rate_limiter import SlidingWindowLimiter
+from explorer.web.error_messages import MAX_LINES_A_MINUTE, RequestLogBudget, log_budget, user_message
+from explorer.web.middleware.rate_limits import SlidingWindowLimiter
 from explorer.web.middleware.request_checks import BodyError, RequestChecks
 from explorer.web.request_locale import locale_from_request
+
+INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
+
+
+def content_policy(page: bytes) -> str:
+    """Return the Content-Security-Policy of one of Gradio's HTML pages.
+
+    Nothing is loaded from other origins, and of inline scripts only those run that the page was sent with. Gradio
+    compiles the widgets' scripts in the browser (unsafe-eval) and styles elements one by one (unsafe-inline). A
+    Space shows the page in a frame of huggingface.co.
+    """
+    hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in INLINE_SCRIPT.findall(page))
+    policy = {
+        "default-src": "'self'",
+        "script-src": " ".join(("'self'", "'unsafe-eval'", *(f"'sha256-{name}'" for name in hashes))),
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "worker-src": "'self' blob:",
+        "object-src": "'none'",
+        "base-uri": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'self' https://huggingface.co https://*.hf.space",
+    }
+    return "; ".join(f"{name} {value}" for name, value in policy.items())
+
+
+SPACES, SHARED = "*.hf.space", "*.gradio.live"  # where Hugging Face and Gradio's `share` lend a name
+
+
+class AllowedHosts:
+    """The host names that the server answers to.
+
+    Another site can make its own name resolve to this machine, and its page would then have the server's origin (DNS
+    rebinding). It cannot do so with an IP address, so all IP addresses are allowed.
+
+    Args:
+        names: "lab.example.org", or "*.example.org" for all below it, or "*" for any.
+    """
+
+    def __init__(self, names: Collection[str]):
+        self.names = tuple(name.lower() for name in names)
+
+    @classmethod
+    def for_this_machine(cls, bound_host: str | None, more: Collection[str] = ()) -> "AllowedHosts":
+        """Return the machine's own names, those of Spaces and Gradio's share links, and `more`.
+
+        Args:
+            bound_host: name or address that the server listens on; None for this machine only.
+        """
+        name = socket.gethostname()
+        own_names = (
+            "localhost",
+            "*.localhost",
+            name,
+            f"{name}.local",
+            bound_host or "",
+            os.environ.get("SPACE_HOST", ""),
+        )
+        return cls([name for name in (*own_names, SPACES, SHARED, *more) if name])
+
+    def allows(self, host: str) -> bool:
+        """Return whether a request's `Host` header, with any port, is allowed."""
+        name = re.sub(r":\d*$", "", host.strip()).strip("[]").rstrip(".").lower()
+        return is_ip_address(name) or any(matches_pattern(name, pattern) for pattern in self.names)
+
+
+def matches_pattern(name: str, pattern: str) -> bool:
+    """Return whether a host name matches a name, "*.domain" or "*"."""
+    return pattern in ("*", name) or (pattern.startswith("*.") and name.endswith(pattern[1:]))
+
+
+def is_ip_address(name: str) -> bool:
+    """Return whether a name is an IP address."""
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
+MAX_PAGES = 16  # each some 130 kB
+CLIENT_HEADERS = ("x-forwarded-for", "x-real-ip", "x-request-id", "x-visitor")  # which no page depends on
+
+
+class HtmlCache:
+    """Responses by all that the page depends on: host and path, locale, encoding, and headers of proxies."""
+
+    def __init__(self):
+        self._pages: OrderedDict[Hashable, tuple[Message, Message]] = OrderedDict()
+
+    @staticmethod
+    def key(scope: Scope, path: str, language: str) -> Hashable | None:
+        """Return the cache key of a request; None if it is not for the page, or for a deep link."""
+        if scope["method"] != "GET" or path not in ("", "/") or "deep_link" in QueryParams(scope["query_string"]):
+            return None
+        headers = Headers(scope=scope)
+        relevant_headers = {
+            name: value for name, value in headers.items() if name.startswith("x-") and name not in CLIENT_HEADERS
+        }
+        relevant_headers |= {name: headers.get(name, "") for name in ("host", "forwarded", "origin", "authorization")}
+        gzips = "gzip" in headers.get("accept-encoding", "")
+        return scope["scheme"], scope.get("root_path", ""), language, gzips, tuple(sorted(relevant_headers.items()))
+
+    def get(self, key: Hashable | None) -> tuple[Message, Message] | None:
+        """Return a cached response as its start and body messages (ASGI); None if there is none."""
+        return self._pages.get(key) if key else None
+
+    def put(self, key: Hashable | None, start: Message, body: Message):
+        """Store a response of status 200 that sets no cookie."""
+        names = {name for name, _value in start["headers"]}
+        if key and start["status"] == 200 and b"set-cookie" not in names:
+            self._pages[key] = start, body
+            while len(self._pages) > MAX_PAGES:
+                self._pages.popitem(last=False)
+
+
+INLINE_FOLDER = Path(__file__).parents[1] / "inline"
+MESSAGE_PATTERN = re.compile(r"\b_\(\"(.+?)\"\)")
+
+
+@cache
+def inline_scripts() -> bytes:
+    """Return a script tag for each of the inline scripts."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(INLINE_FOLDER.glob("*.js")))
+    return "".join(f"<script>{with_messages(text)}</script>" for text in texts).encode()
+
+
+def with_messages(script: str) -> str:
+    """Return a script with its messages in all languages in place of its first `{}`; it cannot rely on modules."""
+    if not (texts := MESSAGE_PATTERN.findall(script)):
+        return script
+    catalogues = {name: translations.messages_for_js(name) for name in translations.LANGUAGES}
+    messages = {
+        name: {text: catalogue[text] for text in texts if text in catalogue} for name, catalogue in catalogues.items()
+    }
+    return script.replace("{}", json.dumps(messages).replace("</", r"<\/"), 1)
+
 
 LOG = logging.getLogger(__name__)
 HEALTH, ROOMS, CANCEL = "/health", "/rooms/", "/gradio_api/cancel"

@@ -1,9 +1,6 @@
-"""HTTP routes of rooms: POST to `/rooms/ACTION` with a JSON object.
+"""HTTP routes of rooms: POST to `/rooms/ACTION` with a JSON object; checks of their bodies and limits."""
 
-A client identifies itself by a student's name or the teacher's key in the body, not by a cookie, so that another
-site's page has no credentials; only JSON is accepted, which such a page cannot send without a CORS preflight.
-"""
-
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -12,36 +9,207 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
+from typing_extensions import NotRequired, TypedDict
 
-from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.errors import UserError
+from explorer.errors import UserError
+from explorer.lessons.course.lesson import LessonLibrary
+from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
-from explorer.state.user_limits import UserLimits
 from explorer.translations import _, negotiate_locale, use_locale
-from explorer.web.middleware.argument_types import check_object
-from explorer.web.middleware.clients import CLIENT_HEADER, MAX_NAME_CHARACTERS
-from explorer.web.request_locale import locale_from_request
-from explorer.web.rooms.codes import is_valid_student_name, parse_code
-from explorer.web.rooms.errors import RoomError, room_full, room_not_found
-from explorer.web.rooms.limits import RoomLimits
-from explorer.web.rooms.local_room import LocalRoom
-from explorer.web.rooms.request_bodies import (
-    CLOSE,
-    LEAD,
-    LEAVE,
-    OPEN,
-    REPLY,
-    STUDENT_WAITS,
-    TEACHER_WAITS,
-    JsonBody,
-    client_address,
-    read_json_body,
-    until_disconnect,
+from explorer.web.middleware.rate_limits import (
+    CLIENT_HEADER,
+    CLIENTS_PER_ADDRESS,
+    MAX_NAME_CHARACTERS,
+    SlidingWindowLimiter,
 )
-from explorer.web.rooms.room_hub import RoomHub
-from explorer.web.rooms.room_store import TeacherState
-from explorer.web.rooms.teacher_state import parse_teacher_state
+from explorer.web.middleware.request_types import STRICT, Index, State, check_object, parse_json
+from explorer.web.request_locale import locale_from_request
+from explorer.web.rooms.room_hub import LocalRoom, RoomHub
+from explorer.web.rooms.room_store import TeacherState, is_valid_student_name, parse_code
 from explorer.web.stores import Store, StoreError
+
+
+class RoomError(Exception):
+    """An error response: HTTP status and message."""
+
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+def room_not_found() -> RoomError:
+    """Return the error for an unknown room."""
+    return RoomError(404, _("There is no such room: it was closed, or its code is another."))
+
+
+def room_full() -> RoomError:
+    """Return the error for a full room."""
+    return RoomError(403, _("This room is full."))
+
+
+HOUR_S, MINUTE_S = 3600.0, 60.0
+MAX_MISSES_PER_MINUTE = 30  # rooms that are not there, of an address in a minute: as many as a class mistypes
+
+
+class RoomLimits:
+    """Limits on opening rooms and on looking them up, counted in this process.
+
+    Args:
+        limits: of each user.
+    """
+
+    def __init__(self, limits: UserLimits):
+        self.rooms, self.people = limits.rooms, limits.people
+        self._opened, self._missed = SlidingWindowLimiter(HOUR_S), SlidingWindowLimiter(MINUTE_S)
+
+    def check_open(self, client: str, address: str):
+        """Raise RoomError if the client has opened too many rooms in the last hour, else count one more."""
+        limits = {("visitor", client): self.rooms, ("address", address): self.rooms * CLIENTS_PER_ADDRESS}
+        if seconds := self._opened.acquire(limits):
+            raise RoomError(
+                429,
+                _(
+                    "Limit reached ({most:g} rooms per hour). Open the next room in {minutes} min.",
+                    most=self.rooms,
+                    minutes=-(-seconds // 60),
+                ),
+            )
+
+    def check_lookup(self, address: str):
+        """Raise RoomError if the address has requested too many rooms that do not exist."""
+        if seconds := self._missed.seconds_until_free({address: MAX_MISSES_PER_MINUTE}):
+            raise RoomError(
+                429,
+                _("Too many requests for rooms that do not exist. Try again in {seconds} s.", seconds=seconds),
+            )
+
+    def count_miss(self, address: str):
+        """Count an attempt with a wrong code from an address."""
+        self._missed.acquire({address: MAX_MISSES_PER_MINUTE})
+
+
+JsonBody = Mapping[str, Any]
+
+
+class LocalizedRequest(TypedDict):
+    """Body of any request: optionally the client's locale."""
+
+    __pydantic_config__ = STRICT
+
+    lang: NotRequired[str]
+
+
+class TeacherRequest(LocalizedRequest):
+    """Body of a teacher's request, with the room's key."""
+
+    code: str
+    key: str
+
+
+class StudentRequest(LocalizedRequest):
+    """Body of a request by a student who has joined or is about to."""
+
+    code: str
+    student: str
+
+
+class TeacherWaitRequest(TeacherRequest):
+    """Teacher's request for changes since the response with the tag `seen`."""
+
+    seen: NotRequired[str]
+
+
+class StudentWaitRequest(StudentRequest):
+    """Student's request for changes since the response with the tag `seen`."""
+
+    seen: NotRequired[str]
+
+
+class TeacherStateRequest(TeacherRequest):
+    """Teacher's request to set the state that the class follows."""
+
+    leads: NotRequired[bool]
+    state: NotRequired[State | None]
+    lesson: NotRequired[str | None]
+    step: NotRequired[Index | None]
+
+
+class ReplyRequest(StudentRequest):
+    """Student's reply to a question; null withdraws it."""
+
+    lesson: str
+    step: Index
+    reply: str | None
+
+
+OPEN, LEAD, REPLY = TypeAdapter(LocalizedRequest), TypeAdapter(TeacherStateRequest), TypeAdapter(ReplyRequest)
+CLOSE, LEAVE = TypeAdapter(TeacherRequest), TypeAdapter(StudentRequest)
+TEACHER_WAITS, STUDENT_WAITS = TypeAdapter(TeacherWaitRequest), TypeAdapter(StudentWaitRequest)
+
+
+def client_address(request: Request) -> str:
+    """Return the address of a request's client; "" if unknown."""
+    return request.client.host if request.client else ""
+
+
+async def read_json_body(request: Request, max_bytes: int) -> JsonBody:
+    """Return the JSON object in a request's body.
+
+    Raises:
+        RoomError: it is no JSON object, or has more than `max_bytes`.
+    """
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise RoomError(415, _("Send a JSON object, as Content-Type: application/json."))
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            raise RoomError(413, _("A request has at most {most:,} bytes.", most=max_bytes))
+    try:
+        payload = parse_json(body)
+    except UserError as error:
+        raise RoomError(422, str(error)) from None
+    if not isinstance(payload, dict):
+        raise RoomError(422, _("Send a JSON object, as Content-Type: application/json."))
+    return payload
+
+
+async def until_disconnect(request: Request, answer: Awaitable[bytes | None]) -> bytes | None:
+    """Return an answer; None as soon as the client disconnects."""
+    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else None
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+# What stays each student's own: in which language they read, what they reply and guess.
+STUDENT_FIELDS = ("lang", "turn", "version", "move", "own", "reply", "guess")
+MAX_FIELDS, MAX_FIELD_NAME_CHARACTERS = 120, 40
+
+
+def parse_teacher_state(payload: Any) -> dict[str, Any]:
+    """Return the page's state that students follow: texts, numbers and lists of integers by name.
+
+    Raises:
+        RoomError: it is no state.
+    """
+    if not isinstance(payload, Mapping) or not payload.get("checkpoint") or len(payload) > MAX_FIELDS:
+        raise RoomError(422, _("“state” must be the state of the page."))
+    state = {name: value for name, value in payload.items() if name not in STUDENT_FIELDS}
+    if not all(len(name) <= MAX_FIELD_NAME_CHARACTERS and is_simple_value(value) for name, value in state.items()):
+        raise RoomError(422, _("“state” must be the state of the page."))
+    return state
+
+
+def is_simple_value(value: Any) -> bool:
+    """Return whether a value is text, a number or a list of integers."""
+    return isinstance(value, str | int | float) or (
+        isinstance(value, list) and all(isinstance(one, int) for one in value)
+    )
+
 
 LONG_POLL_S = 20.0  # maximum wait of a long poll: proxies close idle connections
 MIN_RENEW_INTERVAL_S = 60.0  # seconds between two of the teacher's signs that are kept

@@ -6,7 +6,7 @@ import { call, Refused, visitor } from "./connection.js";
 import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
 import { _ } from "./language.js";
 import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./protocol.js";
-import { onState, state } from "./state.js";
+import { onState, setState, state } from "./state.js";
 
 // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
 // comes at once, as to dim all of them takes a fifth of a click's time.
@@ -168,6 +168,7 @@ const SCROLLS = ["wheel", "touchmove", "keydown", "pointerdown"]; // what a visi
 
 /** Scrolls to a picture once it is drawn; its tab may be about to open. @param {string} id of its element */
 export function reveal(id) {
+  unfold(id);
   const picture = find(document, `#${id} [data-draws]`);
   if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
   intoView(id);
@@ -372,6 +373,34 @@ export function evidenceIn(element) {
   };
 }
 
+// Figures below a view's first ones are drawn once their title is pressed.
+
+/** Has a figure's title fold it. Gives the function to call with whether it is folded. @param {HTMLElement} element */
+function foldIn(element) {
+  const block = blockOf(element), title = find(element, "h2");
+  /** @type {HTMLButtonElement | null} */
+  let press = null;
+  return (isFolded) => {
+    block.classList.toggle("folded", isFolded);
+    if (isFolded && !press) {
+      press = button(title.textContent, () => toggleFigure(block.id), { className: "unfold" });
+      title.replaceChildren(press);
+    }
+    if (press) press.ariaExpanded = String(!isFolded);
+  };
+}
+
+/** Unfolds or folds a figure. @param {string} id of its element */
+function toggleFigure(id) {
+  const before = state.unfolded ? state.unfolded.split("~") : [];
+  const all = before[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((press) => blockOf(press).id) : before;
+  setState({ unfolded: (all.includes(id) ? all.filter((other) => other !== id) : [...all, id]).join("~") });
+  ask("view");
+}
+
+/** Has a figure drawn, if it is folded. @param {string} id of its element */
+export function unfold(id) { if (find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id); }
+
 // What a picture's widget is given: a picture, or in its place a sentence that says why there is none.
 
 /**
@@ -381,9 +410,15 @@ export function evidenceIn(element) {
  * @param {(picture: any) => any} show it is drawn once that resolves
  */
 export function onPicture(element, drawing, show) {
-  const words = find(element, ".instead"), follow = jobsIn(element);
+  const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);
   onContent(element, (content) => {
-    const instead = content?.instead ?? "";
+    const instead = content?.instead ?? "", isFolded = Boolean(content?.folded);
+    fold(isFolded);
+    if (isFolded) {
+      follow(null);
+      for (const part of [drawing, words]) part.hidden = true;
+      return hide(element, false);
+    }
     follow(content?.job ?? null);
     words.hidden = !instead;
     drawing.hidden = Boolean(instead);

@@ -4,9 +4,10 @@
 import { act, ask, dropUnseen, isWriting, makeMove, pick, setEdits, tune } from "./asking.js";
 import { announce, isLost, onReturn } from "./connection.js";
 import { reveal } from "./contents.js";
-import { make } from "./dom.js";
+import { make, say } from "./dom.js";
 import { _ } from "./language.js";
-import { bus, keptBy, modelOf, modeOf, setState, state } from "./state.js";
+import { ADDRESS_DEFAULTS } from "./protocol.js";
+import { bus, keptBy, modelOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -29,13 +30,13 @@ const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits", 
 const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelOf(state[name]) : String(state[name] ?? ""));
 const isOtherRun = (a, b) => OF_RUNS.some((name) => ofRun(a, name) !== ofRun(b, name));
 
-/** An address with all of a state in it. @param {State} state @param {string} address */
+/** An address with all of a state in it that differs from the defaults. @param {State} state @param {string} address */
 export function addressOf(state, address) {
   const url = new URL(address);
   for (const [name, value] of Object.entries(state)) {
     if (name === "lang") continue; // only where somebody chose it, who wrote it there
-    const text = Array.isArray(value) ? value.join(".") : name === "step" && !state.lesson ? "" : String(value);
-    if (text) url.searchParams.set(name, text);
+    const text = Array.isArray(value) ? value.join(".") : String(value);
+    if (text && text !== String(ADDRESS_DEFAULTS[name])) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
   for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
@@ -99,15 +100,19 @@ export function followInHistory(state) {
   history.pushState(...entry());
 }
 
-/** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. What is too
- * long for a link is saved as a file. */
-export async function copyLink() {
+const COPIED_MS = 2000; // that the button says so
+
+/** Copies the address, and has the button say so; or shows it to be copied: browsers lend the clipboard to https and
+ * localhost alone. What is too long for a link is saved as a file. @param {HTMLElement} button */
+export async function copyLink(button) {
   writeAddress();
   const link = withoutRoom(new URL(location.href));
   link.searchParams.delete("lang"); // who opens it reads their own
   if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
-  try { await navigator.clipboard.writeText(link.href); }
-  catch { prompt(_("Copy this link:"), link.href); }
+  try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
+  button.ariaLive = "polite";
+  say(button, _("Link copied"));
+  setTimeout(() => say(button, _("Copy link")), COPIED_MS);
 }
 
 // What is too long for a link: the state as a file, to be saved and opened.

@@ -4,12 +4,12 @@
 import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
 import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
-import { bringSideways, closeMenu, find, findAll, followTheme, isElsewhere, make, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
+import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly } from "./plots.js";
-import { SELECTABLE, VIEW } from "./protocol.js";
-import { bus, followMode, keptBy, modeOf, onState, ready, setState, state, viewAtFirst } from "./state.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
+import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
 export { state } from "./state.js";
@@ -67,6 +67,18 @@ function loadLater() {
   keptBy(({ lesson }) => { if (lesson) need("lesson"); });
 }
 
+/** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
+async function openByKey(event) {
+  const isSearch = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k";
+  if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
+  if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
+  event.preventDefault();
+  await need("search");
+  const { openKeys, openSearch } = await import("../widgets/search/search.js");
+  if (event.key === "?") openKeys();
+  else openSearch();
+}
+
 /** Shows views where they have their place. */
 function placeViews() {
   const place = find(document, `#${VIEW}`);
@@ -77,6 +89,7 @@ function placeViews() {
       sections.set(name, section);
       place.append(section);
       mount(section);
+      makeToolbar(find(section, ".view-tools"), _("tools of the view"));
     }
     for (const [other, element] of sections) element.hidden = other !== name;
   });
@@ -202,7 +215,7 @@ let query = {}; // of the address that the page was opened with, before the stat
 export async function start() {
   await ready;
   const asked = Object.fromEntries(new URLSearchParams(location.search));
-  setState({ view: viewAtFirst() });
+  setState(openedFirst());
   query = { depth: state.depth, ...asked };
   if (language === "en") build();
   else bus.localize(); // which builds then
@@ -217,6 +230,11 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
+  makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
+  makeToolbar(find(document, "#examples > .html-container > div"), _("examples"));
+  makeToolbar(find(document, "#navigation"));
+  followTabKey();
+  document.addEventListener("keydown", openByKey);
   document.body.classList.add("built");
   beginAsking();
   const load = () => act({ kind: "load", query });
@@ -241,8 +259,11 @@ async function takePlaces(places) {
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
-  const acts = { share: copyLink, theme: toggleTheme, "open-file": () => openFile(takePlaces) };
-  for (const [id, onClick] of Object.entries(acts)) find(document, `#${id}`).addEventListener("click", () => onClick());
+  const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
+  for (const [id, act] of Object.entries(acts)) {
+    const pressed = find(document, `#${id}`);
+    pressed.addEventListener("click", () => act(pressed));
+  }
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
@@ -286,7 +307,7 @@ window.explorer = Object.freeze({
 function settled() { return allDrawn(() => isBusy() || isWriting() || !state.checkpoint); }
 
 addBase();
-if (modeOf(viewAtFirst()) !== "story") fetchPlotly();
+if (openedFirst().view !== STORY_TABS[0]) fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();

@@ -340,8 +340,12 @@ export const config = () => made ??= {
 
 const download = () => ({
   name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
-  click: (plot) => plotly().downloadImage(alone(plot), { format: "png", scale: 2, filename: fileName(plot) }).catch(tellUnsaved),
+  click: (plot) => saveFigure(plot, "png"),
 });
+
+/** Has the browser save a figure as a file. @param {any} plot @param {"png" | "svg"} format */
+export const saveFigure = (plot, format) =>
+  plotly().downloadImage(alone(plot), { format, scale: format === "png" ? 2 : 1, filename: fileName(plot) }).catch(tellUnsaved);
 
 const LINE = 17, CHARACTER = 6.2; // pixels of a line above the picture, and of a letter in it, about
 

@@ -2,6 +2,7 @@
 // module.
 export type Theme = { sequential: string[]; diverging: string[]; template: any };
 export const THEMES: { light: Theme; dark: Theme };
+export const ADDRESS_DEFAULTS: Record<string, string | number>;
 export const ADVICE: string;
 export const ABOUT: string[];
 export const CHOOSERS: string;
@@ -15,6 +16,7 @@ export const PROBLEM: string;
 export const SELECTABLE: string[];
 export const SERIES: string;
 export const SIMPLE_TABS: string[];
+export const STORY_TABS: string[];
 export const STAND_INS: string;
 export const TAB: string;
 export const VIEW: string;

@@ -5,7 +5,7 @@ import { Refused } from "./connection.js";
 import { button, find, make, say } from "./dom.js";
 import { goTo, KEPT_ROOM, leftAt, replyTo, ROOM, withoutRoom } from "./history.js";
 import { _, language } from "./language.js";
-import { bus, keptBy, setState, state } from "./state.js";
+import { bus, keptBy, modeOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -175,7 +175,7 @@ export function enterRoom() {
 
 const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];
 const OF_RUN = ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "lesson", "step"];
-const OF_VIEW = ["view", "shown"];
+const OF_VIEW = ["view", "shown", "depth", "unfolded"];
 const SETTINGS = ["temperature", "top_k", "max_new_tokens", "seed", "top_p", "min_p", "repetition_penalty", "stop_strings"];
 
 /** What of a state others follow. @param {State} state @returns {State} */
@@ -204,10 +204,10 @@ export function goAlong(theirs) {
     const isOtherStep = "lesson" in change || "step" in change, { lesson, step } = { ...state, ...change };
     return goTo({ ...change, ...(isOtherStep ? { reply: leftAt()[lesson]?.replies[step] ?? "" } : {}) }, false);
   }
-  const before = state.view;
+  const mode = modeOf(state.view);
   setState(change);
   if (SETTINGS.some((name) => name in change)) bus.sync();
-  if (kind === "view") askForView(before);
+  if (kind === "view") askForView(mode);
   else ask(kind);
 }
 

@@ -2,7 +2,7 @@
 // The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
 import { language } from "./language.js";
-import { FULL_TABS, SIMPLE_TABS } from "./protocol.js";
+import { FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./protocol.js";
 
 // Checkpoints of one training, by their names (state/checkpoint_names.py).
 
@@ -22,9 +22,9 @@ let isUntold = false;
 /** A state in which the key is no later than the query, which looks at its own position and before. @param {State} any */
 export const causal = (any) => (any.key > any.query ? { ...any, key: any.query } : any);
 
-/** A state whose depth is its view's. @param {State} any */
+/** A state whose depth its view has. @param {State} any */
 const deep = (any) => {
-  const depth = modeOf(any.view) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
+  const depth = modeOf(any.view, any.depth) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
   return any.view && depth !== any.depth ? { ...any, depth } : any;
 };
 
@@ -53,17 +53,17 @@ export const onState = (element, listener) => listenFor(element, told, "change",
 /** Calls `keep` with the state and the one before at every change, told or not. @param {(now: State, before: State) => void} keep */
 export const keptBy = (keep) => void keepers.push(keep);
 
-// How much the page explains: a story; numbers; or formulas or code, too. A view is of the story or not. What a visitor
+// How much the page explains: a story; numbers; or formulas or code, too. A view is of the story or not, or both. What a visitor
 // chose last outlives a reload; an address goes first.
 
 const CHOSEN = "explorer:mode"; // its place in the browser's storage
 
 /** The view that is open, or was last, at each depth. @type {Record<string, string>} */
-const opened = { story: SIMPLE_TABS[0], numbers: FULL_TABS[0], formula: FULL_TABS[0], code: FULL_TABS[0] };
+const opened = { story: STORY_TABS[0], numbers: FULL_TABS[0], formula: FULL_TABS[0], code: FULL_TABS[0] };
 let depthChosen = "numbers"; // of a view that is not of the story
 
-/** Which depth a view is of: "story" or "numbers". @param {string} view */
-export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "story" : "numbers");
+/** Which depth a view is of: "story" or "numbers". @param {string} view @param {string} [depth] that one of both has */
+export const modeOf = (view, depth = state.depth) => (SIMPLE_TABS.includes(view) || (STORY_TABS.includes(view) && depth === "story") ? "story" : "numbers");
 
 /** The change that shows so much. @param {string} depth @returns {State} */
 export function toDepth(depth) {
@@ -78,11 +78,13 @@ const named = OF_GRADIO.includes(inAddress) ? null : inAddress;
 /** Whether the page's address named a tab. */
 export const isNamed = named !== null;
 
-/** The tab that the page opens with. */
-export function viewAtFirst() {
-  const asked = new URLSearchParams(location.search).get("depth"), depth = asked in opened ? asked : chosen() === "full" ? "numbers" : chosen();
-  if (depth in opened && depth !== "story") depthChosen = depth;
-  return named ?? opened[depth in opened ? depth : "story"];
+/** The view and depth that the page opens with. */
+export function openedFirst() {
+  const asked = new URLSearchParams(location.search).get("depth"), kept = chosen() === "full" ? "numbers" : chosen();
+  const depth = asked in opened ? asked : isNamed && kept === "story" ? "numbers" : kept in opened ? kept : isNamed ? "numbers" : "story";
+  if (depth !== "story") depthChosen = depth;
+  const view = named ?? opened[depth];
+  return { view, depth: modeOf(view, depth) === "story" ? "story" : depthChosen };
 }
 
 /** @param {string} mode a depth */
@@ -98,10 +100,10 @@ export function followMode() {
   });
   const tell = (view, depth) => {
     Object.assign(document.body.dataset, { depth, view });
-    classList.toggle("simple", modeOf(view) === "story");
+    classList.toggle("simple", depth === "story");
   };
-  const first = viewAtFirst();
-  tell(first, modeOf(first) === "story" ? "story" : depthChosen);
+  const first = openedFirst();
+  tell(first.view, first.depth);
   keptBy((now, before) => {
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;

@@ -4,8 +4,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from explorer.lessons.course.lesson import LessonStep
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary, LessonStep
 
 LESSONS = LessonLibrary().lessons
 

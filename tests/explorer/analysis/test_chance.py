@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis import chance_head_scores as module
-from explorer.analysis.chance_head_scores import RolledTargets, chance_head_scores
-from explorer.analysis.heads import HEAD_SCORES, head_scores, target_mask, without_first_key
+from explorer.analysis import heads as module
+from explorer.analysis.heads import (
+    HEAD_SCORES,
+    RolledTargets,
+    chance_head_scores,
+    head_scores,
+    target_mask,
+    without_first_key,
+)
 from explorer.architecture.attention import visibility_mask
 from explorer.tracing.capture import capture
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_interaction import MEASURES, check_recomputed_outcomes, intervention_interaction
-from explorer.state.interventions import parse_interventions
+from explorer.analysis.intervention_effects import MEASURES, check_recomputed_outcomes, intervention_interaction
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 

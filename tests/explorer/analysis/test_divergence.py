@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from torch.distributions import Categorical
 from torch.distributions import kl_divergence as nats
 
-from explorer.analysis.divergence import align_to_vocabulary, jensen_shannon_distance, kl_divergence
+from explorer.analysis.next_token import align_to_vocabulary, jensen_shannon_distance, kl_divergence
 
 
 def random_distributions(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from explorer.analysis.feed_forward import (
 )
 from explorer.analysis.norms import apply_linearised_output_norm
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding
-from model.layers.activations import KERNELS
+from model.layers.feed_forward import KERNELS
 from tests import layouts
 
 GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]

@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer.analysis.heads import HEAD_SCORES, head_scores, without_first_key
-from model.training.head_scores import copying_head_scores
+from model.training.evaluation import copying_head_scores
 
 A, B, C = 5, 6, 7
 

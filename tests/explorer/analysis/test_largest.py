@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.top_indices import top_indices
+from explorer.analysis.next_token import top_indices
 
 rng = np.random.default_rng(0)
 VALUES = {

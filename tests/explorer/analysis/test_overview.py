@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.model_overview import overview
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, overview
 from explorer.analysis.residual import sublayer_updates
 from tests import layouts
 

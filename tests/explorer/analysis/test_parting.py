@@ -6,7 +6,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis.divergence import jensen_shannon_distance
+from explorer.analysis.next_token import jensen_shannon_distance
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import (
     first_difference,
@@ -16,7 +16,7 @@ from explorer.analysis.run_difference import (
     relative_stream_distance,
     surprisal_difference,
 )
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from tests.sample_models import models, tokenizer

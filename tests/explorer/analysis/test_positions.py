@@ -3,7 +3,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis.position_embeddings import (
+from explorer.analysis.positions import (
     context_position_embeddings,
     cosines_by_distance,
     position_cosines,
@@ -11,9 +11,9 @@ from explorer.analysis.position_embeddings import (
     sinusoidal_embeddings,
     token_and_position_norms,
 )
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import SinusoidalPositionalEmbedding
 
 ADDING = ["gpt", "learned"]
 

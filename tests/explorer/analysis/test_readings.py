@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.logit_summaries import LogitSummaries, token_ranks_in_blocks
+from explorer.analysis.logit_lens import LogitSummaries, token_ranks_in_blocks
 
 
 def test_readings_of_known_distributions():

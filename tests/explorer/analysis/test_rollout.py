@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.attention_rollout import attention_rollout
+from explorer.analysis.token_contributions import attention_rollout
 
 
 def by_definition(patterns: np.ndarray) -> np.ndarray:

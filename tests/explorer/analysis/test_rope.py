@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
+from explorer.analysis.positions import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
 from tests.sample_models import YARN
 
 

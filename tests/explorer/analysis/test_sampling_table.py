@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.sampling_table import SamplingTable, find_tokens
+from explorer.analysis.next_token import SamplingTable, find_tokens
 from model.generation.sampling import draw_token, sampling_stages
 
 SETTINGS = [

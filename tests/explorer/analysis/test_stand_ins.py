@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.prediction_reasons import Component
-from explorer.analysis.redundancy import MAX_COMPONENTS, MAX_SET_SIZE, find_redundancy
-from explorer.state.interventions import parse_interventions
+from explorer.analysis.prediction_reasons import MAX_CANDIDATES, MAX_SET_SIZE, Component, find_redundancy
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 
 
@@ -29,7 +28,7 @@ def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
     adds = {Component(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
     adds |= {Component(i): value for i, value in enumerate(added.feed_forward)}
     expected = sorted((component for component in adds if adds[component] > 0), key=lambda component: -adds[component])[
-        :MAX_COMPONENTS
+        :MAX_CANDIDATES
     ]
     assert list(redundancy.candidates) == expected
 

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attention_rollout import attention_rollout
-from explorer.analysis.token_contributions import TokenContributions, ranks_with_ties, token_contributions
+from explorer.analysis.token_contributions import (
+    TokenContributions,
+    attention_rollout,
+    ranks_with_ties,
+    token_contributions,
+)
 
 
 def test_each_method_by_its_formula(trace):

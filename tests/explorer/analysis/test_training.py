@@ -3,7 +3,7 @@ import math
 import numpy as np
 import torch
 
-from explorer.analysis.text_loss import mean_text_loss
+from explorer.analysis.next_token import mean_text_loss
 from tests.sample_models import capture_style, models
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from explorer.architecture.summary import NAMES, describe_architecture, layers_and_heads, model_summary
 from model.config import CHOICES
-from model.loading_notes import Note
+from model.errors import Note
 
 
 def test_facts_name_the_kind_and_the_size(lms):

@@ -11,9 +11,9 @@ import torch
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.captured import _CHECKED, check_captured_value, derive, input_names, recompute
 from explorer.explain.captured.tap_formulas import get_formula
-from explorer.explain.source_line import ROOT
+from explorer.explain.source_code import ROOT
 from explorer.tracing.capture import capture
-from model.rope_scaling import RopeScaling
+from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
 

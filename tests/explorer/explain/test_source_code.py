@@ -30,4 +30,4 @@ def test_the_code_is_whole_but_for_its_docstring():
         sample_models.models()["rope"], 3, 0, ("blocks.{layer}.ffn", "model.layers.attention:attention_scores")
     )
     assert "class" not in text and '"""' not in text
-    assert "model/layers/swiglu.py" in text and "return (q / divisor) @ k.transpose" in text
+    assert "model/layers/feed_forward.py" in text and "return (q / divisor) @ k.transpose" in text

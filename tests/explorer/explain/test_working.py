@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.explain.calculation import Input, read_input
+from explorer.explain.derivation import Input, read_input
 
 
 def test_an_input_is_written_as_python_indexes_it():

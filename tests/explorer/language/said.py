@@ -12,19 +12,18 @@ from said_of_views import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.state.branch_commands import apply_command
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, apply_command
 from explorer.tracing.library import Library
 from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
 from explorer.web import protocol
-from explorer.web.answer import parse_question
+from explorer.web.answer import parse_answer_request
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
-from explorer.web.notices import collect_notices
+from explorer.web.error_messages import collect_notices
+from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.page import Page, as_api
 from explorer.web.view_markup import view_markup
 from explorer.web.widgets.view_tools import TrainingStepSlider
@@ -139,8 +138,8 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: PageState.parse({"checkpoint": "a", "edits": "embed*base*500"}),
         lambda: PageState.parse({"checkpoint": "a", "edits": "rope.angles*shift*1.5"}),
         lambda: PageState.parse({"checkpoint": "a", "branches": "there:1"}),
-        lambda: parse_question(b"{"),
-        lambda: parse_question(b'{"about": "nothing", "state": {}}'),
+        lambda: parse_answer_request(b"{"),
+        lambda: parse_answer_request(b'{"about": "nothing", "state": {}}'),
         lambda: page.actions.apply({"kind": "nothing"}, {}),
         lambda: endpoints.inspect({}, None, {}),
         lambda: ClickedPoint.parse([]),

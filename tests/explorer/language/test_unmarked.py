@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.web.page import BAR_CSS
 from explorer.web.stores import PUT_SCRIPT

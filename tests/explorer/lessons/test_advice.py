@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import surprisal
-from explorer.lessons.prompt_advice import PromptAdvice, end_token_template, prompt_advice
+from explorer.lessons.prompts import PromptAdvice, end_token_template, prompt_advice
 from explorer.tracing.trace import Trace
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from explorer import activation_patching
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS, PromptPair
+from explorer.lessons.prompts import PROMPT_PAIRS, PromptPair
 from explorer.tracing.patching.patching_setup import PatchingSetup
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.redundancy import Redundancy, find_redundancy
-from explorer.lessons.example_prompts import EXAMPLES
-from explorer.lessons.redundancy_explanation import explain_redundancy
-from explorer.state.interventions import parse_interventions
+from explorer.analysis.prediction_reasons import Redundancy, find_redundancy
+from explorer.interventions import parse_interventions
+from explorer.lessons.prediction_explanation import explain_redundancy
+from explorer.lessons.prompts import EXAMPLES
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

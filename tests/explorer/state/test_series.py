@@ -1,4 +1,4 @@
-from explorer.state.checkpoint_names import checkpoints_of_training, model_name, step_label, training_step
+from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 
 NAMES = ["b", "fables", "fables/step-001024", "fables/step-16", "fables/step-000000", "group/alice", "group/bob"]
 

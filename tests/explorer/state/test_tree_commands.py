@@ -2,9 +2,15 @@
 
 import pytest
 
-from explorer.state.branch_commands import apply_command, go_to_branch, prune_branch, replace_next_token, undo_token
 from explorer.state.branches import Branch
-from explorer.state.page_state import PageState
+from explorer.state.page_state import (
+    PageState,
+    apply_command,
+    go_to_branch,
+    prune_branch,
+    replace_next_token,
+    undo_token,
+)
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
 

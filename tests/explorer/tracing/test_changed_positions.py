@@ -5,8 +5,8 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
-from model.rope_scaling import RopeScaling
+from model.config import RopeScaling
+from model.layers.positions import SinusoidalPositionalEmbedding
 from tests.sample_models import ROTATING
 
 from .changed_runs import IDS, assert_clean, assert_same, rebuilt, run

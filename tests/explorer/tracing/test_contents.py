@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from explorer.tracing import checkpoint_fingerprint as fingerprint_module
-from explorer.tracing.checkpoint_fingerprint import checkpoint_fingerprint
+from explorer.tracing import model_catalog as fingerprint_module
+from explorer.tracing.model_catalog import checkpoint_fingerprint
 from model.checkpoint import save_checkpoint
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.tracing import num_threads
-from explorer.tracing.num_threads import set_num_threads
+from explorer.tracing import devices
+from explorer.tracing.devices import set_num_threads
 from model.config import ModelConfig
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
     before = torch.get_num_threads()
-    monkeypatch.setattr(num_threads, "CORES", 4)
+    monkeypatch.setattr(devices, "CORES", 4)
     yield
     torch.set_num_threads(before)
 

@@ -2,11 +2,10 @@
 
 import pytest
 
+from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import parse_interventions
-from explorer.tracing.apply_interventions import generate_with_interventions
+from explorer.tracing.apply_interventions import continue_tokens, generate_with_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.continuation import continue_tokens
 from model.generation import generate
 
 IDS = tuple(range(40, 48))

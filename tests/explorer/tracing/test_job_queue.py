@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.state.errors import UserError
-from explorer.tracing import job_queue, jobs
-from explorer.tracing.job_queue import MAX_JOBS_PER_CLIENT, JobQueue, Progress
-from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
+from explorer.errors import UserError
+from explorer.tracing import jobs
+from explorer.tracing.jobs import MAX_JOBS_PER_CLIENT, Job, JobQueue, Progress, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import check_budget
 
 
@@ -18,7 +17,7 @@ from explorer.tracing.request_budget import check_budget
 def job_results(monkeypatch):
     results = jobs.LRUCache(1 << 20, result_num_bytes)
     monkeypatch.setattr(jobs, "RESULTS", results)
-    monkeypatch.setattr(job_queue, "RESULTS", results)
+    monkeypatch.setattr(jobs, "RESULTS", results)
     return results
 
 

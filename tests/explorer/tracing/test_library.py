@@ -10,13 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.library as library_module
 import explorer.tracing.model_catalog as offered_models
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.run import Run
-from explorer.tracing.checkpoint_fingerprint import checkpoint_fingerprint
 from explorer.tracing.library import Library
-from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.memory_requirements import weight_num_bytes
-from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
+from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes
+from explorer.tracing.run_service import LogitsCache
+from explorer.web.answers.page_contents import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES
 

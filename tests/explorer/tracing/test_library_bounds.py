@@ -7,10 +7,10 @@ from weakref import ref
 import pytest
 
 import explorer.tracing.library as library_module
-from explorer.state.interventions import parse_interventions
-from explorer.tracing import zero_gpu
+from explorer.interventions import parse_interventions
+from explorer.tracing import devices
 from explorer.tracing.library import Library, model_num_bytes
-from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.run_service import LogitsCache
 
 
 def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
@@ -68,8 +68,8 @@ def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
 
 
 def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
-    calls, capture = [], zero_gpu.capture
-    monkeypatch.setattr(zero_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
+    calls, capture = [], devices.capture
+    monkeypatch.setattr(devices, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
     library = Library("cpu")
     for edits in (OFF, DOUBLED, (), OFF):
         library.trace("tiny", (1, 2), edits)

@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.tracing.library import Library, model_num_bytes
-from explorer.tracing.prefetch import Prefetcher
+from explorer.tracing.model_loading import Prefetcher
 
 from .test_training import STEPS, name, series  # noqa: F401
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from explorer.tracing.lazy_activations import LazyActivations
-from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.run_service import LogitsCache
+from explorer.tracing.trace import LazyActivations
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 import pytest
 
-from explorer.tracing import memory_requirements
-from explorer.tracing.memory_requirements import available_bytes, format_bytes
+from explorer.tracing import model_catalog
+from explorer.tracing.model_catalog import available_bytes, format_bytes
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text("MemTotal:  8000 kB\nMemFree: 100 kB\nMemAvailable:    5000 kB\n")
-    monkeypatch.setattr(memory_requirements, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory_requirements, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
+    monkeypatch.setattr(model_catalog, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(model_catalog, "LIMITS", ((tmp_path / "max", tmp_path / "current"),))
     return tmp_path
 
 

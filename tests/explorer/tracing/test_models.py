@@ -9,9 +9,9 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from explorer.state.errors import PointNotFoundError
+from explorer.errors import PointNotFoundError
+from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import capture
@@ -20,9 +20,8 @@ from explorer.tracing.model_registry import find_model, get_identity, register_m
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.page_contents import next_token_in_run
+from explorer.web.answers.page_contents import ContinuationSurprisals, next_token_in_run
 from explorer.web.api import Api
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core

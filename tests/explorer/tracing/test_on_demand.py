@@ -9,12 +9,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-import explorer.tracing.lazy_activations as on_demand
-from explorer.tracing.capture import capture, taps_outside_blocks
-from explorer.tracing.lazy_activations import LazyActivations, named_arrays_num_bytes
+import explorer.tracing.trace as on_demand
+from explorer.tracing.capture import capture, tap_shapes, taps_outside_blocks, trace_num_bytes
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRUCache
-from explorer.tracing.tap_shapes import tap_shapes, trace_num_bytes
+from explorer.tracing.trace import LazyActivations, named_arrays_num_bytes
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 

@@ -6,13 +6,12 @@ import time
 import pytest
 import torch
 
-from explorer.state.errors import UserError
-from explorer.tracing import memory_requirements
-from explorer.tracing.hub_opener import HubModelOpener
-from explorer.tracing.job_queue import JobQueue
-from explorer.tracing.jobs import run_to_completion
+from explorer.errors import UserError
+from explorer.tracing import model_catalog
+from explorer.tracing.jobs import JobQueue, run_to_completion
 from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import ANY_NAME
+from explorer.tracing.model_loading import HubModelOpener
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.reference_logits import REFERENCE_LOGITS
@@ -92,7 +91,7 @@ def test_of_listed_names_each_may_be_opened(hub):
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, hub, monkeypatch):
-    monkeypatch.setattr(memory_requirements, "available_bytes", lambda device: 1_000_000)
+    monkeypatch.setattr(model_catalog, "available_bytes", lambda device: 1_000_000)
     for ask in (opening.requirements, opening.open_job):
         with pytest.raises(
             CheckpointError, match=f"{NAME} takes up to 2 MB of memory, and 1 MB are free: take a smaller"
@@ -175,7 +174,7 @@ def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
 def test_a_path_that_does_not_fit_into_memory_is_refused(tiny_checkpoint, monkeypatch):
     library = Library("cpu")
     name = library.catalog.open(STORIES)
-    monkeypatch.setattr(memory_requirements, "available_bytes", lambda device: 1_000_000)
+    monkeypatch.setattr(model_catalog, "available_bytes", lambda device: 1_000_000)
     with pytest.raises(CheckpointError, match="stories260K takes up to 2 MB of memory, and 1 MB are free"):
         library.model(name)
     library.model("tiny")  # ours are not asked

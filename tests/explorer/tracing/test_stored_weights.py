@@ -14,9 +14,9 @@ from explorer.analysis.unembedding import project_to_vocabulary
 from explorer.explain.captured import check_captured_value
 from explorer.state.selection import Selection
 from explorer.tracing import arrays, matrices
+from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.capture import capture
 from explorer.tracing.matrices import StoredMatrix, iter_chunks, linear_by_chunks
-from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
 
@@ -83,7 +83,7 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
         sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", recording_as_array)
+    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     assert len(trace.weights["lm_head.weight"][[3, 4]]) == 2
@@ -110,7 +110,7 @@ def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
         sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.stored_weights.as_array", recording_as_array)
+    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
     for name, (view, panel) in PANELS.items():
         if (
             view.is_applicable(trace)

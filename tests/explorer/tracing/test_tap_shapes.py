@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.tracing.capture import capture
-from explorer.tracing.tap_shapes import tap_shapes
+from explorer.tracing.capture import capture, tap_shapes
 from model.transformer_lm import TransformerLM
 from tests.sample_models import STYLES, models
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.state.run import MAX_TOKENS, Run
-from explorer.tracing.retokenize import retokenize
 from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import retokenize
 from model.checkpoint import load_checkpoint
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.tokenizer import Tokenizer

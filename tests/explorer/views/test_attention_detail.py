@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.chance_head_scores import chance_head_scores
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_scores
 from explorer.explain.notation import format_number
 from explorer.views.attention.score_plots import (
     MAX_STAGE_KEYS,

@@ -1,8 +1,7 @@
 import numpy as np
 
 from explorer.explain.notation import escape_token
-from explorer.state.selection import Selection
-from explorer.state.view_registry import registered_fields
+from explorer.state.selection import Selection, registered_fields
 from explorer.views.select_fields import OPTIONS, SelectField, select_fields
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.ablation import ablation_effects, log2_probability
-from explorer.analysis.intervention_effects import attention_shift, relative_stream_change
+from explorer.analysis.intervention_effects import (
+    ablation_effects,
+    attention_shift,
+    log2_probability,
+    relative_stream_change,
+)
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.position_embeddings import (
+from explorer.analysis.positions import (
     context_position_embeddings,
     cosines_by_distance,
     position_cosines,

@@ -13,10 +13,10 @@ from explorer.analysis.residual import (
     stage_similarities,
     sublayer_updates,
 )
+from explorer.errors import PointNotFoundError
 from explorer.explain.derived.residual import layernorm_mean
 from explorer.explain.notation import format_number
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.views.positions.rope_scores_and_wavelengths import score_by_distance_plot, score_by_pair_bars, wavelengths
 

@@ -15,7 +15,7 @@ from explorer.views.position_vectors_plot import position_vector_map
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import embedding, merges
 from explorer.views.tokens import token_fact_table as token_facts
-from model.bpe_merges import MergeRules
+from model.tokenizer import MergeRules
 
 QUERY = 9
 

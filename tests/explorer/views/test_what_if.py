@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

@@ -12,7 +12,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import PageUpdate
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.notices import collect_notices
+from explorer.web.error_messages import collect_notices
 from explorer.web.page import Page
 from tests.deployment import RedisServer
 

@@ -11,14 +11,13 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.request_budget import RequestCancelledError, check_budget
 from explorer.web import answer as channel
 from explorer.web.answer import LIGHT_SLOTS
 from explorer.web.answers.endpoints import FILES_CHANGED
-from explorer.web.middleware import prompt_rate_limit
-from explorer.web.middleware.clients import CLIENT_HEADER
-from explorer.web.middleware.prompt_rate_limit import PromptRateLimiter
+from explorer.web.middleware import rate_limits
+from explorer.web.middleware.rate_limits import CLIENT_HEADER, PromptRateLimiter
 
 PROMPT = "the fox asked the owl"
 PATIENCE_S = 20.0  # until a test fails that waits
@@ -405,7 +404,7 @@ def test_a_visitor_runs_so_many_prompts_a_minute_and_others_as_many(ask, served_
 
 
 def test_an_address_runs_so_many_prompts_a_minute_under_whatever_names(served_page, state, monkeypatch):
-    monkeypatch.setattr(prompt_rate_limit, "CLIENTS_PER_ADDRESS", 3)
+    monkeypatch.setattr(rate_limits, "CLIENTS_PER_ADDRESS", 3)
     monkeypatch.setattr(served_page.actions, "prompts", PromptRateLimiter(1))
 
     def is_done(address: str, name: str) -> bool:

@@ -4,8 +4,7 @@ import math
 import pytest
 import torch
 
-from explorer.state.generation_settings import RANGES
-from explorer.state.user_limits import UserLimits
+from explorer.state.generation_settings import RANGES, UserLimits
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate

@@ -10,8 +10,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint, save_checkpoint
-from model.config import ModelConfig
-from model.generation.context_window import window_start
+from model.config import ModelConfig, window_start
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
-from explorer.web.middleware import inline_scripts
+from explorer.web.middleware import security_middleware
 from explorer.web.protocol import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
-SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in inline_scripts.INLINE.iterdir())]
+SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security_middleware.INLINE_FOLDER.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
 GENERATED = {"static/protocol.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"

@@ -6,7 +6,7 @@ import gradio as gr
 import pytest
 
 from explorer.web.layout import PageLayout
-from explorer.web.localize import TEXT_PROPS, Localization
+from explorer.web.page import TEXT_PROPS, Localization
 
 SAME = {"top-k", "top-p", "min-p"}  # as they are called in every language
 

@@ -7,13 +7,12 @@ from safetensors.torch import load_file, save_file
 from explorer.state.run import Run
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
-from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.run_service import RunService
+from explorer.tracing.run_service import LogitsCache, RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.error_messages import USER_ERRORS, user_message
-from model.overflow import OverflowedRunError
+from model.errors import OverflowedRunError
 from model.pretrained.export_hugging_face import save_hugging_face
 
 OVERFLOW_MESSAGE = (

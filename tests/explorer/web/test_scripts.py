@@ -9,7 +9,7 @@ import playwright
 import pytest
 
 from explorer.web.assets import WEB, import_expression, write_static_files
-from explorer.web.middleware.inline_scripts import INLINE
+from explorer.web.middleware.security_middleware import INLINE_FOLDER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -22,7 +22,7 @@ def tree(tmp_path_factory) -> Path:
     tree = tmp_path_factory.mktemp("scripts")
     (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
     write_static_files(tree / WEB.relative_to(ROOT))
-    shutil.copytree(INLINE, tree / INLINE.relative_to(ROOT))
+    shutil.copytree(INLINE_FOLDER, tree / INLINE_FOLDER.relative_to(ROOT))
     shutil.copytree(HERE / "static", tree / HERE.relative_to(ROOT) / "static")
     return tree
 

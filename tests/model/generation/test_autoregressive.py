@@ -4,8 +4,8 @@ from itertools import product
 import pytest
 import torch
 
+from model.config import window_start
 from model.generation.autoregressive import generate, uniform_draw
-from model.generation.context_window import window_start
 from model.generation.sampling import draw_token, sampling_distribution
 from tests.exhaustive import in_turn
 

@@ -3,8 +3,7 @@ import gc
 import pytest
 import torch
 
-from model.generation.decoder import IncrementalDecoder
-from model.generation.weight_packing import PackedWeights
+from model.generation.decoder import IncrementalDecoder, PackedWeights
 from model.kv_cache import KVCache
 from model.layers.linear import Linear
 

@@ -1,6 +1,6 @@
 import pytest
 
-from model.generation.stop_strings import StopStrings, truncate_at_stop
+from model.generation.autoregressive import StopStrings, truncate_at_stop
 from model.pretrained.tokenizer_files import read_tokenizer_json
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 

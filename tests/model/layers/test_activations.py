@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.activations import KERNELS, gelu, gelu_tanh, relu, relu2, sigmoid, silu
+from model.layers.feed_forward import KERNELS, gelu, gelu_tanh, relu, relu2, sigmoid, silu
 
 REFERENCES = {
     sigmoid: torch.sigmoid,

@@ -12,8 +12,8 @@ from model.layers.attention import (
     fused_attention,
     padding_mask,
     scaled_dot_product_attention,
+    softmax,
 )
-from model.layers.softmax import softmax
 
 
 @pytest.fixture

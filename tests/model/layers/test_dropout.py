@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.dropout import Dropout
+from model.layers.linear import Dropout
 
 
 def test_zeroes_the_given_share_and_keeps_the_mean():

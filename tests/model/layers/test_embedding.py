@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.embedding import Embedding
+from model.layers.linear import Embedding
 
 
 def test_looks_up_rows():

@@ -1,7 +1,7 @@
 import torch
 import torch.nn.functional as F
 
-from model.layers.geglu import GEGLU
+from model.layers.feed_forward import GEGLU
 
 
 def test_is_the_product_gated_by_gelu_s_approximation_projected_down():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.layernorm import LayerNorm, layer_norm
+from model.layers.norms import LayerNorm, layer_norm
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])

@@ -5,11 +5,10 @@ import torch
 import torch.nn.functional as F
 
 from model.kv_cache import KVCache
-from model.layers import multihead_attention
-from model.layers.multihead_attention import MultiHeadSelfAttention, repeat_heads, split_heads
-from model.layers.norms import LayerNormOverHeads, RMSNormOverHeads
-from model.layers.rmsnorm import RMSNorm
-from model.layers.rope import RotaryPositionalEmbedding
+from model.layers import attention as attention_module
+from model.layers.attention import MultiHeadSelfAttention, repeat_heads, split_heads
+from model.layers.norms import LayerNormOverHeads, RMSNorm, RMSNormOverHeads
+from model.layers.positions import RotaryPositionalEmbedding
 
 KINDS = {
     "plain": {},
@@ -83,10 +82,10 @@ def test_watching_does_not_change_the_output(attention, watched, length):
 
 def test_scores_are_formed_only_while_somebody_looks(attention, monkeypatch):
     x = torch.randn(2, 7, 12)
-    monkeypatch.setattr(multihead_attention, "attention_scores", lambda q, k: pytest.fail("formed the scores"))
+    monkeypatch.setattr(attention_module, "attention_scores", lambda q, k: pytest.fail("formed the scores"))
     attention(x)
     monkeypatch.undo()
-    monkeypatch.setattr(multihead_attention, "fused_attention", lambda *args: pytest.fail("ran the fused kernel"))
+    monkeypatch.setattr(attention_module, "fused_attention", lambda *args: pytest.fail("ran the fused kernel"))
     handle = attention.pattern.register_forward_hook(lambda tap, inputs, output: None)
     attention(x)
     handle.remove()

@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
 
 CONTEXT = 512
 TABLES = {

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.rmsnorm import RMSNorm
+from model.layers.norms import RMSNorm
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.rope import ROTATIONS, RotaryPositionalEmbedding, rotate_adjacent, rotate_half_split
+from model.layers.positions import ROTATIONS, RotaryPositionalEmbedding, rotate_adjacent, rotate_half_split
 
 THETA, D_HEAD, CONTEXT = 10000.0, 8, 64
 

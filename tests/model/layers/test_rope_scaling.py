@@ -4,9 +4,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.rotary_frequencies import rotary_frequencies
-from model.rope_scaling import RopeScaling
+from model.config import RopeScaling
+from model.layers.positions import RotaryPositionalEmbedding, rotary_frequencies
 
 THETA, D_HEAD = 500000.0, 64
 PLAIN = rotary_frequencies(THETA, D_HEAD)

@@ -1,10 +1,9 @@
 import pytest
 import torch
 
-from model.layers.layernorm import LayerNorm
-from model.layers.multihead_attention import MultiHeadSelfAttention
-from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.separate_heads import SeparateHeadsSelfAttention, join_heads, separate_heads
+from model.layers.attention import MultiHeadSelfAttention, SeparateHeadsSelfAttention, join_heads, separate_heads
+from model.layers.norms import LayerNorm
+from model.layers.positions import RotaryPositionalEmbedding
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.positions import SinusoidalPositionalEmbedding
 
 D_MODEL, CONTEXT = 12, 600
 

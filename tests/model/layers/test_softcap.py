@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from model.layers.multihead_attention import MultiHeadSelfAttention
-from model.layers.softcap import softcap
+from model.layers.attention import MultiHeadSelfAttention, softcap
 
 
 def test_small_numbers_stay_and_large_ones_end_at_the_cap():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.softmax import softmax
+from model.layers.attention import softmax
 
 
 @pytest.mark.parametrize("dim", [-1, 0, 1])

@@ -1,7 +1,7 @@
 import torch
 import torch.nn.functional as F
 
-from model.layers.swiglu import SwiGLU
+from model.layers.feed_forward import SwiGLU
 
 
 def test_is_the_gated_product_projected_down():

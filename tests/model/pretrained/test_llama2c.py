@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from model.bpe_merges import merge_steps
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
+from model.tokenizer import merge_steps
 
 FOLDER = Path(__file__).parents[2] / "data" / "stories260K"
 MODEL = FOLDER / "stories260K.bin"

@@ -6,8 +6,8 @@ import random
 import pytest
 from tokenizers import Tokenizer
 
-from model.bpe_merges import merge_steps
 from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.tokenizer import merge_steps
 from tests.model.pretrained.tokenizer_kinds import KINDS, TEXT, tokenizer_of
 from tests.model.test_tokenizer import NASTY_TEXTS
 

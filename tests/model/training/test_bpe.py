@@ -7,7 +7,7 @@ import regex
 import tokenizers
 
 from model.tokenizer import WORD_PATTERN
-from model.training.bpe import train_bpe
+from model.training.data import train_bpe
 from tests.byte_pairs import merge
 
 

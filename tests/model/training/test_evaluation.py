@@ -5,8 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.training.evaluation import evaluate
-from model.training.head_scores import copying_head_scores
+from model.training.evaluation import copying_head_scores, evaluate
 from model.transformer_lm import TransformerLM
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.training.head_scores import copying_head_scores, induction_targets
+from model.training.evaluation import copying_head_scores, induction_targets
 
 PERIOD = 16  # half of the tiny model's context
 

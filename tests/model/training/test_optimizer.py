@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.training.optimizer import build_optimizers
+from model.training.trainer import build_optimizers
 from model.transformer_lm import TransformerLM
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from model.config import ModelConfig
-from model.layers.rotary_frequencies import RopeScaling
+from model.layers.positions import RopeScaling
 from model.training.options import MODEL_HELP, TrainingOptions, parse_options
 
 NEEDED = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]

@@ -5,8 +5,7 @@ import pytest
 
 from model.checkpoint import list_checkpoints
 from model.training.loop import train
-from model.training.plot import curves_svg
-from model.training.report import report, series_report
+from model.training.report import curves_svg, report, series_report
 
 SVG = "{http://www.w3.org/2000/svg}"
 

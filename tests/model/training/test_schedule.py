@@ -1,6 +1,6 @@
 import pytest
 
-from model.training.schedule import learning_rate_factor, log_spaced_steps
+from model.training.trainer import learning_rate_factor, log_spaced_steps
 
 
 def test_rises_in_a_line_over_the_warm_up():

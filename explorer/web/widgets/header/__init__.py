@@ -5,7 +5,7 @@ from typing import Any
 
 from explorer.explain.notation import format_number
 from explorer.lessons.glossary import ENTRIES, entry_names_by_form
-from explorer.state.checkpoint_names import checkpoints_of_training, model_name
+from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import Job
 from explorer.translations import LANGUAGES, _, translate
 from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute

@@ -2,19 +2,16 @@
 // The map of the model's parts, drawn as SVG: each part is a button for the pointer and for the keyboard.
 import { pick } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { along, channels, countDraw, find, hide, legibleOn, listenFor, make, makeSvg, many, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
+import { along, centre, channels, countDraw, DIRECTIONS, find, hide, legibleOn, listenFor, make, makeSvg, many, nextTo, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
 // Where things are on the map: of numbers alone.
 
-/** Left, upper, right and lower edge. @typedef {number[]} Box */
+/** @typedef {import("../../static/dom.js").Box} Box */
 
 const GAP = 8, POINTER = 24; // pixels between what is told and its part: above it, and below, where the pointer hangs
 const HEAD = 3.5; // half the width of an arrow's head, in the plan's pixels
-
-/** The step of an arrow key, to the right and down. @type {Record<string, [number, number]>} */
-const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
  * What is drawn on one of the sheets that a map comes with: each part where it stands there, and what is written on it
@@ -29,28 +26,8 @@ export function onSheet({ sheets, parts, ...rest }, i) {
   return { ...rest, ...sheet, parts: placed };
 }
 
-/** @param {Box} box @returns {[number, number]} */
-const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upper + lower) / 2];
-
 /** As an SVG rectangle has it. @param {Box} box */
 const rectOf = ([left, upper, right, lower]) => ({ x: left, y: upper, width: right - left, height: lower - upper });
-
-/**
- * Which box is next to one of them in a direction, by their centres: what lies aside counts double. Itself if none is.
- * @param {Box[]} boxes
- * @param {number} from
- * @param {[number, number]} direction
- */
-export function nextTo(boxes, from, [right, down]) {
-  const [x, y] = centre(boxes[from]);
-  let nearest = from, least = Infinity;
-  boxes.forEach((box, i) => {
-    const [dx, dy] = centre(box).map((at, axis) => at - [x, y][axis]);
-    const ahead = dx * right + dy * down, far = ahead + 2 * Math.abs(dx * down + dy * right);
-    if (ahead > 0.5 && far < least) [nearest, least] = [i, far];
-  });
-  return nearest;
-}
 
 /**
  * The left and upper edge of what is told of a part: above it, or else below, and not beyond the bounds.

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from explorer.analysis.next_token import NextTokenDistribution
-from explorer.analysis.sampling_table import ProbabilityInterval, SamplingTable, find_tokens
+from explorer.analysis.next_token import NextTokenDistribution, ProbabilityInterval, SamplingTable, find_tokens
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings

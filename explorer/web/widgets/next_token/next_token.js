@@ -100,10 +100,14 @@ function fillRow(element, row, tokens, isApart, isLog) {
     say(cells[i].querySelector(".number") || cells[i], words);
     cells[i].dataset.note = row.notes[i];
   });
+  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = percent(row.cut ? 0 : row.probability);
   const [bar, alone] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * length(row.probability, isLog)}%`;
   alone.style.left = `${100 * length(row.plain, isLog)}%`;
 }
+
+/** A probability as the story says it. @param {number} share */
+const percent = (share) => (share >= 0.995 && share < 1 ? ">99%" : share >= 0.1 || !share ? `${Math.round(100 * share)}%` : share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`);
 
 /** The part of a whole bar that stands for a probability. */
 const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(probability) / DECADES) : probability);
@@ -273,7 +277,7 @@ export function presets(element) {
     button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
     button.addEventListener("click", () => {
       tune(settings);
-      syncControls(null, settings);
+      syncControls();
     });
   }
   follow();

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.divergence import kl_divergence
-from explorer.analysis.next_token import NextTokenDistribution
-from explorer.analysis.sampling_table import SamplingRow, SamplingTable
+from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
@@ -366,18 +364,3 @@ def random_draw_text(vocabulary: Sequence[str], seed: int, u: float, sampled_id:
         other=quote_token(vocabulary[actual]),
         **values,
     )
-
-
-def format_settings(settings: GenerationSettings) -> str:
-    """Format the settings that the next token is sampled with: the temperature, and others that are not neutral."""
-    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    if settings.temperature == 0:
-        return _("temperature 0, which always takes the likeliest token")
-    texts = {
-        "top_k": _("top-k {value}", value=settings.top_k),
-        "top_p": _("top-p {value:g}", value=settings.top_p),
-        "min_p": _("min-p {value:g}", value=settings.min_p),
-        "repetition_penalty": _("repetition penalty {value:g}", value=settings.repetition_penalty),
-    }
-    changed_texts = [texts[name] for name, value in neutral.items() if getattr(settings, name) != value]
-    return ", ".join([_("temperature {value:g}", value=settings.temperature), *changed_texts])

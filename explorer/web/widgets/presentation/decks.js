@@ -108,7 +108,7 @@ export function lessonDeck(changed) {
 const OPEN = "#view .panels > .block";
 
 /** The pictures that the open tab shows now. */
-const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws]"));
+const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
 
 /** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
 export function pictureInSight() {

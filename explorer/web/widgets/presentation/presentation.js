@@ -2,6 +2,7 @@
 // The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
 // window; and the list of saved places.
 import { makeMove } from "../../static/asking.js";
+import { unfold } from "../../static/contents.js";
 import { button, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, lessonTold, MOST_LINK } from "../../static/history.js";
 import { _, ngettext } from "../../static/language.js";
@@ -85,7 +86,8 @@ function place(id, frames = 600) {
   const picture = id && document.getElementById(id);
   for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
   if (!id) return;
-  if (!picture?.clientWidth && !picture?.querySelector("[data-draws]")) {
+  unfold(id);
+  if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
     if (frames) waiting = requestAnimationFrame(() => place(id, frames - 1));
     return;
   }

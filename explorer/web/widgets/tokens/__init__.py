@@ -7,14 +7,12 @@ import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
-from explorer.analysis.top_indices import top_indices
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.branches import Branches as SavedBranches
 from explorer.state.branches import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.views.token_bars import format_percent
-from explorer.web.widgets.next_token.table import format_settings
 from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 
@@ -258,31 +256,26 @@ def format_perplexity(bits: float) -> str:
     return format_number(2**bits) if bits < 1024 else _("over 1e308")
 
 
-NUM_TOKENS = 6  # of the model's guesses
+NUM_CHOICES = 3
+CHOICE_RANKS = range(12)  # of the likeliest tokens, among which the choices are
 GUESS_HTML = """<div class="guess" hidden>
 <form>
-  <label>{ask} <input maxlength="40" autocomplete="off" spellcheck="false" placeholder="{placeholder}"></label>
+  <p>{promise}</p>
+  <h2>{ask}</h2>
+  <div class="choices" role="group" aria-label="{ask}"></div>
+  <label>{own} <input maxlength="40" autocomplete="off" spellcheck="false" placeholder="{placeholder}"></label>
   <button type="submit" class="see">{see}</button>
+  <button type="button" class="know">{know}</button>
 </form>
-<div class="seen" hidden>
-  <p class="heading"></p>
-  <ol></ol>
-  <p class="how"></p>
-  <output></output>
-  <p class="act">
-    <span class="first"></span>
-    <button type="button" class="next"></button>
-    <button type="button" class="again">{again}</button>
-  </p>
-</div>
+<div class="seen" hidden><output></output><button type="button" class="again">{again}</button></div>
 </div>"""
 
 
 class NextTokenGuess(Widget):
-    """Asks for a guess, then shows the probabilities of the likeliest tokens and of the guess.
+    """Asks which word comes next, then says where the guess is among the model's.
 
-    On a first visit the probabilities are hidden until requested; later they are visible until the user guesses
-    again. The user's guess is the state's `guess`. A button emits "step" to generate a token.
+    On a first visit the model's answer is covered until the user has guessed; later it is visible until the user
+    guesses again. The user's guess is the state's `guess`.
     """
 
     kind = "guess"
@@ -290,9 +283,12 @@ class NextTokenGuess(Widget):
     def __init__(self, **kwargs):
         html = fill_template(
             GUESS_HTML,
-            ask=_("What comes next? Your guess:"),
-            placeholder=_("a word, if you like"),
+            promise=_("A small language model reads your words and guesses the next one."),
+            ask=_("Which word comes next?"),
+            own=_("or your own"),
+            placeholder=_("a word"),
             see=_("See the model’s guesses"),
+            know=_("I know transformers: show me numbers"),
             again=_("Guess again"),
         )
         super().__init__(html=html, **kwargs)
@@ -316,24 +312,31 @@ class NextTokenGuess(Widget):
             guess: a word in any case; "" for none.
             before: the prediction that the token `after` was sampled from; None if it was not generated.
         """
-        sampled = prediction.sampled
-        tokens = [
-            {
-                "token": vocabulary[token_id],
-                "share": float(sampled[token_id]),
-                "percent": format_percent(float(sampled[token_id])),
-            }
-            for token_id in top_indices(sampled, NUM_TOKENS)
-            if sampled[token_id] > 0
-        ]
+        best = int(prediction.sampled.argmax())
+        says = _(
+            "After {after} the model’s likeliest next token is {token}: {percent}.",
+            after=quote_token(after),
+            token=quote_token(vocabulary[best]),
+            percent=format_percent(float(prediction.sampled[best])),
+        )
         return {
-            "tokens": tokens,
-            "how": _("Drawn with {settings}.", settings=format_settings(settings)),
+            "choices": choose_words(prediction, vocabulary),
+            "says": says,
             "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
             "wrote": describe_sampled_token(before, vocabulary, settings) if before else "",
-            "after": quote_token(after),
-            "is_last": prediction.actual is None,
         }
+
+
+def choose_words(prediction: NextTokenDistribution, vocabulary: Sequence[str]) -> list[str]:
+    """Return the likeliest word and two others of the likeliest tokens in alphabetical order; [] if there are too few.
+
+    The order says nothing of their probabilities.
+    """
+    texts = [vocabulary[token_id].strip() for token_id in prediction.top(len(CHOICE_RANKS))]
+    words = list(dict.fromkeys(text for text in texts if text.isalpha()))
+    if len(words) < NUM_CHOICES:
+        return []
+    return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)
 
 
 def describe_sampled_token(

@@ -5,7 +5,7 @@ import { makeMove, pick, tune } from "../../static/asking.js";
 import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, findAll, make, recall, remember, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
 import { _, inPieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/language.js";
-import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner } from "../../static/state.js";
+import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner, openedFirst } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
 export function tokenStrip(element) {
@@ -313,38 +313,26 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 
 /** @param {HTMLElement} element */
 export function guess(element) {
-  const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
-  const box = /** @type {HTMLInputElement} */ (find(form, "input"));
-  let isHidden = !recall(VISITED) && !isNamed, place = null, content = null;
+  const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), seen = find(card, ".seen");
+  const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
+  let isHidden = !recall(VISITED) && !isNamed, place = null;
   let guessedAt = null; // the place that the guess in the state is about
 
-  function show(given) {
-    content = given;
-    const { tokens, how, after, told, wrote, is_last: isLast } = content;
-    find(seen, ".heading").textContent = _("What can come after {token}", { token: after });
-    find(seen, "ol").replaceChildren(...tokens.map(row));
-    find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
-    find(seen, ".how").textContent = how;
-    find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote;
-    next.textContent = isLast ? _("Next word") : _("To the end of the text");
+  function show({ choices: words, says, told, wrote }) {
+    choices.replaceChildren(...words.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
+    find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote || says;
     card.hidden = false;
     reveal();
     countDraw(card);
   }
 
-  function row({ token, share, percent }) {
-    const bar = make("i", { className: "bar" });
-    bar.style.width = `${100 * share}%`;
-    return make("li", {}, span("token", ...tokenNodes(token)), span("track", bar), span("percent", percent));
-  }
-
   function reveal() {
     form.hidden = !isHidden;
     seen.hidden = isHidden;
-    hideTheRest();
+    coverTheAnswer();
   }
 
-  function hideTheRest() { document.body.classList.toggle("guessing", isHidden); } // of the simple page, which would tell
+  function coverTheAnswer() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? openedFirst().depth) === "story"); }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -353,21 +341,23 @@ export function guess(element) {
     reveal();
     guessedAt = placeOf(state);
     tune({ guess: box.value.trim() });
-    next.focus({ preventScroll: true });
+    find(document, "#step").focus({ preventScroll: true });
   });
-  next.addEventListener("click", () => {
-    const last = state.prompt.length + state.generated.length - 1;
-    if (!content.is_last) return pick({ query: last, key: last - 1 });
-    makeMove({ kind: "step" });
+  find(form, ".know").addEventListener("click", () => {
+    isHidden = false;
+    remember(VISITED, "true");
+    reveal();
+    find(document, "[data-mode=numbers]").click();
   });
   find(seen, ".again").addEventListener("click", () => {
     isHidden = true;
     reveal();
     box.focus();
   });
-  hideTheRest(); // before it is seen at all
+  coverTheAnswer(); // before it is seen at all
   // A guess is told as long as the place is the same.
   onState(element, () => {
+    coverTheAnswer();
     const now = placeOf(state);
     if (place === now) return;
     if (place === null && state.guess) guessedAt = now; // the address has it

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from explorer.lessons.course.evaluation_context import EvaluationContext
-from explorer.lessons.course.lesson import Lesson
-from explorer.lessons.course.parser import parse_lesson
+from explorer.lessons.course.lesson import Lesson, parse_lesson
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory

@@ -4,12 +4,9 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson_library import BUNDLED, ORDER, LessonLibrary
-from explorer.lessons.course.parser import parse_lesson
-from explorer.lessons.course.questions.blanks_question import BlanksQuestion
-from explorer.lessons.course.questions.choice_question import ChoiceQuestion
-from explorer.lessons.course.questions.number_question import NumberQuestion
-from explorer.web.answers.lesson_contents import ELEMENT_IDS
+from explorer.lessons.course.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
+from explorer.lessons.course.questions import BlanksQuestion, ChoiceQuestion, NumberQuestion
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
 
 LESSONS = LessonLibrary(figure_ids=ELEMENT_IDS).lessons

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from explorer.lessons.course.conditions import parse_condition
 from explorer.lessons.course.measures import MEASURES
-from explorer.lessons.course.quantities import QUANTITIES, parse_quantity
+from explorer.lessons.course.quantities import QUANTITIES, parse_condition, parse_quantity
 from explorer.lessons.course.yaml_blocks import parse_yaml_mapping
 
 
@@ -137,7 +136,7 @@ def test_conditions(plain, text, holds):
 
 
 def test_every_quantity_is_told_in_the_formats_page():
-    from explorer.lessons.course.lesson_library import BUNDLED
+    from explorer.lessons.course.lesson import BUNDLED
 
     page = (BUNDLED / "README.md").read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson_library import BUNDLED
-from explorer.lessons.course.parser import MAX_STEPS, load_lesson, parse_lesson
+from explorer.lessons.course.lesson import BUNDLED, MAX_STEPS, load_lesson, parse_lesson
 from explorer.lessons.course.yaml_blocks import LessonError
 
 from .conftest import FRONT, STATE, STATE_LINE, lesson_text

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, path_patching
 from explorer.tracing import request_budget
-from explorer.tracing.patching.components import COMPONENTS
+from explorer.tracing.patching.experiment import COMPONENTS
 from tests.exhaustive import in_turn
 
 from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.model_overview import overview
+from explorer.analysis.direct_logit_attribution import overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.landscape_layout import LandscapeLayout

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.model_overview import overview
+from explorer.analysis.direct_logit_attribution import overview
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection

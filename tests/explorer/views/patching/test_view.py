@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, make_intervention
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import quote_token
-from explorer.state.interventions import parse_intervention
+from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS

@@ -3,10 +3,9 @@
 import pytest
 
 from explorer.state.branches import parse_branches
-from explorer.state.generation_settings import RANGES
+from explorer.state.generation_settings import RANGES, UserLimits
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.user_limits import UserLimits
 from explorer.web.actions.generation import COMPARED_TOKENS, Generation
 from explorer.web.actions.page_actions import PageUpdate
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.errors import UserError
-from explorer.web.actions.lesson_steps import LessonSteps
-from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
+from explorer.errors import UserError
+from explorer.lessons.course.lesson import LessonLibrary
+from explorer.web.actions.page_actions import LessonSteps
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
 
 LESSON = """---
 title: T

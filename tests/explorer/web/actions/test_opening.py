@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.state.interventions import ROTATION_OFF
+from explorer.interventions import ROTATION_OFF
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
@@ -13,7 +13,7 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.actions.second_run import SecondRunCommands
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
-from model.generation.context_window import window_start
+from model.config import window_start
 from tests.browser.checkpoints import STEPS, write_training_checkpoints
 
 CONTEXT = 32

@@ -6,10 +6,10 @@ from copy import deepcopy
 
 import pytest
 
-from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.user_limits import UserLimits
 from explorer.web.actions.generation import Generation
 from explorer.web.actions.page_actions import PageUpdate
 

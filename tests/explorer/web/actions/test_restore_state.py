@@ -2,9 +2,9 @@
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.model_catalog import CheckpointError
-from explorer.web.actions.restore_state import restore_saved_state
+from explorer.web.actions.page_actions import restore_saved_state
 
 STATE = {"checkpoint": "sinusoidal", "prompt": "1", "turn": 4, "lesson": "order", "step": 3, "reply": "3:1"}
 

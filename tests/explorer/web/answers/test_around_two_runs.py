@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.divergence import kl_divergence
+from explorer.analysis.next_token import kl_divergence
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState

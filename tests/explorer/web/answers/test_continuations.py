@@ -11,7 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
-from explorer.web.answers.continuation_surprisals import ContinuationSurprisals
+from explorer.web.answers.page_contents import ContinuationSurprisals
 from model.generation.autoregressive import NextLogitsWithoutCache
 
 

@@ -15,8 +15,8 @@ from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
+from model.config import window_start
 from model.generation.autoregressive import generate
-from model.generation.context_window import window_start
 from model.generation.sampling import uniform_draw
 from tests.rendered_figures import contains_number
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing import job_queue, jobs
+from explorer.tracing import jobs
 from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from explorer.tracing.run_service import RunService
@@ -21,8 +21,7 @@ from explorer.views.verification import Verification
 from explorer.views.view import Panel
 from explorer.web.answers import open_view
 from explorer.web.answers.job_endpoints import JobEndpoints
-from explorer.web.answers.open_view import make_open_view
-from explorer.web.answers.point_derivation import point_derivation_text
+from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.view_contents import view_contents
 
 
@@ -31,7 +30,7 @@ def gate(monkeypatch) -> threading.Event:
     """Event that the job of the first figure of the Experiments tab waits for."""
     results, gate = jobs.LRUCache(1 << 20, result_num_bytes), threading.Event()
     monkeypatch.setattr(jobs, "RESULTS", results)
-    monkeypatch.setattr(job_queue, "RESULTS", results)
+    monkeypatch.setattr(jobs, "RESULTS", results)
 
     def job(trace) -> Job:
         def pieces():

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
-from explorer.web.actions.lesson_steps import LessonSteps
+from explorer.web.actions.page_actions import LessonSteps
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
-from explorer.web.answers.lesson_endpoints import LessonEndpoints
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
 from explorer.web.protocol import LESSON, NEXT_TOKEN, element_id
 
 FRONT = "---\ntitle: T\nfor: x\nminutes: 1\nmodel: {model}\nagainst: b\n---\n"

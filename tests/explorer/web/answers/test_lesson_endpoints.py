@@ -4,13 +4,12 @@ import json
 
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.errors import UserError
+from explorer.errors import UserError
+from explorer.lessons.course.lesson import LessonLibrary
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.lesson_contents import ELEMENT_IDS, LessonContents
-from explorer.web.answers.lesson_endpoints import LessonEndpoints
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
 
 STATE = {"checkpoint": "llama-fables", "prompt": "1.2"}
 NAMES = sorted(LessonLibrary().lessons)

@@ -3,12 +3,11 @@ from dataclasses import replace
 import pytest
 
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
-from explorer.web.answers.open_view import OpenView, make_open_view
-from explorer.web.answers.point_derivation import point_derivation_text
+from explorer.web.answers.open_view import OpenView, make_open_view, point_derivation_text
 from tests.exhaustive import side_by_side
 from tests.nasty_prompts import NASTY_PROMPTS
 

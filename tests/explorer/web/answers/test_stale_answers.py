@@ -10,10 +10,9 @@ import random
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.selection import field_choices
-from explorer.state.view_registry import is_story_view
+from explorer.state.selection import field_choices, is_story_view
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE, VIEWS

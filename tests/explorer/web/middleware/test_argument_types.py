@@ -6,10 +6,9 @@ import gradio as gr
 import pytest
 from pydantic import Field
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import use_locale
-from explorer.web.middleware.argument_types import argument_types
-from explorer.web.middleware.request_types import Action, PointFields, Stage, State
+from explorer.web.middleware.request_types import Action, PointFields, Stage, State, argument_types
 
 
 def answer(about: Literal["show", "tune"], state: State, part: Stage = 0, action: Action = None): ...

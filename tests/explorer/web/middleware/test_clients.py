@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.web.middleware.clients import CLIENT_HEADER, Client
+from explorer.web.middleware.rate_limits import CLIENT_HEADER, Client
 
 
 @pytest.mark.parametrize(

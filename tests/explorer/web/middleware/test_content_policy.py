@@ -3,7 +3,7 @@
 import base64
 import hashlib
 
-from explorer.web.middleware.content_policy import content_policy
+from explorer.web.middleware.security_middleware import content_policy
 
 PAGE = b"""<head><script>window.a = 1;</script><script data-b>
   window.b = 2;

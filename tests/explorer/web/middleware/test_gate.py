@@ -9,11 +9,9 @@ from fastapi import FastAPI
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from explorer.state.user_limits import NO_LIMITS
-from explorer.web.log_limits import MAX_LINES_A_MINUTE, limit_logging
-from explorer.web.middleware.content_policy import content_policy
-from explorer.web.middleware.hosts import AllowedHosts
-from explorer.web.middleware.security_middleware import SecurityMiddleware
+from explorer.state.generation_settings import NO_LIMITS
+from explorer.web.error_messages import MAX_LINES_A_MINUTE, limit_logging
+from explorer.web.middleware.security_middleware import AllowedHosts, SecurityMiddleware, content_policy
 from explorer.web.page import Page
 
 

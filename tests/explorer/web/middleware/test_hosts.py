@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from explorer.web.middleware.hosts import AllowedHosts
+from explorer.web.middleware.security_middleware import AllowedHosts
 
 OURS = ["localhost:7860", "127.0.0.1:7860", "127.0.0.1", "[::1]:7860", "[::1]", "192.168.1.4:80", "LOCALHOST"]
 OURS += ["localhost.", "tab.localhost", "someone-space.hf.space", "0123.gradio.live"]

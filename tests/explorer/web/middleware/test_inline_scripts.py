@@ -4,13 +4,13 @@ import json
 import re
 
 from explorer.translations import messages_for_js
-from explorer.web.middleware.inline_scripts import INLINE, inline_scripts, with_messages
+from explorer.web.middleware.security_middleware import INLINE_FOLDER, inline_scripts, with_messages
 
 
 def test_the_page_gets_each_of_them():
     scripts = re.findall(r"<script>(.*?)</script>", inline_scripts().decode(), re.DOTALL)
     assert [script.splitlines()[1] for script in scripts] == [
-        path.read_text(encoding="utf-8").splitlines()[1] for path in sorted(INLINE.iterdir())
+        path.read_text(encoding="utf-8").splitlines()[1] for path in sorted(INLINE_FOLDER.iterdir())
     ]
     assert scripts
 

@@ -4,16 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.state.errors import UserError
-from explorer.web.middleware import rate_limiter
-from explorer.web.middleware.clients import Client, current_client
-from explorer.web.middleware.prompt_rate_limit import CLIENTS_PER_ADDRESS, PromptRateLimiter
+from explorer.errors import UserError
+from explorer.web.middleware import rate_limits
+from explorer.web.middleware.rate_limits import CLIENTS_PER_ADDRESS, Client, PromptRateLimiter, current_client
 
 
 @pytest.fixture
 def clock(monkeypatch) -> SimpleNamespace:
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(rate_limiter, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
@@ -71,7 +70,7 @@ def test_who_comes_as_another_each_time_is_known_by_the_address(clock):
 
 
 def test_no_more_visitors_are_remembered_than_there_is_room_for(clock, monkeypatch):
-    monkeypatch.setattr(rate_limiter, "MAX_KEYS", 10)
+    monkeypatch.setattr(rate_limits, "MAX_KEYS", 10)
     prompts = PromptRateLimiter(2)
     for number in range(50):
         run(prompts, f"visitor {number}", f"address {number}")

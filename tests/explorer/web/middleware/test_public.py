@@ -8,7 +8,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from explorer.state.user_limits import PUBLIC_LIMITS
+from explorer.state.generation_settings import PUBLIC_LIMITS
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 

@@ -25,9 +25,9 @@ from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import AnswerRequest
-from explorer.web.middleware.argument_types import ArgumentTypes, argument_types
+from explorer.web.middleware.request_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
-from explorer.web.rooms import limits
+from explorer.web.rooms import routes as room_routes
 
 # As JSON has them, or as it has not.
 NUMBERS = ["0", "1", "-1", "-0", "-0.0", "1.0", "3.0", "0.5", "1e308", "9" * 30, "9" * 401, "-" + "9" * 401, "9" * 5000]
@@ -106,7 +106,7 @@ def app(built_page, style_checkpoints) -> Iterator[App]:
         "version": "",
     }
     with pytest.MonkeyPatch.context() as patch, httpx.Client(base_url=blocks.local_url, timeout=60) as client:
-        patch.setattr(limits, "MAX_MISSES_PER_MINUTE", 1e9)
+        patch.setattr(room_routes, "MAX_MISSES_PER_MINUTE", 1e9)
         patch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.01)
         yield App(page, blocks, client, state)
     blocks.close(verbose=False)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from explorer.state.errors import UserError
-from explorer.web.middleware.strict_json import parse_json
+from explorer.errors import UserError
+from explorer.web.middleware.request_types import parse_json
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.lessons.course.lesson_library import LessonLibrary
-from explorer.state.user_limits import NO_LIMITS, UserLimits
-from explorer.web.answers.lesson_contents import ELEMENT_IDS
+from explorer.lessons.course.lesson import LessonLibrary
+from explorer.state.generation_settings import NO_LIMITS, UserLimits
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
 from explorer.web.rooms import room_hub
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import MemoryStore, open_store

@@ -2,7 +2,7 @@
 
 import math
 
-from explorer.web.rooms.codes import (
+from explorer.web.rooms.room_store import (
     ALPHABET,
     CODE_LENGTH,
     hash_key,

@@ -4,9 +4,9 @@ import asyncio
 import time
 from dataclasses import replace
 
-from explorer.state.user_limits import NO_LIMITS, PUBLIC_LIMITS
-from explorer.web.rooms.limits import MAX_MISSES_PER_MINUTE
-from explorer.web.rooms.local_room import GRACE_S
+from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS
+from explorer.web.rooms.room_hub import GRACE_S
+from explorer.web.rooms.routes import MAX_MISSES_PER_MINUTE
 from explorer.web.stores import MemoryStore
 
 from .conftest import A_STUDENT, RoomClient, Student, Teacher, assert_refused, make_process, run_story

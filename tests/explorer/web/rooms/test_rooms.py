@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from explorer.web.rooms import local_room, room_hub
+from explorer.web.rooms import room_hub
 from explorer.web.stores import MemoryStore, StoreError, open_store
 
 from .conftest import STATE, Student, Teacher, make_process, run_story
@@ -112,7 +112,7 @@ def test_each_student_counts_once_with_what_they_replied_last(store, address):
 
 
 def test_who_is_there_is_counted_and_who_leaves_is_not(store, address, monkeypatch):
-    monkeypatch.setattr(local_room, "GRACE_S", 0.2)
+    monkeypatch.setattr(room_hub, "GRACE_S", 0.2)
     monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.3)
 
     async def story():

@@ -206,7 +206,7 @@ def test_a_state_that_is_too_long_is_refused_in_words(process):
 
 
 def test_it_is_said_in_the_pages_language(process, monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.errors._", lambda message: current_locale())
+    monkeypatch.setattr("explorer.web.rooms.routes._", lambda message: current_locale())
 
     async def story():
         for lang, language in (("zh-CN", "zh-CN"), ("en", "en"), (HOSTILE, "en")):

@@ -30,6 +30,12 @@ test("the address has all of a state, and what else it had", () => {
   assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", prompt: "5.6", seed: "4", edits: "a~b" });
 });
 
+test("what is as it would be without a word of it is not in the address, but the layer and the neuron always are", () => {
+  const { searchParams } = addressOf({ prompt: [5], layer: 0, head: 0, neuron: 0, query: 0, target: 1, temperature: 0.8, top_k: 0, dropped: 0, lens: "probability", step: 0 }, here);
+  assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", seed: "3", prompt: "5", layer: "0", neuron: "0", top_k: "0" });
+  assert.equal(addressOf({ seed: 0 }, here).searchParams.has("seed"), false); // a default takes the place of what was there
+});
+
 test("what became empty is in the address no more", () => {
   assert.equal(addressOf({ seed: "" }, here).searchParams.has("seed"), false);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { headOf, nextTo, onSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
+import { nextTo } from "../../../../explorer/web/static/dom.js";
+import { headOf, onSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
 
 const map = {
   alt: "A map.",

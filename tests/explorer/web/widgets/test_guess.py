@@ -10,7 +10,7 @@ from explorer.analysis.next_token import next_token_distribution
 from explorer.explain.notation import quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.views.token_bars import format_percent
-from explorer.web.widgets.tokens import NUM_TOKENS, NextTokenGuess, describe_guess, describe_sampled_token
+from explorer.web.widgets.tokens import NextTokenGuess, choose_words, describe_guess, describe_sampled_token
 
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 
@@ -27,20 +27,27 @@ def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     )
 
 
-def test_the_bars_are_what_the_next_token_is_drawn_from(trace, prediction):
-    value = pack_guess(trace, SETTINGS)
+def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(prediction):
+    letters = "zyxwvutsrqponmlkjihgfedcba"
+    vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
+    words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
+    choices = choose_words(prediction, vocabulary)
+    assert words[0] in choices and set(choices) <= set(words)
+    assert len(choices) == 3 and choices == sorted(choices)
+
+
+def test_without_enough_words_there_are_no_choices(prediction):
+    assert choose_words(prediction, ["."] * len(prediction.plain)) == []
+
+
+@pytest.mark.parametrize("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
+def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
+    settings = replace(SETTINGS, **changed)
     logits = trace.logits.row(5).astype(np.float64)
-    kept_ids = np.argsort(-logits, kind="stable")[: SETTINGS.top_k]
-    weights = np.exp((logits[kept_ids] - logits[kept_ids[0]]) / SETTINGS.temperature)
-    assert [row["share"] for row in value["tokens"]] == pytest.approx((weights / weights.sum())[:NUM_TOKENS])
-    assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in kept_ids[:NUM_TOKENS]]
-    assert "temperature 0.5, top-k 40" in value["how"]
-    assert value["told"] == value["wrote"] == "" and value["is_last"] is False
-
-
-@pytest.mark.parametrize(("changed", "bars"), [({"top_k": 3}, 3), ({"temperature": 0.0}, 1)])
-def test_what_cannot_be_drawn_has_no_bar(trace, changed, bars):
-    assert len(pack_guess(trace, replace(SETTINGS, **changed))["tokens"]) == bars
+    kept = np.sort(logits)[::-1][: settings.top_k]
+    share = 1 if settings.temperature == 0 else 1 / np.exp((kept - kept[0]) / settings.temperature).sum()
+    token = quote_token(trace.vocabulary[int(logits.argmax())])
+    assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
 
 
 def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):

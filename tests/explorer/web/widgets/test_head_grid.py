@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from explorer.tracing.lazy_layer_stack import LazyLayerStack
+from explorer.tracing.trace import LazyLayerStack
 from explorer.views.view import SmallMultiples
 from explorer.web.widgets.figure import MAX_PIXELS, HeadGrid, max_pool
 

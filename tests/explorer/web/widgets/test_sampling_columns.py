@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.sampling_table import SamplingTable
+from explorer.analysis.next_token import SamplingTable
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.widgets.next_token.table import CUT, KEPT, StageColumn, stage_columns

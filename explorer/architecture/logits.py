@@ -1,0 +1,58 @@
+"""Constants in a model's logits, and soft caps c · tanh(x / c)."""
+
+import numpy as np
+
+from explorer.translations import N_, translate
+from model.config import ModelConfig
+
+# whether the norms have shifts, and whether the unembedding has a bias -> in words, and as short as on an axis
+WORDS = {
+    (True, False): N_("the shift β of all norms"),
+    (False, True): N_("the bias of the unembedding"),
+    (True, True): N_("the shift β of all norms and the bias of the unembedding"),
+}
+SHORT = {
+    (True, False): N_("β of the norms"),
+    (False, True): N_("bias of the unembedding"),
+    (True, True): N_("β of the norms and bias of the unembedding"),
+}
+SIGNS = {(True, False): "β", (False, True): "b", (True, True): "β, b"}
+
+
+def has_logit_constants(config: ModelConfig) -> bool:
+    """Return whether the model's logits contain constants."""
+    return any(_constant_flags(config))
+
+
+def logit_constants_label(config: ModelConfig) -> str:
+    """Return the label of the constants, in full."""
+    return translate(WORDS[_constant_flags(config)])
+
+
+def logit_constants_short_label(config: ModelConfig) -> str:
+    """Return the label of the constants, short enough for an axis."""
+    return translate(SHORT[_constant_flags(config)])
+
+
+def logit_constants_symbols(config: ModelConfig) -> str:
+    """Return the symbols of the constants in a formula."""
+    return SIGNS[_constant_flags(config)]
+
+
+def _constant_flags(config: ModelConfig) -> tuple[bool, bool]:
+    return config.norm == "layernorm", config.unembedding_bias
+
+
+def softcap(x: np.ndarray, cap: float | None) -> np.ndarray:
+    """Return soft-capped numbers; unchanged without a cap."""
+    return x if cap is None else cap * np.tanh(x / cap)
+
+
+def softcap_factor(x: np.ndarray, cap: float) -> np.ndarray:
+    """Return the factor by which a cap scales each number: softcap(x) / x, 1 at 0."""
+    return np.divide(softcap(x, cap), x, out=np.ones_like(x), where=x != 0)
+
+
+def softcap_formula(x: str, cap: float) -> str:
+    """Return the formula of a soft cap, for example "50 · tanh(score / 50)"."""
+    return f"{cap:g} · tanh({x} / {cap:g})"

@@ -1,0 +1,244 @@
+"""Formulas of sums, products, linear maps, activation functions and soft caps."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from explorer.analysis.feed_forward import ACTIVATIONS
+from explorer.architecture.logits import softcap_formula
+from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
+from explorer.explain.notation import format_dot_product, format_factor, format_number
+from explorer.explain.source_code import SourceLine
+from explorer.tracing.matrices import iter_chunks
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, translate
+
+
+class Formula(Protocol):
+    """The formula of a captured value.
+
+    Attributes:
+        source: the line of the model that computes it.
+    """
+
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        """Calculate the element at an index, or the whole value if all indices are full slices.
+
+        Where a value needs all of one axis, such as the logits after one token, only that axis has a slice.
+        """
+
+
+@dataclass(frozen=True)
+class CopyFormula:
+    """A copy of another value."""
+
+    symbol: str
+    x: str
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        value, read = read_input(trace, self.x, *index)
+        return Calculation(
+            f"{self.symbol} = {self.x}",
+            lambda: f"{self.symbol} = {format_number(value)}",
+            value,
+            (read,),
+            np.abs(value),
+        )
+
+
+@dataclass(frozen=True)
+class AdditionFormula:
+    """The sum of several values."""
+
+    symbol: str
+    terms: tuple[str, ...]
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        values, inputs = zip(*(read_input(trace, term, *index) for term in self.terms), strict=True)
+        total = sum(values)
+
+        def numbers() -> str:
+            first, *rest = values
+            return (
+                f"{self.symbol} = {' + '.join((format_number(first), *map(format_factor, rest)))} "
+                f"= {format_number(total)}"
+            )
+
+        symbols = f"{self.symbol} = {' + '.join(map(short_tap_name, self.terms))}"
+        return Calculation(symbols, numbers, total, inputs, sum(map(np.abs, values)))
+
+
+@dataclass(frozen=True)
+class ProductFormula:
+    """The element-wise product a · b."""
+
+    symbol: str
+    a: str
+    b: str
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        (a, from_a), (b, from_b) = read_input(trace, self.a, *index), read_input(trace, self.b, *index)
+        return Calculation(
+            f"{self.symbol} = {short_tap_name(self.a)} · {short_tap_name(self.b)}",
+            lambda: f"{self.symbol} = {format_factor(a)} · {format_factor(b)} = {format_number(a * b)}",
+            a * b,
+            (from_a, from_b),
+            np.abs(a * b),
+        )
+
+
+WITHOUT_BIAS, WITH_BIAS = N_("{symbol} = Σ weight · {x}"), N_("{symbol} = Σ weight · {x} + bias")
+
+
+@dataclass(frozen=True)
+class LinearLayerFormula:
+    """The linear map W x + b of every token's x.
+
+    Attributes:
+        x: a captured value (T, D), or per head (H, T, d), whose vectors are concatenated.
+        map: name of the linear map, whose weight and, if it has one, bias are used.
+        heads: number of heads that the result is split into, (heads, T, d); None: it stays (T, D).
+    """
+
+    symbol: str
+    x: str
+    map: str
+    source: SourceLine
+    heads: int | None = None
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        is_by_head, rows = trace[self.x].ndim == 3, self.rows(trace, index)
+        x, read = read_input(trace, self.x, *[ALL] * is_by_head, index[-2])
+        x = concatenate_heads(x) if is_by_head else x
+        value, sizes, from_weight = multiply_by_weight_rows(x, trace, f"{self.map}.weight", rows)
+        inputs, bias = (read, from_weight), None
+        if f"{self.map}.bias" in trace.weights:
+            bias, from_bias = read_input(trace, f"{self.map}.bias", rows)
+            value, sizes, inputs = value + bias, sizes + np.abs(bias), (*inputs, from_bias)
+
+        def numbers() -> str:
+            plus = "" if bias is None else f" + {format_factor(bias)}"
+            weight, _from_weight = read_input(trace, f"{self.map}.weight", rows)
+            return f"{self.symbol} = {format_dot_product(weight, x)}{plus} = {format_number(value)}"
+
+        symbols = translate(WITHOUT_BIAS if bias is None else WITH_BIAS, symbol=self.symbol, x=short_tap_name(self.x))
+        return Calculation(symbols, numbers, self.split(value), inputs, self.split(sizes))
+
+    def rows(self, trace: Trace, index: Index) -> int | slice:
+        """Return the rows of the weight that compute a part of the result."""
+        *head, _token, dim = index
+        if not head or isinstance(head[0], slice):
+            return dim
+        width = len(trace.weights[f"{self.map}.weight"]) // self.heads
+        first = head[0] * width
+        return slice(first, first + width) if isinstance(dim, slice) else first + dim
+
+    def split(self, y: np.ndarray) -> np.ndarray:
+        """Split a result (T, H d) into heads (H, T, d) if it has heads."""
+        return y.reshape(len(y), self.heads, -1).swapaxes(0, 1) if self.heads and y.ndim == 2 else y
+
+
+def multiply_by_weight_rows(
+    x: np.ndarray, trace: Trace, name: str, rows: int | slice
+) -> tuple[np.ndarray, np.ndarray, Input]:
+    """Return the products of each vector of x, (…, D), with some rows of a weight, and the sizes of their terms.
+
+    Both (…, m), or (…) for one row, in float64, with only part of the weight in float64 at a time.
+    """
+    if not isinstance(rows, slice):
+        row, read = read_input(trace, name, rows)
+        return x @ row, vector_norms(x)[..., 0] * np.linalg.norm(row), read
+    weight = trace.weights[name]
+    count = len(range(*rows.indices(len(weight))))
+    value, row_norms = np.empty((*x.shape[:-1], count)), np.empty(count)
+    for block, weight_block in iter_chunks(weight, rows):
+        wide = weight_block.astype(np.float64)
+        np.matmul(x, wide.T, out=value[..., block])
+        row_norms[block] = np.sqrt(np.einsum("nd,nd->n", wide, wide))  # unlike `norm`, without copies
+    return value, vector_norms(x) * row_norms, Input(name, (rows,), (count, *weight.shape[1:]))
+
+
+def concatenate_heads(x: np.ndarray) -> np.ndarray:
+    """Concatenate the vectors of all heads: (H, …, d) -> (…, H d)."""
+    x = np.moveaxis(x, 0, -2)
+    return x.reshape(*x.shape[:-2], -1)
+
+
+def dot_products(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the dot products of vectors with rows, (…, n, D), (…, m, D) -> (…, n, m), or with one vector (D,)."""
+    return x @ (rows.swapaxes(-1, -2) if rows.ndim > 1 else rows)
+
+
+def vector_norms(x: np.ndarray) -> np.ndarray:
+    """Return ‖x‖₂ of each vector, with the last axis kept: (…, D) -> (…, 1)."""
+    return np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def short_tap_name(name: str) -> str:
+    """Return the last part of a tap's name; the last two for sublayer outputs, which are both called "out"."""
+    parts = name.split(".")
+    return ".".join(parts[-2:] if parts[-1] == "out" else parts[-1:])
+
+
+@dataclass(frozen=True)
+class ActivationFormula:
+    """Activation f(x) of every element, f one of `ACTIVATIONS`."""
+
+    symbol: str
+    x: str
+    kind: str
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        name, function = ACTIVATIONS[self.kind]
+        x, read = read_input(trace, self.x, *index)
+        value = function(x)
+        return Calculation(
+            f"{self.symbol} = {name}({short_tap_name(self.x)}), {ACTIVATION_FORMULAS[self.kind]}",
+            lambda: f"{self.symbol} = {name}({format_number(x)}) = {format_number(value)}",
+            value,
+            (read,),
+            SIZES.get(self.kind, np.abs)(x),
+        )
+
+
+SIZES = {"relu2": np.square}  # of what rounding takes a share of, where it is not x
+GELU_TANH = "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"
+ACTIVATION_FORMULAS = {
+    "swiglu": "SiLU(x) = x / (1 + e^−x)",
+    "geglu": GELU_TANH,
+    "relu": "ReLU(x) = max(x, 0)",
+    "relu2": "ReLU²(x) = max(x, 0)²",
+    "gelu": "GELU(x) = x/2 · (1 + erf(x / √2))",
+    "gelu_tanh": GELU_TANH,
+}
+
+
+@dataclass(frozen=True)
+class SoftcapFormula:
+    """Soft-capping c · tanh(u / c) of the result u of a linear map."""
+
+    symbol: str
+    x: LinearLayerFormula
+    cap: float
+    source: SourceLine
+
+    def calculate(self, trace: Trace, index: Index) -> Calculation:
+        plain = LinearLayerFormula("u", self.x.x, self.x.map, self.x.source, self.x.heads).calculate(trace, index)
+        value = self.cap * np.tanh(plain.value / self.cap)
+        return Calculation(
+            f"{self.symbol} = {softcap_formula('u', self.cap)}, {plain.symbols}",
+            lambda: (
+                f"{plain.numbers()}; {self.symbol} = "
+                f"{softcap_formula(format_factor(plain.value), self.cap)} = {format_number(value)}"
+            ),
+            value,
+            plain.inputs,
+            plain.sizes,
+        )

@@ -1,0 +1,95 @@
+"""Validation of token ids, and their conversion between tokenizers."""
+
+from collections.abc import Sequence
+
+from explorer.errors import UserError
+from explorer.state.run import MAX_TOKENS
+from explorer.translations import _
+from model.config import ModelConfig
+from model.tokenizer import Tokenizer
+
+
+def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
+    """Raise UserError if a model cannot read the tokens."""
+    if not 0 < len(token_ids) <= config.context_length:
+        raise UserError(_("a run has 1 to {most} tokens, got {got}", most=config.context_length, got=len(token_ids)))
+    check_ids(config, token_ids)
+
+
+def check_ids(config: ModelConfig, token_ids: Sequence[int]):
+    """Raise UserError if an id is not in a model's vocabulary."""
+    if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
+        message = _("token ids run from 0 to {last}, got {least} to {most}")
+        raise UserError(message.format(last=config.vocab_size - 1, least=min(token_ids), most=max(token_ids)))
+
+
+def has_bos(token_ids: Sequence[int], tokenizer: Tokenizer) -> bool:
+    """Return True if ids start with the tokens that their model expects before every text; many models expect none."""
+    return tuple(token_ids[: len(tokenizer.bos_ids)]) == tokenizer.bos_ids
+
+
+def strip_bos(token_ids: Sequence[int], tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Return the ids without the tokens that the model expects before every text."""
+    return tuple(token_ids[len(tokenizer.bos_ids) :] if has_bos(token_ids, tokenizer) else token_ids)
+
+
+def retokenize(
+    token_ids: Sequence[int],
+    old: Tokenizer,
+    new: Tokenizer,
+    is_continuation: bool = False,
+    previous_ids: Sequence[int] = (),
+) -> tuple[int, ...]:
+    """Return the same text in another tokenizer's ids.
+
+    It ends where the ids are no text (a part of a character) or too many. The end-of-text token is translated if
+    both tokenizers have one; other special tokens are left out.
+
+    Args:
+        is_continuation: whether the ids follow others; if not, the tokens that the new model expects before a text
+            are added if the ids start with those of the old one.
+        previous_ids: the ids that they follow.
+    """
+    ids = [*new.bos_ids] if not is_continuation and has_bos(token_ids, old) else []
+    segments = split_at_eos(token_ids if is_continuation else strip_bos(token_ids, old), old)
+    for count, segment in enumerate(segments):
+        if count:
+            if new.end_of_text is None:
+                break
+            ids.append(new.end_of_text)
+        starts = bool(count) or not is_continuation
+        text, is_whole = decode_text_prefix(segment, old, None if starts else previous_ids)
+        ids += new.encode(text) if starts else new.encode_continuation(text)
+        if not is_whole:
+            break
+    return tuple(ids[:MAX_TOKENS])
+
+
+def split_at_eos(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[list[int]]:
+    """Return the ids before, between and after end-of-text tokens, without special tokens."""
+    segments, specials = [[]], {*tokenizer.special_tokens.values()}
+    for token_id in token_ids:
+        if token_id == tokenizer.end_of_text:
+            segments.append([])
+        elif token_id not in specials:
+            segments[-1].append(token_id)
+    return segments
+
+
+def decode_text_prefix(
+    token_ids: Sequence[int], tokenizer: Tokenizer, previous_ids: Sequence[int] | None
+) -> tuple[str, bool]:
+    """Decode ids up to the first that is no text, and return whether that is all of them.
+
+    Args:
+        previous_ids: ids that they follow; None at the start of a text.
+    """
+    data = b"".join(map(tokenizer.token_bytes, token_ids))
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        text = data[: error.start].decode()
+        return text.removeprefix(" " if previous_ids is None and tokenizer.adds_space else ""), False
+    if previous_ids is None:
+        return tokenizer.decode(token_ids), True
+    return tokenizer.decode_continuation(token_ids, previous_ids), True

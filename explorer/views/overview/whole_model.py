@@ -1,0 +1,475 @@
+"""The whole model at one token: what every part takes from where, and adds to the answer's logit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from explorer.analysis.attention import attention_cell, query_key_vectors
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
+from explorer.analysis.head_sources import HeadSources, head_sources
+from explorer.analysis.logit_lens import depth_names, lens_summaries
+from explorer.analysis.next_token import next_token_distribution, token_rank
+from explorer.analysis.tolerance import Check
+from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.architecture.residual_stream import block_output_tap
+from explorer.explain.derived.attribution import check_component_sum
+from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.state.selection import Selection, SelectionField
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views.overview.token_rows import fold_tokens
+from explorer.views.style import shorten_token
+from explorer.views.target_token import NORMS, PARTS, logit_label, target_and_contrast
+from explorer.views.token_bars import format_percent
+from explorer.views.verification import Verification, verify_derived
+
+LEVELS = ("", "block", "head", "cell")
+OPEN_FIELD = SelectionField("open", "", values=LEVELS)  # what is open: of the layer, the head, and the query and key
+MAX_ROWS = 18
+MIN_SHARE = 0.06  # of the widest curve's norm, or of the largest effect: thinner curves are not drawn
+MAX_CURVES = 200
+
+
+@dataclass(frozen=True)
+class Row:
+    """A token, or a fold of the tokens from `first` to `last`."""
+
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block at the query: its best guess, the stream's norm after it, and contributions to the logit."""
+
+    guess: str
+    probability: float | None
+    norm: float | None
+    heads: list[float | None]
+    feed_forward: float | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What the query takes from a key through a head: ‖weight × W_O v‖₂ and its contribution to the logit."""
+
+    layer: int
+    head: int
+    key: int
+    norm: float | None
+    effect: float | None
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class Term:
+    """A summand of the logit; `kind` sets its colour."""
+
+    kind: str
+    label: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the computation in a cell: its name and its result."""
+
+    kind: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How one head's query and key come to a contribution: the products of each dimension, and the steps after them."""
+
+    query: list[float | None]
+    key: list[float | None]
+    steps: list[Step]
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """The block that is open, with the attention weights of its heads.
+
+    Attributes:
+        level: "block", "head" or "cell".
+        patterns: for each head and row the weights of the columns up to it; of a fold's row none, of its column sums.
+    """
+
+    level: str
+    layer: int
+    head: int
+    patterns: list[list[list[float | None]]]
+    cell: Cell | None
+
+
+@dataclass(frozen=True)
+class WholeModel:
+    """Content of the figure.
+
+    Attributes:
+        alt: the figure in a sentence.
+        key: the selected key.
+        answer: the explained token; `rank` and `probability` are the model's own.
+        contrast: the token whose logit is subtracted; "" for none.
+        logit: the explained logit or difference.
+        norm: of the stream before the first block.
+        curves: the widest first.
+        largest_norm, largest_effect: of all curves; what is drawn is in proportion to them.
+        rest: number of curves that are not drawn, and the sum of their effects.
+        terms: they add up to the logit.
+        key_groups: number of heads that share keys and values.
+    """
+
+    alt: str
+    query: int
+    key: int
+    answer: str
+    rank: int
+    probability: float | None
+    contrast: str
+    logit: float | None
+    norm: float | None
+    rows: list[Row]
+    blocks: list[Block]
+    curves: list[Curve]
+    largest_norm: float
+    largest_effect: float
+    rest: tuple[int, float | None]
+    terms: list[Term]
+    key_groups: int
+    open: OpenPart | None
+
+
+def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
+    """Return the whole model at the query, with what is open."""
+    query, config = selection.query, trace.config
+    token_id, contrast_id = tokens = target_and_contrast(trace, selection)
+    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    rows = fold_tokens(token_importance(sources, query), {query, min(selection.key, query)}, MAX_ROWS)
+    curves, rest = select_curves(trace, sources, query)
+    guesses = lens_summaries(trace, range(query, query + 1))
+    depths = len(depth_names(trace)) - 1  # after the embedding
+    blocks = []
+    for layer in range(config.num_layers):
+        depth = depths * (layer + 1) // config.num_layers
+        guess_id, probability = int(guesses.top[depth, 0, 0]), float(guesses.probabilities[depth, 0, 0])
+        guess = shorten_token(trace.vocabulary[guess_id]) if guess_id < len(trace.vocabulary) else ""
+        heads = [finite(value) for value in attribution.heads[layer]]
+        norm, feed_forward = stream_norm(trace, layer, query), attribution.feed_forward[layer]
+        blocks.append(Block(guess, finite(probability), norm, heads, finite(feed_forward)))
+    distribution = next_token_distribution(trace, query)
+    return WholeModel(
+        alt=describe(trace, selection, sources),
+        query=query,
+        key=selection.key,
+        answer=shorten_token(trace.vocabulary[token_id]),
+        rank=token_rank(trace, query, token_id),
+        probability=finite(float(distribution.plain[token_id])),
+        contrast="" if contrast_id is None else shorten_token(trace.vocabulary[contrast_id]),
+        logit=finite(attribution.logit),
+        norm=stream_norm(trace, -1, query),
+        rows=[make_row(trace, row) for row in rows],
+        blocks=blocks,
+        curves=curves,
+        largest_norm=max((curve.norm or 0.0 for curve in curves), default=0.0),
+        largest_effect=max((abs(curve.effect or 0.0) for curve in curves), default=0.0),
+        rest=rest,
+        terms=[Term(kind, label, finite(value)) for kind, label, value in logit_terms(trace, selection)],
+        key_groups=config.num_heads // (config.num_kv_heads or config.num_heads),
+        open=open_part(trace, selection, rows, sources),
+    )
+
+
+def share_curve_scale(figure: WholeModel, other: WholeModel) -> WholeModel:
+    """Return the figure with the widths and the colours of both runs' curves."""
+    norm, effect = max(figure.largest_norm, other.largest_norm), max(figure.largest_effect, other.largest_effect)
+    return replace(figure, largest_norm=norm, largest_effect=effect)
+
+
+def finite(value: float, digits: int = 4) -> float | None:
+    """Return a number as JSON takes it, rounded; None for NaN and infinity."""
+    return round(float(value), digits) if np.isfinite(value) else None
+
+
+def stream_norm(trace: Trace, layer: int, position: int) -> float | None:
+    """Return ‖residual stream‖₂ after a block; before the first for layer -1."""
+    name = "blocks.0.resid_pre" if layer < 0 else block_output_tap(trace.config, layer)
+    return finite(float(np.linalg.norm(trace[name][position].astype(np.float64))))
+
+
+def make_row(trace: Trace, positions: range) -> Row:
+    """Return the row of a token or a fold."""
+    if len(positions) == 1:
+        text = shorten_token(trace.tokens[positions[0]], max_chars=12)
+    else:
+        text = _("… {count} tokens", count=len(positions))
+    return Row(positions[0], positions[-1], text)
+
+
+def token_importance(sources: HeadSources, query: int) -> np.ndarray:
+    """Return how much is taken from each token, (T,): the sum of norms; tokens near the query go first among equals."""
+    near = -np.abs(np.arange(sources.norms.shape[-1]) - query)
+    return np.nan_to_num(sources.norms.sum((0, 1))) + 1e-9 * near
+
+
+def select_curves(trace: Trace, sources: HeadSources, query: int) -> tuple[list[Curve], tuple[int, float | None]]:
+    """Return the curves that are drawn, the widest first; and the number and the summed effects of the others."""
+    norms, effects = np.nan_to_num(sources.norms[..., :query]), sources.effects[..., :query]
+    if not norms.size:
+        return [], (0, 0.0)
+    sizes = np.abs(np.nan_to_num(effects))
+    is_drawn = (norms >= MIN_SHARE * norms.max()) | (sizes >= MIN_SHARE * sizes.max())
+    is_drawn &= norms > 0
+    order = np.argsort(-norms, axis=None, kind="stable")
+    drawn = [index for index in order.tolist() if is_drawn.flat[index]][:MAX_CURVES]
+    is_drawn = np.zeros(norms.shape, dtype=bool)
+    is_drawn.flat[drawn] = True
+    curves = []
+    for layer, head, key in np.transpose(np.unravel_index(np.array(drawn, dtype=int), norms.shape)).tolist():
+        weight = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
+        numbers = norms[layer, head, key], effects[layer, head, key], weight
+        curves.append(Curve(layer, head, key, *map(finite, numbers)))
+    others = ~is_drawn & (norms > 0)
+    return curves, (int(others.sum()), finite(effects[others].sum()))
+
+
+def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, float]]:
+    """Return the terms of the explained logit: kind, label and value."""
+    query, tokens = selection.query, target_and_contrast(trace, selection)
+    parts, sources = direct_logit_attribution(trace, query, *tokens), head_sources(trace, query, *tokens)
+    terms = [("embedding", _("embedding"), parts.token)]
+    if "position_embed" in trace:
+        terms.append(("embedding", _("position"), parts.positions))
+    if query:
+        terms.append(("sources", _("heads, from earlier tokens"), float(sources.effects[..., :query].sum())))
+    terms.append(("own", _("heads, from the token itself"), float(sources.effects[..., query].sum())))
+    if sources.changed_heads.any():
+        terms.append(("rest", _("changed heads"), float(sources.changed_heads.sum())))
+    if parts.biases.any():
+        terms.append(("rest", _("biases of W_O"), float(parts.biases.sum())))
+    terms.append(("feed_forward", _("feed-forward"), float(parts.feed_forward.sum())))
+    if has_logit_constants(trace.config):
+        terms.append(("rest", logit_constants_short_label(trace.config), parts.shift))
+    if has_intervention_additions(trace):
+        terms.append(("rest", _("changes"), parts.changes))
+    return terms
+
+
+def open_part(trace: Trace, selection: Selection, rows: Sequence[range], sources: HeadSources) -> OpenPart | None:
+    """Return the open block; None if all are closed."""
+    level, layer, head = selection.option("open"), selection.layer, selection.head
+    if not level:
+        return None
+    pattern = trace[f"blocks.{layer}.attn.pattern"]  # (H, T, T)
+    starts = [row[0] for row in rows]
+    patterns = []
+    for weights in pattern:
+        sums = np.add.reduceat(weights.astype(np.float64), starts, axis=1)  # (T, rows)
+        patterns.append(
+            [
+                [finite(x, 3) for x in sums[row[0], : index + 1]] if len(row) == 1 else []
+                for index, row in enumerate(rows)
+            ]
+        )
+    cell = cell_steps(trace, selection, sources) if level == "cell" else None
+    return OpenPart(level, layer, head, patterns, cell)
+
+
+def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell:
+    """Return the steps from q·k to the contribution to the logit."""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    config, block = trace.config, f"blocks.{selection.layer}.attn"
+    cell = attention_cell(trace, layer, head, query, key)
+    score = trace[f"{block}.scores"][head, query, key]
+    weight = trace[f"{block}.pattern"][head, query, key]
+    steps = [
+        Step("dot", _("q·k: sum of the products"), format_number(cell.dot)),
+        Step("score", _("÷ {divisor}: score", divisor=score_divisor_in_numbers(config)), format_number(score)),
+    ]
+    if config.score_cap:
+        steps.append(
+            Step("capped", _("soft-capped at ±{cap}", cap=f"{config.score_cap:g}"), format_number(cell.capped))
+        )
+    mask = _("hidden") if weight == 0 else _("visible")
+    steps += [
+        Step("mask", _("mask: this key is"), mask),
+        Step("weight", _("softmax: share of the row"), format_number(weight)),
+    ]
+    if sources.changed_heads[layer, head]:
+        effect = sources.changed_heads[layer, head]
+        steps.append(Step("effect", _("a change of the run replaces what this head adds"), format_contribution(effect)))
+    else:
+        v = trace.head_value(f"{block}.v", head)[key].astype(np.float64)
+        norm, effect = sources.norms[layer, head, key], sources.effects[layer, head, key]
+        moved, token = float(weight) * float(np.linalg.norm(v)), target_text(trace, selection)
+        steps += [
+            Step("value", _("× v: norm of the vector"), format_number(moved)),
+            Step("norm", _("× W_O: norm that it writes"), format_number(norm)),
+            Step("effect", _("adds to the score of {token}", token=token), format_contribution(effect)),
+        ]
+    q, keys = query_key_vectors(trace, layer, head)
+    return Cell([finite(x) for x in q[query]], [finite(x) for x in keys[key]], steps)
+
+
+def target_text(trace: Trace, selection: Selection) -> str:
+    """Return the explained token, shortened; with the contrast token if there is one."""
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    text = shorten_token(trace.vocabulary[token_id])
+    return text if contrast_id is None else f"{text} − {shorten_token(trace.vocabulary[contrast_id])}"
+
+
+def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | None:
+    """Return layer, head and key of the largest contribution from an earlier token; None if none is above 0."""
+    effects = np.nan_to_num(sources.effects[..., :query])
+    if not effects.size or effects.max() <= 0:
+        return None
+    layer, head, key = np.unravel_index(effects.argmax(), effects.shape)
+    return int(layer), int(head), int(key)
+
+
+def describe(trace: Trace, selection: Selection, sources: HeadSources) -> str:
+    """Return the figure in a sentence."""
+    query, tokens = selection.query, target_and_contrast(trace, selection)
+    texts = [
+        _(
+            "The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads "
+            "in each take from earlier tokens.",
+            token=quote_token(trace.tokens[query]),
+            layers=trace.config.num_layers,
+            heads=trace.config.num_heads,
+        )
+    ]
+    if best := largest_source(sources, query):
+        layer, head, key = best
+        texts.append(
+            _(
+                "The most for {logit} comes from {key} through head {head}: {effect}.",
+                logit=logit_label(trace, *tokens),
+                key=quote_token(trace.tokens[key]),
+                head=f"{layer}.{head}",
+                effect=format_contribution(sources.effects[best]),
+            )
+        )
+    return " ".join(texts)
+
+
+def whole_model_sentence(trace: Trace, selection: Selection) -> str:
+    """Return what the figure shows in this run, in a sentence: of the whole model, or of what is open."""
+    query, tokens = selection.query, target_and_contrast(trace, selection)
+    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    level, layer, head, key = selection.option("open"), selection.layer, selection.head, selection.key
+    token, after = quote_token(trace.vocabulary[tokens[0]]), quote_token(trace.tokens[query])
+    if level == "block":
+        return _(
+            "Block {layer}: its heads add {heads} to the score of {token}, its feed-forward {feed_forward}.",
+            layer=layer,
+            heads=format_contribution(attribution.heads[layer].sum()),
+            token=token,
+            feed_forward=format_contribution(attribution.feed_forward[layer]),
+        )
+    if level:
+        weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
+        if level == "head":
+            key = int(weights.argmax())
+            template = N_(
+                "Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the score of {token}."
+            )
+        else:
+            template = N_(
+                "Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the score of {token}."
+            )
+        return translate(
+            template,
+            head=f"{layer}.{head}",
+            query=after,
+            key=quote_token(trace.tokens[key]),
+            percent=format_percent(float(weights[key])),
+            effect=format_contribution(sources.effects[layer, head, key]),
+            token=token,
+        )
+    return whole_sentence(trace, selection, sources, attribution.logit)
+
+
+def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, logit: float) -> str:
+    """Return the sentence while nothing is open: the answer, and the largest contribution from an earlier token."""
+    query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
+    names = {"after": quote_token(trace.tokens[query]), "token": quote_token(trace.vocabulary[token_id])}
+    rank = token_rank(trace, query, token_id)
+    if rank == 1:
+        start = _("After {after} the model expects {token}", **names)
+    else:
+        start = _("After {after} the model has {token} in place {rank:,}", **names, rank=rank)
+    best = largest_source(sources, query)
+    if best is None:
+        return _("{start}: no earlier token adds to its score of {score}.", start=start, score=f"{logit:.1f}")
+    layer, head, key = best
+    template = (
+        N_("{start}: head {head} looks back at {key} ({effect} of its score of {score}).")
+        if contrast_id is None
+        else N_("{start}: head {head} looks back at {key} ({effect} of its lead of {score}).")
+    )
+    effect, source = format_contribution(sources.effects[best]), quote_token(trace.tokens[key])
+    score = f"{logit:.1f}".replace("-", "−")
+    return translate(template, start=start, head=f"{layer}.{head}", key=source, effect=effect, score=score)
+
+
+def cell_formula(trace: Trace, selection: Selection) -> str:
+    """Return the computation of the open cell in numbers; "" if none is open."""
+    if selection.option("open") != "cell":
+        return ""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    cell, tokens = attention_cell(trace, layer, head, query, key), target_and_contrast(trace, selection)
+    sources = head_sources(trace, query, *tokens)
+    return "\n".join(
+        (
+            _(
+                "score = q·k / {divisor} = {dot} / {number} = {score}",
+                divisor=score_divisor_formula(trace.config),
+                number=score_divisor_in_numbers(trace.config),
+                dot=format_number(cell.dot),
+                score=format_number(cell.score),
+            ),
+            _(
+                "weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}",
+                part=format_number(cell.exp_score),
+                total=format_number(cell.exp_total),
+                weight=format_number(cell.weight),
+            ),
+            _(
+                "‖weight · W_O v‖₂ = {norm}; its product with {logit}: {effect}",
+                norm=format_number(sources.norms[layer, head, key]),
+                logit=logit_label(trace, *tokens),
+                effect=format_contribution(sources.effects[layer, head, key]),
+            ),
+        )
+    )
+
+
+def check_source_sum(trace: Trace, selection: Selection) -> Check:
+    """Check the sum of all curves and other terms against the captured logit."""
+    tokens = target_and_contrast(trace, selection)
+    parts, sources = (measure(trace, selection.query, *tokens) for measure in (direct_logit_attribution, head_sources))
+    total = sum(value for _kind, _label, value in logit_terms(trace, selection))
+    rounding = check_component_sum(trace, selection.query, *tokens)
+    split = Check.from_arrays(
+        trace.dtype,
+        sources.effects.sum(-1) + sources.changed_heads,
+        parts.heads,
+        np.abs(sources.effects).sum(-1) + np.abs(parts.heads) + parts.size,
+    )
+    return Check.worst([Check(abs(total - parts.logit), rounding.times), split])
+
+
+def verify_whole_model(trace: Trace, selection: Selection) -> Verification:
+    """Verify the values that are drawn, and that the curves and other parts add up to the logit."""
+    suffix = "_rot" * (trace.config.position == "rope")
+    names = [*PARTS, *NORMS, "blocks.0.resid_pre", "blocks.*.attn.pattern", "blocks.*.attn.v", "final_norm", "logits"]
+    if selection.option("open") == "cell":
+        names += [f"blocks.{{layer}}.attn.{name}" for name in (f"q{suffix}", f"k{suffix}", "q", "k", "scores")]
+    check = N_("the sum of all curves and other parts against the captured logit"), check_source_sum
+    return verify_derived(*names, against=check)(trace, selection)

@@ -1,0 +1,112 @@
+"""The search, and the list of keys."""
+
+from contextlib import nullcontext
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from .person import Person
+
+
+def open_search(person: Person) -> Locator:
+    """Open the search by its key, and return its box once all can be found."""
+    is_first = person.page.locator("#search-dialog").count() == 0
+    with person.page.expect_response("**/search_index") if is_first else nullcontext():
+        person.page.keyboard.press("Control+k")
+    box = person.page.get_by_role("combobox", name="Search or jump")
+    expect(box).to_be_focused()
+    return box
+
+
+def results(person: Person) -> Locator:
+    return person.page.locator("#search-results [role=option]")
+
+
+def go_to(person: Person, text: str):
+    """Type a text into the search and go to what is found first."""
+    open_search(person).fill(text)
+    expect(results(person).first).to_be_visible()
+    person.page.keyboard.press("Enter")
+    expect(person.page.locator("#search-dialog")).to_be_hidden()
+
+
+def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer):
+    person = newcomer()
+    requests = []
+    person.page.on("request", lambda request: requests.append(request.url))
+    person.open().at_rest()
+    assert not [url for url in requests if "search" in url]
+    person.chips.nth(2).focus()
+    box = open_search(person)
+    assert [url for url in requests if url.endswith("widgets/search/search.js")]
+    box.fill("attention")
+    expect(results(person).first).to_have_attribute("aria-selected", "true")
+    person.page.keyboard.press("ArrowDown")
+    expect(results(person).nth(1)).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_attribute("aria-activedescendant", results(person).nth(1).get_attribute("id"))
+    person.page.keyboard.press("Escape")
+    expect(person.chips.nth(2)).to_be_focused()
+    person.page.keyboard.press("/")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("")
+    box.fill("no such thing")
+    expect(person.page.locator("#search-dialog [role=status]")).to_contain_text("Nothing here is called")
+
+
+def test_a_name_leads_where_it_is(person):
+    go_to(person, "RoPE")
+    person.expect_selected(view="positions")
+    go_to(person, "logit lens")
+    person.expect_selected(view="prediction")
+    go_to(person, "L1H0")
+    person.expect_selected(view="attention", layer=1, head=0)
+    go_to(person, "n1.5")
+    person.expect_selected(view="feed_forward", layer=1, neuron=5)
+    go_to(person, "L0")  # which can be chosen in the open view
+    person.expect_selected(view="feed_forward", layer=0)
+    go_to(person, "position 3")
+    person.expect_selected(query=3)
+    go_to(person, "dark theme")
+    assert person.page.evaluate("document.body.classList.contains('dark')")
+
+
+def test_a_token_becomes_the_explained_one(person):
+    token = person.prediction.locator("tbody tr").nth(3)
+    text, token_id = token.locator(".text").text_content(), token.get_attribute("data-token")
+    open_search(person).fill(text.replace(" ", "·"))
+    results(person).filter(has_text=f"token {token_id}").first.click()
+    person.expect_selected(target=4)
+    expect(person.prediction.locator(f"tr.found[data-token='{token_id}']")).to_be_visible()
+
+
+@pytest.mark.exhaustive
+def test_a_term_leads_to_its_entry_and_a_checkpoint_to_its_model(person):
+    go_to(person, "surprisal")
+    expect(person.page.locator("#glossary dt", has_text="surprisal").first).to_be_focused()
+    go_to(person, "checkpoint gpt")
+    person.wait_until("page.state.checkpoint === 'gpt'")
+
+
+def test_from_the_story_a_view_opens_at_its_numbers(visitor):
+    person = visitor("pieces", depth="story")
+    go_to(person, "feed-forward")
+    person.expect_selected(view="feed_forward", depth="numbers")
+    go_to(person, "story")
+    person.expect_selected(view="pieces", depth="story")
+
+
+def test_a_box_in_which_somebody_writes_keeps_its_keys(person):
+    person.prompt.fill("")
+    person.prompt.press_sequentially("who / what?")
+    expect(person.prompt).to_have_value("who / what?")
+    assert person.page.locator("dialog[open]").count() == 0
+
+
+def test_the_keys_are_listed(person):
+    person.chips.first.focus()
+    person.page.keyboard.press("?")
+    keys = person.page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("search, or jump to anything")
+    person.page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    expect(person.chips.first).to_be_focused()

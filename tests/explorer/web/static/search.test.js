@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { normalize, rankTokens, readNumbers, score } from "../../../../explorer/web/widgets/search/ranking.js";
+
+const ranked = (names, query) => names.map((name) => [score(normalize(name), normalize(query)), name])
+  .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
+
+test("the whole name goes first, then its beginning, its words, a part, and letters in their order", () => {
+  const names = ["a lookahead", "heads", "attention head", "head", "how each attention differs"];
+  assert.deepEqual(ranked(names, "head"), ["head", "heads", "attention head", "a lookahead"]);
+  assert.deepEqual(ranked(["attention", "retention", "loss"], "atention"), ["attention"]);
+  assert.deepEqual(ranked(["logit lens", "lens"], "LOGIT-lens"), ["logit lens"]);
+  assert.deepEqual(ranked(["loss"], "zzz"), []);
+});
+
+test("of names that fit alike the shortest goes first", () => {
+  assert.deepEqual(ranked(["key-value cache", "key"], "ke"), ["key", "key-value cache"]);
+});
+
+test("numbers name heads, layers, neurons and positions", () => {
+  const head = [{ kind: "head", layer: 4, index: 5 }], neuron = [{ kind: "neuron", layer: 3, index: 287 }];
+  for (const query of ["4.5", "L4H5", "head 4 5", "h4.5", "4 5", "layer 4 head 5", " l4 h5 ", "Head 4, 5"]) assert.deepEqual(readNumbers(query), head, query);
+  for (const query of ["n3.287", "ffn 3 287", "MLP 3.287", "neuron 3 287", "L3N287"]) assert.deepEqual(readNumbers(query), neuron, query);
+  assert.deepEqual(readNumbers("L4"), [{ kind: "layer", layer: 4 }]);
+  assert.deepEqual(readNumbers("head 5"), [{ kind: "head", index: 5 }]);
+  assert.deepEqual(readNumbers("#5"), [{ kind: "position", index: 5 }]);
+  assert.deepEqual(readNumbers("7").map(({ kind }) => kind), ["layer", "position", "token"]);
+  for (const query of ["rope", "4.5.6", "head", "step 512", ""]) assert.deepEqual(readNumbers(query), [], query);
+  assert.deepEqual(readNumbers("层 4", { layer: ["层"], head: [], neuron: [], position: [] }), [{ kind: "layer", layer: 4 }]);
+});
+
+test("of tokens the very one goes first, then that with a space, then beginnings", () => {
+  const vocabulary = ["afox", "foxes", " fox", "fox", "\n", "x"];
+  assert.deepEqual(rankTokens(vocabulary, "Fox", 9).map(({ id }) => id), [3, 2, 1, 0]);
+  assert.deepEqual(rankTokens(vocabulary, "·fox", 2).map(({ id }) => id), [2, 3]);
+  assert.deepEqual(rankTokens(vocabulary, "↵", 9).map(({ id }) => id), [4]);
+  assert.deepEqual(rankTokens(vocabulary, "x", 9).map(({ id }) => id), [5]);
+});
