@@ -362,7 +362,7 @@ export function wholeModel(element) {
     const { pattern, card } = layout, rows = model.open.patterns[head], w = pattern.w / rows.length, h = Math.min(layout.tall, pattern.h / rows.length * 1.001);
     const topOf = (i) => pattern.y + (rows.length > 1 ? (i * (pattern.h - h)) / (rows.length - 1) : 0);
     if (pattern.w < 20) return;
-    const room = (card.x + card.w - pattern.x - pattern.w + (level === "cell" ? -layout.steps.w : 0)) / SMALL;
+    const room = (level === "cell" ? layout.steps.x - pattern.x - pattern.w - 8 : card.x + card.w - pattern.x - pattern.w - 8) / SMALL;
     rows.forEach((row, i) => {
       const position = model.rows[i][0];
       row.forEach((p, j) => {
@@ -530,8 +530,10 @@ export function wholeModel(element) {
     if (!item || event.altKey || event.ctrlKey || event.metaKey) return;
     if (step) {
       const items = [...nodes.values()].filter((node) => node.item?.name).map((node) => node.item);
-      const next = items[nextTo(items.map(({ box }) => box), items.indexOf(item), step)];
-      nodes.get(next.name).focus();
+      const kindOf = ({ name }) => name.slice(0, name.indexOf(":"));
+      const beside = (among) => among[nextTo(among.map(({ box }) => box), among.indexOf(item), step)];
+      const same = beside(items.filter((other) => kindOf(other) === kindOf(item))); // its own kind first
+      nodes.get((same === item ? beside(items) : same).name).focus();
     } else if (event.key === "Enter" || event.key === " ") item.act?.();
     else return;
     event.preventDefault();
