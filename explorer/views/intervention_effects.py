@@ -23,7 +23,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.next_token_bars import bar_token_axis, probability_bars
+from explorer.views.plots import bar_token_axis, probability_bars
 from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8

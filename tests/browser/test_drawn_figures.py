@@ -9,8 +9,7 @@ from playwright.sync_api import expect
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.views.prediction.lens_pages import visible_page
-from explorer.views.prediction.logit_lens import MAX_ROW_CHARS
+from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_page
 from explorer.views.style import DARK, shorten_token
 from tests.rendered_figures import contains_number
 

@@ -22,10 +22,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
-from explorer.views.patching.estimates import both_defined
-from explorer.views.patching.exact_effects import patch_texts
-from explorer.views.patching.neuron_effects import TOP_NEURONS
-from explorer.views.patching.path_effects import selected_receiver
+from explorer.views.patching.effect_maps import TOP_NEURONS, both_defined, patch_texts, selected_receiver
 from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
 from explorer.views.verification import Verification, check_values
 

@@ -13,8 +13,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
-from explorer.views.target_token import PARTS, SUM_CHECK
-from explorer.views.token_bars import format_percent, token_bars
+from explorer.views.labels import PARTS, SUM_CHECK
+from explorer.views.plots import format_percent, token_bars
 from explorer.views.verification import Verification, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig

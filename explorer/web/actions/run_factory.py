@@ -16,7 +16,7 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
-from explorer.views.target_token import target_and_contrast
+from explorer.views.labels import target_and_contrast
 from model.config import window_start
 
 

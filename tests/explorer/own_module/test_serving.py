@@ -17,8 +17,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE
-from explorer.views.diagnosis import VIEW
-from explorer.views.diagnosis.figures import component_colour
+from explorer.views.diagnosis import VIEW, component_colour
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 from explorer.web.actions.run_factory import RunFactory

@@ -16,7 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.apply_interventions import continue_tokens
 from explorer.tracing.capture import capture
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
-from explorer.views.intervention_control import available_controls
+from explorer.views.intervention_controls import available_controls
 from explorer.views.select_fields import select_fields
 from explorer.views.style import RESIDUAL, SELECTED, label
 from tests import layouts

@@ -20,8 +20,13 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments.ablation_map import head_ablation_map, sublayer_ablation_bars
-from explorer.views.experiments.effects import attention_shift_map, residual_change_map, surprisal_change_bars
+from explorer.views.experiments.effects import (
+    attention_shift_map,
+    head_ablation_map,
+    residual_change_map,
+    sublayer_ablation_bars,
+    surprisal_change_bars,
+)
 from explorer.web.answers.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged

@@ -15,9 +15,9 @@ from explorer.views.feed_forward.neuron_plots import (
     MAX_NEURON_BARS,
     activation_curve,
     neuron_across_tokens,
+    promoted_tokens,
     strongest_neurons,
 )
-from explorer.views.feed_forward.token_promotion_plot import promoted_tokens
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
 from tests import layouts
 

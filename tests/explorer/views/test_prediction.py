@@ -15,9 +15,8 @@ from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
-from explorer.views.prediction.contribution_plots import component_bars, head_contribution_map
-from explorer.views.prediction.lens_pages import visible_page
-from explorer.views.prediction.logit_lens import lens_map, token_trajectory
+from explorer.views.prediction.contributions import component_bars, head_contribution_map
+from explorer.views.prediction.logit_lens import lens_map, token_trajectory, visible_page
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
 from tests import layouts
 

@@ -21,8 +21,13 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
 from explorer.views.residual.normalisation_plots import norm_divisors, norm_gain_lines, norm_input_output
-from explorer.views.residual.stage_plots import outlier_dimensions, stage_cosines
-from explorer.views.residual.stream_plots import stream_norm_map, stream_norm_plot, update_cosines
+from explorer.views.residual.stream_plots import (
+    outlier_dimensions,
+    stage_cosines,
+    stream_norm_map,
+    stream_norm_plot,
+    update_cosines,
+)
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
 from tests import layouts
 

@@ -16,7 +16,7 @@ from explorer.state.selection import Selection, field_choices, registered_fields
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_page_views, unknown_view_message
 from explorer.views.select_fields import select_fields
-from explorer.views.two_runs.draw import Placeholder
+from explorer.views.two_runs import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
 from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView

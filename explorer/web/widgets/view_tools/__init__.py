@@ -12,7 +12,7 @@ from explorer.state.run import checkpoints_of_training, model_name, step_label, 
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.intervention_control import InterventionControl
+from explorer.views.intervention_controls import InterventionControl
 from explorer.views.select_fields import SelectField
 from explorer.web.widgets.header import ModelPicker
 from explorer.web.widgets.widget import Widget, fill_template

@@ -16,7 +16,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, formula
 from explorer.views.patching.prompt_pair import make_prompt_pair
-from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.two_runs import NoDifferenceError
 from tests.sample_models import tokenizer
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
