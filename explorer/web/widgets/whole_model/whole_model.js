@@ -140,8 +140,10 @@ export function wholeModel(element) {
    * @param {{ kind: string, label: string, box: number[], act?: () => void, lights?: (curve: any) => boolean }} item
    */
   function putItem(group, name, { kind, label, box, act, lights }) {
+    const before = nodes.get(name), drawnAs = kind.split(" ")[0];
+    if (before && before.item.drawnAs !== drawnAs) before.remove(), nodes.delete(name); // a head is a dot, a pattern or a switch
     const node = put(group, name, "g", { class: `item ${kind}`, role: "button", tabindex: name === current ? 0 : -1, "aria-label": label });
-    node.item = { name, label, box, act, lights };
+    node.item = { name, drawnAs, label, box, act, lights };
     return node;
   }
 
