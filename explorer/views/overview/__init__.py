@@ -33,6 +33,7 @@ from explorer.views.overview.whole_model import (
     OPEN_FIELD,
     cell_formula,
     draw_whole_model,
+    share_curve_scale,
     verify_whole_model,
     whole_model_sentence,
 )
@@ -162,16 +163,13 @@ VIEW = View(
             draw=draw_whole_model,
             kind="whole_model",
             no_difference_reason=make_no_difference_reason(CURVES),
-            two_run_renderer=TwoRunRenderer(lambda figure, other: figure, lambda *figures: figures[0]),
+            two_run_renderer=TwoRunRenderer(share_curve_scale, lambda first, *others: first),
             verify=verify_whole_model,
             no_inspection=N_("Open a part of it: the steps to its number are there."),
         ),
         Panel(
             name="map",
-            title=N_(
-                "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
-                "its working"
-            ),
+            title=N_("Every part of the model, with its numbers"),
             draw=draw_model_map,
             kind="model_map",
             two_run_renderer=MAPS,

@@ -1,7 +1,7 @@
 """The whole model at one token: what every part takes from where, and adds to the answer's logit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -119,6 +119,7 @@ class WholeModel:
         logit: the explained logit or difference.
         norm: of the stream before the first block.
         curves: the widest first.
+        largest_norm, largest_effect: of all curves; what is drawn is in proportion to them.
         rest: number of curves that are not drawn, and the sum of their effects.
         terms: they add up to the logit.
         key_groups: number of heads that share keys and values.
@@ -136,6 +137,8 @@ class WholeModel:
     rows: list[Row]
     blocks: list[Block]
     curves: list[Curve]
+    largest_norm: float
+    largest_effect: float
     rest: tuple[int, float | None]
     terms: list[Term]
     key_groups: int
@@ -173,11 +176,19 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
         rows=[make_row(trace, row) for row in rows],
         blocks=blocks,
         curves=curves,
+        largest_norm=max((curve.norm or 0.0 for curve in curves), default=0.0),
+        largest_effect=max((abs(curve.effect or 0.0) for curve in curves), default=0.0),
         rest=rest,
         terms=[Term(kind, label, finite(value)) for kind, label, value in logit_terms(trace, selection)],
         key_groups=config.num_heads // (config.num_kv_heads or config.num_heads),
         open=open_part(trace, selection, rows, sources),
     )
+
+
+def share_curve_scale(figure: WholeModel, other: WholeModel) -> WholeModel:
+    """Return the figure with the widths and the colours of both runs' curves."""
+    norm, effect = max(figure.largest_norm, other.largest_norm), max(figure.largest_effect, other.largest_effect)
+    return replace(figure, largest_norm=norm, largest_effect=effect)
 
 
 def finite(value: float, digits: int = 4) -> float | None:
@@ -287,7 +298,7 @@ def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell
     mask = _("hidden") if weight == 0 else _("visible")
     steps += [
         Step("mask", _("mask: this key is"), mask),
-        Step("weight", _("softmax: share of the row"), format_percent(float(weight))),
+        Step("weight", _("softmax: share of the row"), format_number(weight)),
     ]
     if sources.changed_heads[layer, head]:
         effect = sources.changed_heads[layer, head]

@@ -8,6 +8,7 @@ from typing import Any
 from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS
 from explorer.views.view import SmallMultiples
 from explorer.web import protocol
@@ -107,6 +108,10 @@ def figure_texts(picture: Any) -> Iterator[str]:
         yield picture.alt
         yield from (text for part in picture.parts for text in (part.hover_text, part.label))
         yield from (word.text for sheet in picture.sheets for word in sheet.labels)
+    elif isinstance(picture, WholeModel):
+        yield picture.alt
+        yield from (term.label for term in picture.terms)
+        yield from (step.name for step in (picture.open.cell.steps if picture.open and picture.open.cell else ()))
     else:
         yield from json_texts(json.loads(picture.to_json()))
 

@@ -8,9 +8,11 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.whole_model import WholeModel
 from explorer.views.view import SmallMultiples
 from explorer.web.answers.view_contents import figure_payload
 from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.whole_model import WholeModelFigure
 from tests.panels import PANELS
 from tests.rendered_parts import collect_numbers
 from tests.sample_models import capture_edited_style
@@ -54,6 +56,10 @@ def check(figure, panel):
         assert isinstance(figure, Diagram)
         assert figure.alt.strip()
         assert json.dumps(ModelMap.pack(figure), allow_nan=False)
+    elif panel.kind == "whole_model":
+        assert isinstance(figure, WholeModel)
+        assert figure.alt.strip()
+        assert json.dumps(WholeModelFigure.pack(figure), allow_nan=False)
     else:
         assert isinstance(figure, go.Figure)
         assert json.loads(figure.to_json())["layout"]["meta"]["alt"].strip()

@@ -13,6 +13,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views.labels import target_and_contrast
 from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.whole_model import WholeModel
 from explorer.views.two_runs import Placeholder, draw_two_runs, selection_in_other
 from explorer.views.view import SmallMultiples
 from tests.panels import PANELS, shows
@@ -155,6 +156,11 @@ def test_both_runs_are_on_one_scale(name, style, kind):
     separate = [PANELS[name][1].draw(*args) for args in draw_args(comparison)]
     if isinstance(first, Diagram):
         assert first.largest == second.largest == max(args.largest for args in separate)
+        return
+    if isinstance(first, WholeModel):
+        for name in ("largest_norm", "largest_effect"):
+            ends = [getattr(figure, name) for figure in (first, second)]
+            assert ends == 2 * [max(getattr(figure, name) for figure in separate)]
         return
     if isinstance(first, SmallMultiples):
         assert not first.signed and not second.signed

@@ -20,7 +20,12 @@ from tests.sample_models import CORE, STYLES, capture_edited_style, capture_styl
 from .every_picture import FIGURES, check, edited_run, figure_json, selections
 
 FIELDS = {name: type(default) for name, default in Selection().as_dict().items()}
-CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}, "model_map": set()}
+CLICKED = {
+    "figure": {"x", "y", "customdata"},
+    "head_grid": {"x", "y", "layer", "head"},
+    "model_map": set(),
+    "whole_model": set(),
+}
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 # Each view of each style, with one of the lengths in turn.

@@ -104,11 +104,22 @@ const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the na
  * @returns {Picture}
  */
 export function inWidth(picture, width) {
+  const { xaxis } = picture.layout, [first] = picture.data;
+  if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
   if (width >= NARROW) return picture;
   const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
   const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
   const { margin } = picture.layout, isNamed = data.some(({ textposition }) => textposition === "middle right");
   return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(isNamed && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
+}
+
+const BESIDE = 140; // pixels beside an axis: its labels, margins and the scale of colours
+
+/** Whether labels fit side by side without being turned. @param {unknown} labels @param {number} width of the picture */
+function areLevel(labels, width) {
+  if (!Array.isArray(labels) || !labels.length) return false;
+  const longest = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
+  return labels.length * (longest * LETTER + LETTER) <= width - BESIDE;
 }
 
 function axisIn({ tickfont, title, ...axis }, width) {

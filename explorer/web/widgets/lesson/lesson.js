@@ -55,7 +55,8 @@ function cover(hides) {
   const { pictures, words } = covered(hides), sentence = JSON.stringify(_("Shown once you have replied."));
   const all = [...pictures, ...words].join();
   sheet.replaceSync(`:is(${all}), :is(${all}) :is(*, ::before, ::after) { visibility: hidden !important; }
-:is(${pictures.join()}) { --covered: ${sentence}; }`);
+:is(${pictures.join()}) { --covered: ${sentence}; }
+.panels > .block:is(${pictures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
 /** @type {Ask} */
@@ -327,6 +328,13 @@ function questionNodes(asked, judged) {
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
 
+/** What of the page a step leaves in sight: one figure, the next token, what is above a view's figures, or, for a task, all. */
+function subjectOf({ target = "", task }) {
+  if (task || target === "prompt") return "page";
+  if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
+  return !target || ["strip", "prompt", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
+}
+
 /** @param {HTMLElement} element */
 export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
@@ -339,6 +347,7 @@ export function lesson(element) {
     const here = `${given.name} ${given.step}`, isNew = here !== place;
     place = here;
     cover(given.hides);
+    document.body.dataset.lessonOn = subjectOf(given);
     say(heading, given.heading ?? "");
     say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
     say(find(column, ".note"), given.note ?? "");

@@ -35,18 +35,18 @@ export function layoutOf(model, { level, layer, head }, { width, height }) {
   const room = wide.map((one, l) => (isOpen && l === layer ? Math.min(level === "cell" ? 116 : 150, one * (isNarrow ? 0.2 : 0.28)) : one));
   const lowest = height - BOTTOM - (isNarrow ? 14 : 0), pitch = rows > 1 ? (lowest - TOP) / (rows - 1) : 40;
   const y = model.rows.map((_row, i) => (rows > 1 ? TOP + i * pitch : lowest));
-  const query = model.rows.findIndex(([first]) => first === model.query);
+  const middle = y[model.rows.findIndex(([first]) => first === model.query)]; // of the stream
   const join = at.map((x, l) => x + room[l] * 0.46), mlp = at.map((x, l) => x + room[l] * 0.72);
   const gap = Math.min(10, closed * 0.12);
   const tall = Math.min(pitch, 46), above = Math.max(34, y[0] - tall / 2 - 6); // of a cell, and where the card begins
-  const card = isOpen ? { x: at[layer] + room[layer], y: above, w: wide[layer] - room[layer] - gap - 8, h: height - 14 - above } : { x: join[layer], y: y[query], w: 0, h: 0 };
+  const card = isOpen ? { x: at[layer] + room[layer], y: above, w: wide[layer] - room[layer] - gap - 8, h: height - 14 - above } : { x: join[layer], y: middle, w: 0, h: 0 };
   const grid = gridOf(model.blocks[0].heads.length, card);
   const small = grid.at(head), cell = Math.min(pitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.36) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
-  const pattern = !isOpen ? { x: join[layer], y: y[query], w: 0, h: 0 }
+  const pattern = !isOpen ? { x: join[layer], y: middle, w: 0, h: 0 }
     : level === "block" ? { x: small.x, y: small.y, w: small.w, h: small.w }
       : { x: card.x + (isNarrow ? 2 : 10), y: y[0] - tall / 2, w: cell * rows, h: y[rows - 1] - y[0] + tall };
   const steps = { x: pattern.x + pattern.w + (isNarrow ? 6 : 72), w: Math.max(0, card.x + card.w - pattern.x - pattern.w - (isNarrow ? 14 : 80)) };
-  return { width, height, left, right, at, wide, room, join, mlp, gap, y, pitch, tall, widest: Math.min(WIDEST, Math.max(3, (0.22 * all) / layers)), query, card, pattern, steps };
+  return { width, height, left, right, at, wide, room, join, mlp, gap, y, pitch, tall, widest: Math.min(WIDEST, Math.max(3, (0.22 * all) / layers)), middle, card, pattern, steps };
 }
 
 /** Where the heads of an open block are: as large as all fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
@@ -86,6 +86,9 @@ const shade = (value, most) => {
 /** Width of a curve. @param {number} norm @param {number} most the largest norm @param {number} widest its curve's width */
 export const curveWidth = (norm, most, widest) => Math.max(0.75, +((widest * norm) / most).toFixed(2));
 
+/** The path of the cells whose weight is about so many tenths. @param {number[][]} rows @param {number} tenth */
+const cellsOf = (rows, tenth) => rows.map((row, i) => row.map((p, j) => (Math.ceil((p ?? 0) * 10 - 0.1) === tenth ? `M${j} ${i}h1v1h-1z` : "")).join("")).join("");
+
 const MOVE = 170, FLOW = 1800; // milliseconds that an opening moves, and that a sentence takes through the model
 
 /** @param {HTMLElement} element */
@@ -98,7 +101,9 @@ export function wholeModel(element) {
   let model = null;
   /** @type {any} */
   let layout = null;
-  let frame = 0, prompt = "", flowing = 0, current = "", turn = 0;
+  let frame = 0, prompt = "", flowing = 0, turn = 0;
+  let current = "", goal = ""; // where the keyboard is, and where it goes once that is there
+  let isKept = false; // whether the keyboard is to stay in the drawing while its part is replaced
   /** Name of a node -> it. @type {Map<string, SVGElement & { turn?: number, item?: any }>} */
   const nodes = new Map();
 
@@ -153,15 +158,16 @@ export function wholeModel(element) {
     const { width, height } = layout, open = opened();
     set(svg, { viewBox: `0 0 ${width} ${height}`, width, height, "aria-label": isGuessing() ? _("The whole model; its guess is covered.") : model.alt });
     svg.classList.toggle("open", Boolean(open.level));
-    if (!nodes.has(current) || !current) current = `token:${model.query}`;
     drawBlocks(open);
     drawTokens();
     drawCurves(open);
     drawStream();
     drawCard(open);
     for (const [name, node] of nodes) if (node.turn !== turn) node.remove(), nodes.delete(name);
+    if (nodes.get(goal)?.item) [current, goal] = [goal, ""];
     if (!nodes.get(current)?.item) current = `token:${model.query}`;
     for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === current ? 0 : -1 });
+    if (isKept && !goal) nodes.get(current).focus({ preventScroll: true }), isKept = false;
   }
 
   const closeUp = (change) => pick(inA(change));
@@ -193,7 +199,7 @@ export function wholeModel(element) {
     });
     const soft = { class: "soft", x: layout.left - 12, "text-anchor": "end" };
     put("tokens", "best", "text", { ...soft, y: height - 27 }, width() < NARROW ? _("guess") : _("best guess"));
-    put("tokens", "so far", "text", { ...soft, y: height - 12 }, width() < NARROW ? "" : _("so far"));
+    put("tokens", "so-far", "text", { ...soft, y: height - 12 }, width() < NARROW ? "" : _("so far"));
   }
 
   const width = () => layout.width;
@@ -263,13 +269,13 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { at, wide, join, y, query, mlp, widest } = layout, longest = largest(model.curves.map(([, , , norm]) => norm));
-    const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = largest(model.curves.map(([, , , , effect]) => effect));
+    const { at, wide, join, y, middle, mlp, widest } = layout, longest = Math.max(1e-9, model.largest_norm);
+    const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = Math.max(1e-9, model.largest_effect);
     for (const [l, h, key, norm, effect, weight] of inOrder) {
       if (wide[l] < 8) continue;
       const from = y[rowOf(key)], x = at[l] + Math.min(3, wide[l] * 0.1), end = join[l], bend = (end - x) * 0.55, { sign, opacity } = shade(effect, most);
       const node = put("curves", nameOf([l, h, key]), "path", {
-        class: `curve ${sign}`, d: `M${x} ${from}C${x + bend} ${from} ${end - bend * 0.5} ${from + (y[query] - from) * 0.35} ${end} ${y[query]}`,
+        class: `curve ${sign}`, d: `M${x} ${from}C${x + bend} ${from} ${end - bend * 0.5} ${from + (middle - from) * 0.35} ${end} ${middle}`,
         "stroke-width": curveWidth(norm ?? 0, longest, widest), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = _("head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { head: `${l}.${h}`, token: textOf(key), weight: percent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
@@ -279,7 +285,7 @@ export function wholeModel(element) {
     const sizes = largest(model.blocks.map(({ feed_forward: value }) => value));
     model.blocks.forEach(({ feed_forward: value }, l) => {
       const size = Math.max(5, Math.min(layout.pitch - 2, wide[l] * 0.5, 22) * Math.sqrt(Math.abs(value ?? 0) / sizes));
-      put("parts", `ffn-mark:${l}`, "rect", { class: value < 0 ? "ffn less" : "ffn", x: mlp[l] - size / 2, y: y[query] - size / 2, width: size, height: size, rx: 3 }).style.setProperty("--at", String(stageOf(l) + 0.08));
+      put("parts", `ffn-mark:${l}`, "rect", { class: value < 0 ? "ffn less" : "ffn", x: mlp[l] - size / 2, y: middle - size / 2, width: size, height: size, rx: 3 }).style.setProperty("--at", String(stageOf(l) + 0.08));
     });
     const isBeside = ([l, h, key]) => (open.level !== "" && l !== open.layer) || ((open.level === "head" || open.level === "cell") && h !== open.head) || (open.level === "cell" && key !== open.key);
     for (const curve of inOrder) nodes.get(nameOf(curve))?.classList.toggle("beside", isBeside(curve));
@@ -291,7 +297,7 @@ export function wholeModel(element) {
   const stageOf = (l) => (0.12 + (0.68 * l) / model.blocks.length).toFixed(3);
 
   function drawStream() {
-    const { left, join, mlp, y, query, right } = layout, middle = y[query], end = width() - right;
+    const { left, join, mlp, middle, right } = layout, end = width() - right;
     const norms = [model.norm, ...model.blocks.map(({ norm }) => norm)], most = largest(norms), half = (norm) => Math.max(0.75, (THICKEST / 2) * ((norm ?? 0) / most));
     const points = [[left - 4, half(norms[0])]];
     join.forEach((x, l) => points.push([x, half(norms[l])], [mlp[l], half(norms[l + 1])]));
@@ -321,6 +327,9 @@ export function wholeModel(element) {
 
   const boxOf = ({ x, y, w, h }) => ({ x, y, width: Math.max(0, w), height: Math.max(0, h) });
 
+  /** The small pattern that a node shows. @type {WeakMap<SVGElement, number[][]>} */
+  const drawnOf = new WeakMap();
+
   function drawHeads({ layer, head }) {
     const { card } = layout, { patterns } = model.open, grid = gridOf(patterns.length, card), block = model.blocks[layer], most = largest(model.blocks.flatMap(({ heads }) => heads));
     patterns.forEach((rows, h) => {
@@ -330,11 +339,11 @@ export function wholeModel(element) {
         lights: (curve) => curve[0] === layer && curve[1] === h, act: () => closeUp({ open: "head", layer, head: h }),
       });
       within(node, 0, "rect", { class: "shape", x, y, width: w, height: w, rx: 3 });
-      for (let shadeOf = 1; shadeOf <= 10; shadeOf += 1) { // one path for all cells of about a weight
-        let d = "";
-        rows.forEach((row, i) => row.forEach((p, j) => { if (Math.ceil((p ?? 0) * 10 - 0.1) === shadeOf) d += `M${(x + j * cell).toFixed(1)} ${(y + i * cell).toFixed(1)}h${cell.toFixed(1)}v${cell.toFixed(1)}h${-cell.toFixed(1)}z`; }));
-        within(node, shadeOf, "path", { class: "weights", d, "fill-opacity": shadeOf / 10 });
+      for (let tenth = 1; tenth <= 10; tenth += 1) { // one path for all cells of about a weight, in cells as unit
+        within(node, tenth, "path", { class: "weights", transform: `translate(${x} ${y}) scale(${cell})`, "fill-opacity": tenth / 10 });
+        if (drawnOf.get(node) !== rows) set(node.children[tenth], { d: cellsOf(rows, tenth) });
       }
+      drawnOf.set(node, rows);
       const group = model.key_groups > 1 ? _("{head} · kv {group}", { head: `${layer}.${h}`, group: Math.floor(h / model.key_groups) }) : `${layer}.${h}`;
       within(node, 11, "text", { x, y: y + w + 14 }, w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
       within(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, w > 66 ? signed(value) : "");
@@ -463,7 +472,6 @@ export function wholeModel(element) {
 
   function finish() {
     draw();
-    drawing.dataset.level = opened().level;
     countDraw(drawing);
   }
 
@@ -479,13 +487,11 @@ export function wholeModel(element) {
   }
 
   async function show(content) {
-    const had = svg.contains(document.activeElement);
     model = content;
     hide(element, !model);
     if (!model) return;
     drawLines();
     move();
-    if (had) nodes.get(current)?.focus({ preventScroll: true });
     const now = String(state.prompt);
     if (prompt && prompt !== now) flow();
     prompt = now;
@@ -493,12 +499,12 @@ export function wholeModel(element) {
 
   function follow() {
     if (!model) return;
-    const had = svg.contains(document.activeElement), { level, layer, head, query, key } = opened();
-    const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? (current.startsWith("token:") ? `token:${query}` : `block:${layer}`);
-    if (drawing.dataset.level !== level) current = target;
+    const { level, layer, head, query, key } = opened();
+    const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;
+    if (drawing.dataset.level !== level) [goal, isKept] = [target, isKept || svg.contains(document.activeElement)];
+    drawing.dataset.level = level;
     drawLines();
     move();
-    if (had) nodes.get(current)?.focus({ preventScroll: true });
   }
 
   /** Leads one level up. Says whether there was one. */

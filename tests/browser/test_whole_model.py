@@ -1,0 +1,192 @@
+"""The whole model as the browser draws it: curves, what opens in place, by pointer and keyboard, in any size."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, expect
+
+from explorer.state.selection import Selection
+from explorer.views.overview.whole_model import draw_whole_model
+
+from .painted import capture_visible_run
+from .person import Person
+
+TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
+RUN = {"checkpoint": "gpt-twin", "layer": 1, "head": 2, "query": 9, "key": 4}  # of 3 layers of 4 heads
+CURVES = """(figure) => [...figure.querySelectorAll(".curve")].map((curve) => {
+  const { strokeWidth, stroke } = getComputedStyle(curve);
+  return [curve.dataset.head, +curve.dataset.key, parseFloat(strokeWidth), stroke];
+})"""
+# Pairs of texts that overlap, and texts outside of the drawing.
+OVERLAPS = """(figure) => {
+  const frame = figure.querySelector("svg").getBoundingClientRect();
+  const texts = [...figure.querySelectorAll("svg text")].filter((text) => text.textContent.trim())
+    .filter((text) => !text.closest(".group-card ~ *"))
+    .map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 2 || b.bottom <= a.top + 2;
+  const covering = figure.querySelector("rect.card")?.getBoundingClientRect();
+  const pairs = texts.flatMap(([one, a], i) => texts.slice(i + 1).filter(([, b]) => !apart(a, b)).map(([other]) => [one, other]));
+  const outside = texts.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1);
+  return [...pairs, ...outside.map(([text]) => [text, "outside"])];
+}"""
+FOCUSED = "document.activeElement.getAttribute('aria-label')"
+
+
+def open_figure(visit, viewport=None, **fields) -> tuple[Person, Locator]:
+    person = visit("overview", **({"viewport": viewport} if viewport else {}), **RUN | fields)
+    figure = person.page.locator("#overview-whole .whole")
+    expect(figure.locator(".drawing")).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.at_rest()
+    return person, figure
+
+
+def expect_path(figure: Locator, path: str):
+    expect(figure.locator(".path")).to_have_attribute("data-path", path)
+
+
+def level_of(person: Person) -> str:
+    return person.state.get("open", "")
+
+
+def test_every_curve_is_as_wide_as_its_norm(visitor):
+    person, figure = open_figure(visitor)
+    state = person.state
+    selection = Selection().replace(**{name: state[name] for name in ("layer", "head", "query", "key", "target")})
+    expected = draw_whole_model(capture_visible_run(person), selection)
+    drawn = figure.evaluate(CURVES)
+    assert len(drawn) == len(expected.curves) > 5
+    curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
+    widest = max(width for _head, _key, width, _stroke in drawn)
+    colours = {True: set(), False: set()}
+    for head, key, width, stroke in drawn:
+        curve = curves[head, key]
+        assert width == pytest.approx(max(0.75, widest * curve.norm / expected.largest_norm), abs=0.02)
+        if abs(curve.effect) > 0.05 * expected.largest_effect:
+            colours[curve.effect > 0].add(stroke)
+    assert len(colours[True]) == len(colours[False]) == 1 and colours[True] != colours[False]
+    terms = [float(text.replace("−", "-")) for text in figure.locator(".summand b").all_text_contents()]
+    assert sum(terms[:-1]) == pytest.approx(terms[-1], abs=0.005 * len(terms))
+
+
+def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visitor):
+    person, figure = open_figure(visitor)
+    figure.locator(".block > .title").nth(2).wait_for()
+    figure.get_by_role("button", name=re.compile("^Block 2,")).click(position={"x": 30, "y": 12})
+    expect_path(figure, "Model › Block 2")
+    expect(figure.locator(".pattern")).to_have_count(4)
+    figure.get_by_role("button", name=re.compile(r"^head 2\.3:")).click()
+    expect_path(figure, "Model › Block 2 › Attention › head 3")
+    expect(figure.locator(".cell")).to_have_count(len(person.state["prompt"]) * (len(person.state["prompt"]) + 1) // 2)
+    cell = figure.locator(".cell").filter(has=person.page.locator("xpath=self::*")).nth(40)
+    label = cell.get_attribute("aria-label")
+    cell.click()
+    expect(figure.locator(".step").first).to_be_visible()
+    assert level_of(person) == "cell" and person.state["head"] == 3
+    query, key = re.match(r"(.*) looks at (.*):", label).groups()
+    expect_path(figure, f"Model › Block 2 › Attention › head 3 › “{query}” → “{key}”")
+    person.at_rest()
+    expect(person.page.locator("#overview-words")).to_contain_text("Head 2.3")
+    figure.locator(".path").get_by_role("button", name="Block 2").click()
+    expect(figure.locator(".pattern")).to_have_count(4)
+    for path in ("Model",):
+        person.page.keyboard.press("Escape")
+        expect_path(figure, path)
+    assert level_of(person) == ""
+
+
+def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
+    person, figure = open_figure(visitor)
+    curve = figure.locator(".curve").last
+    head, key = curve.get_attribute("data-head"), curve.get_attribute("data-key")
+    curve.dispatch_event("click")
+    expect(figure.locator(".step").first).to_be_visible()
+    state = person.state
+    assert (state["open"], f"{state['layer']}.{state['head']}", state["key"]) == ("cell", head, int(key))
+    person.page.keyboard.press("Escape")
+    figure.get_by_role("button", name=re.compile("^token 5:")).click()
+    person.at_rest()
+    assert person.state["query"] == 5
+    expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 5:"))
+    assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(5))
+
+
+def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
+    person, figure = open_figure(visitor)
+    page, stops = person.page, figure.locator("svg [tabindex='0']")
+    expect(stops).to_have_count(1)
+    stops.focus()
+
+    def press(key: str, focused: str):
+        page.keyboard.press(key)
+        expect(page.locator(":focus")).to_have_attribute("aria-label", re.compile(focused))
+
+    press("ArrowUp", "^token 8:")
+    press("ArrowDown", "^token 9:")
+    figure.get_by_role("button", name=re.compile("^Block 0,")).focus()
+    press("ArrowRight", "^Block 1,")
+    press("Enter", r"^head 1\.2:")
+    press("ArrowRight", r"^head 1\.")
+    press("Enter", " looks at ")
+    expect(figure.locator(".path")).to_contain_text("head")
+    press("ArrowUp", " looks at ")
+    focused = page.evaluate(FOCUSED)
+    press("Enter", re.escape(focused))
+    expect(figure.locator(".step").first).to_be_visible()
+    expect(stops).to_have_count(1)
+    press("Escape", re.escape(focused))
+    press("Escape", r"^head 1\.")
+    press("Escape", "^Block 1,")
+    expect_path(figure, "Model")
+
+
+@pytest.mark.parametrize("level", ["", "block", "head", "cell"])
+@pytest.mark.parametrize("viewport", [None, LAPTOP, TELEPHONE], ids=["desk", "laptop", "telephone"])
+def test_labels_never_overlap_in_any_size(visitor, viewport, level):
+    person, figure = open_figure(visitor, viewport, open=level, text="The fox asked the owl, and the owl said nothing.")
+    person.page.wait_for_function("([f, l]) => true", arg=[None, None])
+    expect(
+        figure.locator({"": ".curve", "block": ".pattern", "head": ".cell", "cell": ".step"}[level]).first
+    ).to_be_attached()
+    person.at_rest()
+    assert figure.evaluate(OVERLAPS) == []
+    assert person.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    box = figure.locator("svg").bounding_box()
+    if viewport is not TELEPHONE:
+        assert box["height"] >= 340
+
+
+def test_the_answer_is_covered_while_it_is_guessed(visitor):
+    person, figure = open_figure(visitor)
+    before = figure.bounding_box()
+    person.page.evaluate("document.body.classList.add('guessing')")
+    for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
+        expect(text).to_have_css("visibility", "hidden")
+    labels = figure.locator(".block").evaluate_all(
+        "(blocks) => blocks.map((block) => block.getAttribute('aria-label'))"
+    )
+    assert not any("best guess" in label for label in labels)
+    assert figure.bounding_box() == before
+    person.page.evaluate("document.body.classList.remove('guessing')")
+    expect(figure.locator("text.answer").first).to_have_css("visibility", "visible")
+
+
+def test_the_sentence_flows_once_after_run_and_any_key_ends_it(newcomer):
+    person = newcomer().open(view="overview", depth="numbers")
+    svg = person.page.locator("#overview-whole svg")
+    expect(svg).to_be_visible()
+    person.at_rest()
+    expect(svg).not_to_have_class(re.compile("flowing"))
+    person.prompt.fill("The owl asked the fox.")
+    person.page.locator("#run").click()
+    expect(svg).to_have_class(re.compile("flowing"))
+    person.page.keyboard.press("Shift")
+    expect(svg).not_to_have_class(re.compile("flowing"))
+
+
+def test_who_cannot_see_it_is_told(visitor):
+    person, figure = open_figure(visitor, open="block")
+    expect(figure.locator("svg")).to_have_attribute("aria-label", re.compile(r"^The model at .*blocks.*\.$"))
+    results = Axe().run(person.page, context="#overview-whole")
+    serious = [found for found in results.response["violations"] if found["impact"] in ("serious", "critical")]
+    assert [(found["id"], found["nodes"][0]["html"][:120]) for found in serious] == []

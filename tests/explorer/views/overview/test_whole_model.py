@@ -1,0 +1,124 @@
+"""The whole model's figure: its terms add up, its curves are what heads write, an open cell is what was captured."""
+
+import numpy as np
+import pytest
+
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.views.overview.token_rows import fold_tokens
+from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, whole_model_sentence
+from explorer.web.widgets.whole_model import WholeModelFigure
+from tests import layouts
+from tests.rendered_figures import contains_number
+from tests.sample_models import (
+    STYLES,
+    capture_all_kinds_edited_style,
+    capture_edited_style,
+    capture_style,
+    models,
+    tokenizer,
+)
+
+QUERY, KEY = 9, 4
+
+
+def select(trace, **fields) -> Selection:
+    return Selection().replace(**{"layer": 1, "head": 2, "query": QUERY, "key": KEY} | fields).clamp_to_trace(trace)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("capture_run", [capture_style, capture_edited_style, capture_all_kinds_edited_style])
+def test_the_terms_add_up_to_the_captured_logit(style, capture_run):
+    trace = capture_run(style)
+    for fields in ({}, {"target": 5, "rival": 2}, {"query": 0}):
+        figure, selection = draw_whole_model(trace, select(trace, **fields)), select(trace, **fields)
+        order = np.argsort(-(trace.baseline or trace)["logits"][selection.query], kind="stable")
+        logits = trace["logits"][selection.query]
+        logit = logits[order[selection.target - 1]] - (logits[order[selection.rival - 1]] if selection.rival else 0)
+        assert figure.logit == pytest.approx(logit, abs=1e-4)
+        assert sum(term.value for term in figure.terms) == pytest.approx(logit, abs=5e-3)  # each has four decimals
+        drawn = sum(curve.effect for curve in figure.curves) + figure.rest[1]
+        sources = [term.value for term in figure.terms if term.kind == "sources"]
+        assert drawn == pytest.approx(sum(sources), abs=1e-4 * (len(figure.curves) + 1))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_curve_is_as_wide_as_the_vector_that_the_head_writes(style):
+    trace = capture_style(style)
+    curves = draw_whole_model(trace, select(trace)).curves
+    assert curves and len({(curve.layer, curve.head, curve.key) for curve in curves}) == len(curves)
+    for curve in curves:
+        block, d = f"blocks.{curve.layer}.attn", trace.config.d_head
+        values = trace[f"{block}.v"]
+        value = values[curve.head * len(values) // trace.config.num_heads, curve.key].astype(float)
+        written = trace.weights[f"{block}.o_proj.weight"][:, curve.head * d : (curve.head + 1) * d] @ value
+        [added] = layouts.residual_contributions(trace, curve.layer, "attn", written[None], QUERY)
+        weight = trace[f"{block}.pattern"][curve.head, QUERY, curve.key]
+        assert curve.key < QUERY and curve.weight == pytest.approx(weight, abs=1e-4)
+        assert curve.norm == pytest.approx(weight * np.linalg.norm(added), abs=1e-4)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_open_cell_is_what_was_captured(style):
+    trace = capture_style(style)
+    selection = select(trace, open="cell")
+    cell = draw_whole_model(trace, selection).open.cell
+    captured = {name: trace[f"blocks.1.attn.{name}"][2, QUERY, KEY] for name in ("scores", "pattern")}
+    steps = {step.kind: step.value for step in cell.steps}
+    divisor = trace.config.score_divisor or np.sqrt(trace.config.d_head)
+    assert np.dot(cell.query, cell.key) / divisor == pytest.approx(captured["scores"], abs=2e-3)
+    assert contains_number(steps["score"], captured["scores"])
+    assert contains_number(steps["weight"], captured["pattern"])
+    hidden = trace.config.window(1) is not None and trace.config.window(1) <= QUERY - KEY
+    assert steps["mask"] == ("hidden" if hidden else "visible")
+
+
+@pytest.mark.parametrize("length", [1, 12, 32])
+def test_patterns_of_long_texts_have_the_weights_of_folds_as_sums(length):
+    trace = capture_style("rope", length)
+    figure = draw_whole_model(trace, select(trace, open="block", query=length - 1))
+    assert len(figure.rows) <= MAX_ROWS and [row.first for row in figure.rows][0] == 0
+    assert [row.first for row in figure.rows[1:]] == [row.last + 1 for row in figure.rows[:-1]]
+    assert figure.rows[-1].last == length - 1
+    for head, rows in enumerate(figure.open.patterns):
+        for i, (row, weights) in enumerate(zip(figure.rows, rows, strict=True)):
+            if row.first < row.last:
+                assert weights == []
+                continue
+            pattern = trace["blocks.1.attn.pattern"][head, row.first]
+            expected = [pattern[column.first : column.last + 1].sum() for column in figure.rows[: i + 1]]
+            np.testing.assert_allclose(weights, expected, atol=6e-4)
+            assert sum(weights) == pytest.approx(1, abs=1e-2)
+
+
+def test_folds_keep_what_matters():
+    importance = np.zeros(1000)
+    importance[[3, 500, 501, 900]] = 1, 4, 2, 3
+    rows = fold_tokens(importance, {999, 20}, 18)
+    singles = {row[0] for row in rows if len(row) == 1}
+    assert len(rows) <= 18 and {3, 20, 500, 501, 900, 999} <= singles
+    assert [position for row in rows for position in row] == list(range(1000))
+
+
+def test_the_sentence_names_the_head_that_brings_most(trace):
+    selection = select(trace)
+    figure, sentence = draw_whole_model(trace, selection), whole_model_sentence(trace, selection)
+    best = max(figure.curves, key=lambda curve: curve.effect)
+    assert len(sentence.split()) <= 25
+    assert f"head {best.layer}.{best.head} " in sentence and contains_number(sentence, best.effect)
+    for level in ("block", "head", "cell"):
+        assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
+
+
+def test_a_first_token_has_nothing_to_look_back_at():
+    trace = capture(models()["rope"], tokenizer().encode("Once")[:1], tokenizer=tokenizer())
+    figure = draw_whole_model(trace, select(trace, query=0))
+    assert figure.curves == [] and figure.rest == (0, 0.0)
+    assert "no earlier token" in whole_model_sentence(trace, select(trace, query=0))
+
+
+def test_the_content_is_small():
+    figure = draw_whole_model(capture_style("rope", 32), select(capture_style("rope", 32), open="cell"))
+    packed = WholeModelFigure.pack(figure)
+    assert packed["rows"][0][0] == 0 and packed["open"]["level"] == "cell"
+    assert len(str(packed)) < 30_000
