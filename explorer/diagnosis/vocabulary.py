@@ -23,8 +23,7 @@ from explorer.translations import N_, _
 from model.checkpoint import is_checkpoint, load_checkpoint
 from model.errors import ModelError, Note
 from model.pretrained import llama2c
-from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece, read_tokenizer_json
 from model.tokenizer import MergeRules, Tokenizer
 
 MAX_FILE_BYTES = 1 << 26
