@@ -157,14 +157,14 @@ def test_labels_never_overlap_in_any_size(visitor, viewport, level):
 
 def test_the_answer_is_covered_while_it_is_guessed(visitor):
     person, figure = open_figure(visitor)
-    before = figure.bounding_box()
     person.page.evaluate("document.body.classList.add('guessing')")
     for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
         expect(text).to_have_css("visibility", "hidden")
     expect(figure.locator(".block[aria-label*='best guess']")).to_have_count(0)
-    assert figure.bounding_box() == before
+    covered = figure.bounding_box()
     person.page.evaluate("document.body.classList.remove('guessing')")
     expect(figure.locator("text.answer").first).to_have_css("visibility", "visible")
+    assert figure.bounding_box() == covered
 
 
 def test_the_sentence_flows_once_after_run_and_any_key_ends_it(newcomer):
