@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention, parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import Intervention, parse_interventions
 from explorer.tracing.capture import capture, make_services
 from explorer.tracing.model_registry import register_services
 from explorer.tracing.trace import Trace

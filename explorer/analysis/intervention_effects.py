@@ -9,7 +9,7 @@ from explorer.analysis.residual import residual_stream
 from explorer.analysis.tolerance import Check
 from explorer.analysis.tolerance import rounding_threshold as rounding_resolution
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import MAX_CLICK_MACS
 from explorer.tracing.trace import Trace

@@ -3,9 +3,9 @@
 import numpy as np
 
 from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
-from explorer.analysis.interventions.base import is_active
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
-from explorer.state.interventions import active_norm_replacements
+from explorer.interventions import active_norm_replacements
+from explorer.interventions.intervention import is_active
 from explorer.tracing.trace import Trace
 
 

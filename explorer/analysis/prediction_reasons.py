@@ -9,7 +9,7 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.intervention_effects import ablation_effects, captured_outcome
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.state.interventions import Intervention, make_intervention
+from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 

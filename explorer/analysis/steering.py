@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.architecture.residual_stream import block_output_tap
+from explorer.errors import UserError
+from explorer.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.state.contrastive_prompts import PROMPT_LISTS, ContrastivePromptLists
-from explorer.state.errors import UserError
-from explorer.state.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
 

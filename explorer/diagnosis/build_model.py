@@ -3,7 +3,7 @@
 import torch
 
 from explorer.diagnosis.match_weights import WeightMatch
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.checkpoint_reader import check_weights, weight_shapes
 from model.config import ModelConfig

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from explorer.diagnosis.match_weights import WeightLocation, WeightMatch
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
 from model.errors import ModelError

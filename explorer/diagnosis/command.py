@@ -17,7 +17,7 @@ from explorer.diagnosis.load_module import load_own_module
 from explorer.diagnosis.match_weights import Table
 from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.vocabulary import read_vocabulary
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
 from model.errors import ModelError

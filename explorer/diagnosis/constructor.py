@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from explorer.diagnosis.candidate_configs import CONTEXT, DEFAULT_CONTEXT, HEADS, KV_HEADS, THETA
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 ALIASES = {  # aliases of sizes in other code's arguments

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import N_, _
 from model.errors import Note
 from model.tokenizer import MergeRules

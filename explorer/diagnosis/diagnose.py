@@ -26,7 +26,7 @@ from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
 from explorer.diagnosis.segment_diagnosis import SegmentDiagnosis
 from explorer.diagnosis.segments import PROBE, EmbeddingSegment, UnembeddingSegment
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference, TapComparison
 from explorer.translations import N_, _

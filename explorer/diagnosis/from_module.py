@@ -9,7 +9,7 @@ from explorer.diagnosis.build_model import build_with_weights
 from explorer.diagnosis.candidate_configs import candidate_configs, with_context
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
 from explorer.diagnosis.run_module import copy_module, run_module
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM

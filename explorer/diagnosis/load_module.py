@@ -24,7 +24,7 @@ from explorer.diagnosis.constructor import Settings, UnknownArgumentError, const
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
 from explorer.diagnosis.run_module import raising_user_error
 from explorer.diagnosis.weights_file import StateDict, WeightsFile, is_mask_or_table, read_weights_file
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.model_catalog import available_bytes, format_bytes
 from explorer.translations import _
 
@@ -102,6 +102,14 @@ def load_own_module(
 
 def import_file(path: Path) -> ModuleType:
     """Run a file as a Python module; it can import files in its folder."""
+    if path.is_dir():
+        raise UserError(
+            _(
+                "{path!r} is a folder: name the Python file in it, as in {example}",
+                path=str(path),
+                example="model.py:GPT",
+            )
+        )
     if not path.is_file():
         raise UserError(_("there is no file {path!r}", path=str(path)))
     spec = importlib.util.spec_from_file_location(f"own_module_{path.stem}", path)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from explorer.diagnosis.join_heads import join_heads
 from explorer.diagnosis.match_by_shape import match_by_shape
 from explorer.diagnosis.name_tables import NAME_TABLES
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 # Prefixes of torch.compile, parallel training and activation checkpointing, anywhere in a name, any number of times.

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

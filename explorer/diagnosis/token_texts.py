@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.diagnosis.custom_tokenizer import BYTES
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.pretrained.tokenizer import VISIBLE_TO_BYTE
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from explorer.architecture.attention import token_axes
 from explorer.diagnosis.candidate_configs import CONTEXT, HEADS, find_attribute
 from explorer.diagnosis.run_module import raising_user_error
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.capture import id_labels
 from explorer.tracing.trace import Trace
 from explorer.translations import _

@@ -18,7 +18,7 @@ import tokenizers
 from explorer.diagnosis.custom_tokenizer import BYTES, CustomTokenizer, greedy_encoder
 from explorer.diagnosis.run_module import first_line
 from explorer.diagnosis.token_texts import SPECIAL, decode_merges, decode_tokens
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import N_, _
 from model.checkpoint import is_checkpoint, load_checkpoint
 from model.errors import ModelError, Note

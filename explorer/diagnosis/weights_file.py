@@ -24,7 +24,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from explorer.diagnosis.run_module import first_line
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 MAX_DEPTH = 6

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from explorer.state.errors import PointNotFoundError, UserError
+from explorer.errors import PointNotFoundError, UserError
 from explorer.translations import _
 
 

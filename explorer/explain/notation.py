@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from explorer.state.interventions import Text
+from explorer.interventions import Text
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 

@@ -13,10 +13,10 @@ from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_
 from explorer.architecture import attention as architecture
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.residual_stream import sublayers
+from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.notation import escape_token, format_number, quote_token, token_formatter
-from explorer.state.errors import UserError
-from explorer.state.interventions import PositionShift, RopeBaseReplacement
+from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate

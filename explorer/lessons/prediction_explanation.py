@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.analysis.prediction_reasons import DECISIVE_BITS, Component, PredictionReasons, Reason, Redundancy
 from explorer.explain.notation import format_number, join_names, quote_token
-from explorer.state.interventions import MAX_INTERVENTIONS, SEPARATOR
+from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 SEPARATOR, PAIR, MAX_PINS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 64

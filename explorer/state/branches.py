@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.run import MAX_TOKENS, parse_token_ids
 from explorer.translations import _
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 RANGES = {

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from explorer.errors import UserError
+from explorer.interventions import CrossRunIntervention
 from explorer.state.alignment import Pins, format_pins, parse_pins
 from explorer.state.branches import (
     Branches,
@@ -15,8 +17,6 @@ from explorer.state.branches import (
     prepend_to_branches,
     prune_branches,
 )
-from explorer.state.errors import UserError
-from explorer.state.interventions import CrossRunIntervention
 from explorer.state.run import MAX_TOKENS, Run, parse_token_ids
 from explorer.state.selection import Selection, parse_index
 from explorer.translations import _

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from explorer.errors import UserError
+from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.state.alignment import Pins
-from explorer.state.errors import UserError
-from explorer.state.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.state.selection import parse_index
 from explorer.translations import _
 from model.config import window_start

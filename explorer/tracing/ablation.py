@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.apply_interventions import InterventionSession
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps

@@ -1,20 +1,21 @@
-"""Interventions in a model's passes, and the next tokens and continuations of such a run."""
+"""Interventions in a model's passes, and the next tokens, continuations and mean stream of such a run."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
 import torch
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
+from explorer.interventions import CrossRunIntervention, Intervention, sort_interventions
+from explorer.interventions.intervention import PassContext
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import CrossRunIntervention, Intervention, sort_interventions
+from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.comparison import PatchValues, no_source_message
+from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.hooks import forward_hooks
-from explorer.tracing.interventions import make_hooks
-from explorer.tracing.interventions.base import PassContext
 from explorer.tracing.model_registry import find_model, get_identity
 from explorer.tracing.request_budget import check_budget
 from model.generation import generate
@@ -35,8 +36,11 @@ class InterventionSession:
             intervention.check(lm.config, lm.taps)
             if isinstance(intervention, CrossRunIntervention) and not isinstance(intervention.source, PatchValues):
                 raise UserError(no_source_message())
-        self.lm, self.pass_context = lm, PassContext(sort_interventions(interventions, lm.config))
-        hooks = [make_hooks(intervention) for intervention in self.pass_context.edits]
+        unit_vector = partial(
+            direction_unit_vector, lm.config, StoredWeights(lm).__getitem__, mean_stream=partial(mean_stream, lm)
+        )
+        self.lm, self.pass_context = lm, PassContext(sort_interventions(interventions, lm.config), unit_vector)
+        hooks = [intervention.hooks_class(intervention) for intervention in self.pass_context.edits]
         module_hooks = [
             module_hook
             for intervention_hooks in hooks
@@ -125,7 +129,7 @@ def next_token_logits(
     return logits[0, position - length].cpu().double()
 
 
-MAX_CACHED = 256  # each some ids
+MAX_CACHED_CONTINUATIONS = 256  # each some ids
 
 
 def continue_tokens(
@@ -145,7 +149,7 @@ def continue_tokens(
     )
 
 
-@lru_cache(MAX_CACHED)
+@lru_cache(MAX_CACHED_CONTINUATIONS)
 def _cached_continuation(
     identity, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...], count: int, sampling: tuple
 ) -> tuple[int, ...]:
@@ -157,3 +161,30 @@ def _cached_continuation(
         check_budget(tokens=1)
         continuation.append(step.token_id)
     return tuple(continuation)
+
+
+MAX_CACHED_MEANS = 128  # each a vector
+
+
+def mean_stream(lm: TransformerLM, layer: int, prompts: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    """Return the mean stream after a layer, (D,) float64: over each prompt's tokens, then over the prompts.
+
+    The model runs without interventions. The result is cached.
+    """
+    return _cached_mean(get_identity(lm), layer, prompts)
+
+
+@lru_cache(MAX_CACHED_MEANS)
+def _cached_mean(identity, layer: int, prompts: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    lm, means = find_model(identity), []
+
+    def store_mean(module, inputs, x):
+        means.append(x[0].cpu().double().mean(0).numpy())
+
+    for prompt in prompts:
+        check_budget(tokens=len(prompt))
+        with forward_hooks([lm.blocks[layer].resid_post], store_mean), torch.inference_mode():
+            lm(torch.tensor([prompt], device=lm.device))
+    mean = np.mean(means, axis=0)
+    mean.flags.writeable = False
+    return mean

@@ -11,20 +11,20 @@ import torch
 
 from explorer.architecture.attention import token_axes
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.state.interventions import Intervention
-from explorer.state.interventions.axes import HEADS, KV_HEADS, index_axis
+from explorer.interventions import Intervention
+from explorer.interventions.location import HEADS, KV_HEADS, index_axis
 from explorer.tracing.ablation import ablate, estimate_macs, num_ablation_runs
 from explorer.tracing.apply_interventions import (
     InterventionSession,
     apply_interventions,
     continue_tokens,
+    mean_stream,
     next_token_outcome,
 )
 from explorer.tracing.arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.hooks import forward_hooks, use_explicit_attention
 from explorer.tracing.jobs import Job
-from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.model_registry import ModelServices, Weights, get_model, register_services, register_tokenizer
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.experiment_computations import PATCHING_FUNCTIONS, make_setup

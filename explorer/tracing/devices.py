@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention
+from explorer.errors import UserError
+from explorer.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import find_model, get_identity, register_tokenizer
 from explorer.tracing.trace import Trace

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from explorer.architecture.residual_stream import output_norm
-from explorer.state.errors import UserError
-from explorer.state.interventions import DirectionSpec, Prompts
+from explorer.errors import UserError
+from explorer.interventions import DirectionSpec, Prompts
 from explorer.tracing.matrices import Matrix
 from explorer.translations import _
 from model.config import ModelConfig
 
-MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.mean_stream`
+MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.apply_interventions`
 Weights = Callable[[str], Matrix]
 
 

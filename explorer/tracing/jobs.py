@@ -9,7 +9,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.lru import LRUCache
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError, is_time_limited, mark_incomplete
 from explorer.translations import _

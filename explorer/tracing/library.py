@@ -10,7 +10,7 @@ from weakref import WeakMethod
 
 import torch
 
-from explorer.state.interventions import CrossRunIntervention, Intervention
+from explorer.interventions import CrossRunIntervention, Intervention
 from explorer.tracing import devices, jobs
 from explorer.tracing.capture import make_services
 from explorer.tracing.comparison import resolve_patches

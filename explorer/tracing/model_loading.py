@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention
+from explorer.errors import UserError
+from explorer.interventions import Intervention
 from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
 from explorer.tracing.library import Library, model_num_bytes

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from explorer.interventions import DirectionSpec, Intervention, Prompts
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec, Intervention, Prompts
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.jobs import MAX_CLICK_MACS, Job, get_or_run
@@ -34,7 +34,7 @@ class ModelServices:
             `explorer.tracing.apply_interventions`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
             computes the contribution of each token (see `explorer.tracing.token_attribution`).
-        mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
+        mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.apply_interventions`.
         continue_tokens: (model, token ids, edits, count, settings) -> ids of generated tokens (see
             `explorer.tracing.apply_interventions`).
         recompute_block: (model, token ids, edits, stored values of the pass, layer, names) -> the values of the

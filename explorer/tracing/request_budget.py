@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
 from model.parameter_and_flop_counts import num_parameters

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.state.errors import UserError
-from explorer.state.interventions import CrossRunIntervention, parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import make_services, tap_shapes
 from explorer.tracing.model_registry import ModelUnloadedError, Weights, find_model, register_services
 from explorer.tracing.trace import LazyActivations, Trace

@@ -7,8 +7,8 @@ from zlib import crc32
 
 import numpy as np
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention
+from explorer.errors import UserError
+from explorer.interventions import Intervention
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import module_outputs

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.state.interventions import Intervention, make_intervention
+from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits, next_token_logits
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps

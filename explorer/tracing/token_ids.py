@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.run import MAX_TOKENS
 from explorer.translations import _
 from model.config import ModelConfig

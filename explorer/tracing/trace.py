@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.logits import Logits, LogitSummary, logits_from_array
 from explorer.tracing.lru import LRUCache

@@ -12,18 +12,18 @@ from explorer.analysis.intervention_effects import (
     pattern_change,
 )
 from explorer.analysis.next_token import surprisal
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.intervention_effects import next_token_probability
 from explorer.explain.notation import format_number, quote_token, token_formatter
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import PositionShift, sort_interventions
+from explorer.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.next_token_bars import bar_token_axis, probability_bars
+from explorer.views.plots import bar_token_axis, probability_bars
 from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8

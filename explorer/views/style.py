@@ -1,4 +1,4 @@
-"""Colours, the Plotly template of each theme, and axes of tokens."""
+"""Colours, the Plotly template of each theme, and axes of tokens, positions and stages."""
 
 import html
 from collections.abc import Sequence
@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
+
+from explorer.analysis.residual import ResidualStage
 from explorer.explain.notation import escape_token
+from explorer.translations import _
 from explorer.views import graph_objects as go
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
@@ -202,3 +206,31 @@ def window_around(position: int, count: int, total: int) -> range:
     count = min(count or total, total)
     first = max(0, min(position - count // 2, total - count))
     return range(first, first + count)
+
+
+def click_layers(stages: Sequence[ResidualStage], columns: int) -> np.ndarray:
+    """Return the layer that a click on each cell of a heatmap of stages selects, (S, columns)."""
+    return np.repeat([[stage.layer] for stage in stages], columns, axis=1)
+
+
+def stage_axis(stages: Sequence[ResidualStage], max_labels: int = 40) -> dict:
+    """Return the settings of an axis of stages, the embedding first, with at most about `max_labels` labels."""
+    names = [stage.name for stage in stages]
+    return {
+        "type": "category",
+        "tickvals": names[:: -(-len(names) // max_labels)],
+        "title": {"text": _("stage: after layer and sublayer")},
+        "showgrid": False,
+        "autorange": "reversed",
+    }
+
+
+def sublayer_axis(names: Sequence[str]) -> dict:
+    """Return the settings of an axis of bars, one for each sublayer, with a legend of their colours."""
+    return {
+        "title": {"text": _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)")},
+        "tickvals": np.arange(len(names)),
+        "ticktext": names,
+        "tickangle": -45,
+        "showgrid": False,
+    }

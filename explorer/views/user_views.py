@@ -19,8 +19,8 @@ from typing import Any
 import plotly.graph_objects
 from plotly.io.json import to_json_plotly
 
+from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import Derivation
-from explorer.state.errors import PointNotFoundError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.run import Run
 from explorer.state.selection import FIELD_NAME, GROUPS, OWN_FIELDS, Selection, SelectionField, registered_fields
@@ -33,11 +33,9 @@ from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.select_fields import OPTIONS
 from explorer.views.style import LIGHT, TOKEN_AXIS_KEY, template
-from explorer.views.two_runs.difference import NoDifferenceError, subtract_figures
-from explorer.views.two_runs.renderer import TwoRunRenderer
-from explorer.views.two_runs.scale import share_scale
+from explorer.views.two_runs import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import Verification
-from explorer.views.view import Panel, SmallMultiples, View
+from explorer.views.view import Panel, SmallMultiples, TwoRunRenderer, View
 
 LOG = logging.getLogger(__name__)
 # Names of the page's state besides the fields of the selection, which are parts of one URL.

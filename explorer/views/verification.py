@@ -1,8 +1,4 @@
-"""Verification of a panel's numbers: a badge below its figure, and the derivation of a clicked number.
-
-Names of values are templates: "blocks.{layer}.attn.pattern" is filled from the selection, * stands for all
-layers, and those that a kind of model does not have are left out.
-"""
+"""Verification of a panel's numbers: a badge below its figure, and the derivation of a clicked number."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +8,11 @@ from typing import Literal
 import numpy as np
 
 from explorer.analysis.tolerance import largest_error, tolerance
+from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.captured import Check, check_captured_value, derive, input_names
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
+from explorer.explain.derived.logit_lens import check_last_depth
 from explorer.explain.notation import format_number, join_names
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -229,3 +227,13 @@ def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
 def without_layer(name: str) -> str:
     """Return a tap's name without its layer."""
     return re.sub(r"^blocks\.\d+\.", "", name)
+
+
+def verify_lens(trace: Trace, selection: Selection) -> Verification:
+    """Verify the values that the lens reads, and the lens itself at the last depth against the captured logits.
+
+    All depths are read in the same way; only the last can be compared.
+    """
+    names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in block_lens_points(trace.config)))
+    comparison = N_("at the last depth against the captured logits"), lambda trace, s: check_last_depth(trace, s.query)
+    return verify_derived(*names, "logits", against=comparison)(trace, selection)

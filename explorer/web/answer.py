@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _, translate
 from model.errors import ModelError, OverflowedRunError
 

@@ -41,6 +41,7 @@ from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
+MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/asking.js)
 NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
     N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
@@ -177,9 +178,13 @@ class PageLayout:
             elem_id="answer",
         )
         self.temperature = make_slider("temperature", 0.05)
-        self.top_k = make_slider("top_k", 1, maximum=4096)
+        with gr.Row(elem_id="limit"):
+            self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
+            self.all_tokens = gr.Checkbox(
+                not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
+            )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            region(PromptTail(elem_id=protocol.BRIEF), elem_id="tail")
+            region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
@@ -283,12 +288,14 @@ def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
     return f'<div id="{elem_id}" class="tabs" role="tablist" aria-label="{escape_text(name)}">{"".join(tabs)}</div>'
 
 
-def make_slider(name: str, step: float, info: str | None = None, maximum: float | None = None) -> gr.Slider:
-    """Return a slider of a generation setting, with its default and range."""
-    low, high = RANGES[name]
+def make_slider(
+    name: str, step: float, info: str | None = None, limits: tuple[float, float] | None = None
+) -> gr.Slider:
+    """Return a slider of a generation setting, with its default and its range, or other limits."""
+    low, high = limits or RANGES[name]
     return gr.Slider(
         low,
-        maximum or high,
+        high,
         getattr(DEFAULTS, name),
         step=step,
         label=translate(SETTING_LABELS[name]),

@@ -100,9 +100,11 @@ def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: Generation, l
         setting.release for setting in settings if isinstance(setting, gr.Slider)
     ]  # its reset makes no input
     setting_events.append(layout.stop_strings.blur)  # text pasted into the fresh box makes no input either
-    gr.on(setting_events, None, settings, None, js=_settings_to_state_script(layout.settings))
+    setting_events.append(layout.all_tokens.input)
+    controls = [*settings, layout.all_tokens]
+    gr.on(setting_events, None, controls, None, js=_settings_to_state_script(layout.settings))
     follow_state = event_script(f"page.controls({list(layout.settings)})")
-    layout.state.sync(None, None, [layout.prompt, *settings], js=follow_state)
+    layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
 
 
 def wire_generation(layout: PageLayout, generation: Generation, private: dict[str, str]):
@@ -128,9 +130,12 @@ def wire_generation(layout: PageLayout, generation: Generation, private: dict[st
 
 
 def _settings_to_state_script(names: Iterable[str]) -> str:
-    """Return a script that writes the settings, passed in the order of their names, to the state."""
+    """Return a script that writes the settings, passed in the order of their names, to the state.
+
+    The last argument is whether all tokens are kept.
+    """
     listed = ", ".join(names)
-    return event_script(f"page.tune({{ {listed} }})", listed)
+    return event_script(f"page.tune({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
 
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.views.style import LIGHT
 from explorer.web.widgets import figure
 from tests.rendered_figures import contains_number

@@ -9,8 +9,7 @@ from playwright.sync_api import expect
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.views.prediction.lens_pages import visible_page
-from explorer.views.prediction.logit_lens import MAX_ROW_CHARS
+from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_page
 from explorer.views.style import DARK, shorten_token
 from tests.rendered_figures import contains_number
 
@@ -38,6 +37,21 @@ HAVE_ROOM = """(plot) => {
   const words = [...plot.querySelectorAll(".heatmap-label text")].map((text) => text.getBBox().width);
   const { xaxis } = plot._fullLayout, widest = Math.max(...words);
   return words.length > 0 && 10 < widest && widest < xaxis.c2p(1) - xaxis.c2p(0) - 2;
+}"""
+
+
+# How many lines a text has by itself.
+LINES = """(text) => {
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  return Math.round(range.getBoundingClientRect().height / parseFloat(getComputedStyle(text).lineHeight));
+}"""
+
+
+# Makes a text a little narrower than its longest line: with a letter less it has a line less.
+FIT = """(text) => {
+  Object.assign(text.style, { width: "max-content", maxWidth: "none" });
+  text.style.width = `${Math.ceil(text.getBoundingClientRect().width) - 2}px`;
 }"""
 
 
@@ -135,14 +149,54 @@ def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_d
     plot.hover()
     with person.page.expect_download() as downloading:
         plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+    assert downloading.value.suggested_filename == "tiny-prediction-lens.png"
     source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
     downloaded = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
-    left, top, wide, high = plot.evaluate(CELLS)
+    left, top, wide, high = 2 * np.array(plot.evaluate(CELLS))  # two pixels for one
+    title_height = len(downloaded) - 2 * plot.bounding_box()["height"]
+    assert title_height > 2 * 3 * 12 and is_written(downloaded[: int(title_height)])
     for depth in range(3):
         for column in range(6):
-            y, x = int(top + depth * high), int(left + column * wide)
-            cell = downloaded[y + 3 : y + int(high) - 3, x + 3 : x + int(wide) - 3]
-            assert np.ptp(cell, axis=(0, 1)).max() > 60, (depth, column)  # a word stands out against its cell
+            y, x = int(title_height + top + depth * high), int(left + column * wide)
+            assert is_written(downloaded[y + 6 : y + int(high) - 6, x + 6 : x + int(wide) - 6]), (depth, column)
+
+
+def is_written(area: np.ndarray) -> bool:
+    """Return whether an area (h, w, 3) has letters whose contrast with what is below them is 4.5 or more (WCAG 2.2)."""
+    colours, counts = np.unique(area.reshape(-1, 3), axis=0, return_counts=True)
+    linear = np.where(colours / 255 <= 0.04045, colours / 255 / 12.92, ((colours / 255 + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ (0.2126, 0.7152, 0.0722) + 0.05
+    below = luminance[counts.argmax()]
+    return max(luminance.max() / below, below / luminance.min()) >= 4.5
+
+
+def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
+    person = newcomer(color_scheme="dark").open(view="prediction", query=27)
+    plot = person.page.locator("#prediction-parts .plot")
+    plot.scroll_into_view_if_needed()
+    plot.hover()
+    with person.page.expect_download() as downloading:
+        plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+    source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
+    downloaded = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+    assert downloaded[0, 0].max() < 40 and is_written(downloaded[:40])
+
+
+def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(newcomer):
+    """The formula above it has sometimes a line more."""
+    person = newcomer().open(depth="formula")
+    formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
+    formula.evaluate(FIT)
+    person.pattern.scroll_into_view_if_needed()
+    tops.add(person.pattern.bounding_box()["y"])
+    for query, key in ((12, 0), (20, 11), (3, 3), (15, 4), (27, 13), (8, 2), (21, 20), (5, 0)):
+        with person.redrawn(person.pattern):
+            person.page.mouse.click(*person.pattern.evaluate(CELL, [key, query]))
+        person.expect_selected(query=query, key=key)
+        person.at_rest()
+        tops.add(person.pattern.bounding_box()["y"])
+        lengths.add(formula.evaluate(LINES))
+    assert len(lengths) > 1 and len(tops) == 1, (lengths, tops)
 
 
 def test_a_token_that_looks_like_markup_is_written_into_its_cell_as_it_is(visitor):

@@ -39,7 +39,7 @@ def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(visitor)
 def test_a_line_says_how_much_is_changed(visitor):
     person = visitor(viewport=TELEPHONE)
     line = person.page.locator("#attention-what-ifs .fold")
-    expect(line).to_have_text("try a change")
+    expect(line).to_have_text("Change")
     line.click()
     person.page.locator("#attention-what-ifs input[type=checkbox]").nth(1).check()
     expect(line).to_have_text("changed here: 1")

@@ -40,3 +40,47 @@ def test_a_heatmap_works_from_the_keyboard(person):
         person.expect_selected(query=expected[0], key=expected[1])
     person.page.keyboard.press("Enter")
     expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")
+
+
+def test_the_tab_key_comes_to_the_first_figure_soon(newcomer):
+    person = newcomer().open().at_rest()
+    person.all_marked()
+    stops = 0
+    while not person.page.evaluate("Boolean(document.activeElement.closest('.panels'))"):
+        person.page.keyboard.press("Tab")
+        stops += 1
+        assert stops <= 12
+    assert person.page.locator(".term[tabindex='0']").count() == 0
+
+
+def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):
+    person.picker.focus()
+    person.page.keyboard.press("ArrowRight")
+    expect(person.page.get_by_role("button", name="Story", exact=True)).to_be_focused()
+    person.page.keyboard.press("End")
+    expect(person.page.locator("#theme")).to_be_focused()
+    person.page.keyboard.press("Tab")
+    expect(person.prompt).to_be_focused()
+    outline = person.prompt.evaluate("(box) => getComputedStyle(box).outlineStyle + getComputedStyle(box).outlineWidth")
+    assert outline == "solid2px"
+    person.page.keyboard.press("Shift+Tab")
+    expect(person.page.locator("#theme")).to_be_focused()  # where the keyboard was last
+    layer = person.chooser("layer")
+    layer.focus()
+    person.page.keyboard.press("ArrowRight")
+    expect(person.chooser("head")).to_be_focused()
+    person.expect_selected(layer=1)  # the keys went on, and chose nothing
+
+
+def test_a_key_goes_from_term_to_term(person):
+    person.at_rest()
+    person.all_marked()
+    person.page.get_by_role("tab", name="Attention").focus()
+    person.page.keyboard.press("t")
+    terms = person.page.locator("#view .tabitem:not([hidden]) .term")
+    expect(terms.first).to_be_focused()
+    expect(person.page.locator("#definition")).to_be_visible()
+    person.page.keyboard.press("t")
+    expect(terms.nth(1)).to_be_focused()
+    person.page.keyboard.press("Shift+T")
+    expect(terms.first).to_be_focused()

@@ -33,6 +33,11 @@ def words(person: Person) -> Locator:
     return person.page.locator("#next-token-words")
 
 
+def all_tokens(person: Person) -> Locator:
+    """Return the box with which top-k keeps all tokens."""
+    return person.page.get_by_role("checkbox", name="all", exact=True)
+
+
 def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
     before = float(column(person, "probability").first.text_content())
     drawn_with = "after temperature and filters"
@@ -53,6 +58,46 @@ def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     person.set("top-k", 0)
     expect(words(person)).to_contain_text("300 of 300")
     expect(headings(person).filter(has_text="top-k")).to_have_count(0)
+
+
+def test_top_k_reaches_from_1_to_100_and_keeps_all_by_a_box(person, undrawn):
+    slider = person.slider("top-k")
+    assert (slider.get_attribute("min"), slider.get_attribute("max")) == ("1", "100")
+    person.set("top-k", 7)
+    all_tokens(person).check()
+    person.expect_selected(top_k=0)
+    expect(words(person)).to_contain_text("300 of 300")
+    expect(slider).to_be_disabled()
+    person.set("temperature", 1.1)  # which says all settings
+    person.expect_selected(top_k=0, temperature=1.1)
+    all_tokens(person).uncheck()
+    person.expect_selected(top_k=7)
+    expect(slider).to_have_value("7")
+    person.set("top-k", 0)
+    expect(all_tokens(person)).to_be_checked()
+
+
+@pytest.mark.parametrize("pause_ms", [0, 400])
+def test_a_larger_top_k_than_the_slider_has_can_be_typed_and_stays(person, undrawn, pause_ms):
+    number = person.page.get_by_label("number input for top-k")
+    number.fill("250")
+    person.page.wait_for_timeout(pause_ms)
+    number.blur()
+    person.expect_selected(top_k=250)
+    expect(words(person)).to_contain_text("250 of 300")
+    expect(number).to_have_value("250")
+    expect(person.slider("top-k")).to_have_value("100")  # its end
+    person.set("temperature", 1.1)
+    person.expect_selected(top_k=250, temperature=1.1)
+    expect(number).to_have_value("250")
+
+
+@pytest.mark.parametrize(("top_k", "shown", "keeps_all"), [(0, "40", True), (1000, "1000", False), (3, "3", False)])
+def test_an_address_has_any_top_k(newcomer, top_k, shown, keeps_all):
+    person = newcomer().open(top_k=top_k)
+    expect(person.page.get_by_label("number input for top-k")).to_have_value(shown)
+    expect(all_tokens(person)).to_be_checked(checked=keeps_all)
+    person.expect_selected(top_k=top_k)
 
 
 @pytest.mark.exhaustive
@@ -87,7 +132,7 @@ def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
     expect(likeliest).to_have_attribute("aria-pressed", "true")
     expect(balanced).to_have_attribute("aria-pressed", "false")
     expect(person.slider("temperature")).to_have_value("0")
-    expect(person.slider("top-k")).to_have_value("0")
+    expect(all_tokens(person)).to_be_checked()
     expect(words(person)).to_contain_text("1 of 300")
     person.set("temperature", 0.45)
     expect(likeliest).to_have_attribute("aria-pressed", "false")

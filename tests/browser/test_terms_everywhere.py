@@ -50,7 +50,7 @@ SEEN = """async ({ forms, noTerms }) => {
 }"""
 # Definitions shown for the terms that the keyboard reaches, in the tab or outside of it: name -> text.
 BY_KEYBOARD = """(inTab) => Object.fromEntries(
-  [...document.querySelectorAll(".term[tabindex='0'], th[tabindex] .term")]
+  [...document.querySelectorAll(".term[tabindex], th[tabindex] .term")]
     .filter((term) => term.checkVisibility() && term.offsetWidth && Boolean(term.closest("[role=tabpanel]")) === inTab)
     .map((term) => {
       (term.closest("th[tabindex]") ?? term).focus({ preventScroll: true });

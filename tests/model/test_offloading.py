@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from explorer.analysis.tolerance import tolerance
 from explorer.explain.captured import check_captured_value
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture

@@ -8,7 +8,7 @@ from explorer.analysis.interventions import active_effects
 from explorer.explain.captured.formulas import Formula
 from explorer.explain.derivation import ALL, Calculation, Index
 from explorer.explain.notation import format_number, token_formatter
-from explorer.state.interventions import PositionShift, RopeBaseReplacement
+from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 

@@ -22,7 +22,7 @@ from explorer.explain.derived.arithmetic import cosine, mean, probability, quoti
 from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_number, format_sum, format_token_position, quote_token, token_formatter
 from explorer.explain.source_code import SourceLine
-from explorer.state.interventions import DirectionSpec, make_intervention
+from explorer.interventions import DirectionSpec, make_intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate

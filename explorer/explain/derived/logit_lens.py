@@ -17,6 +17,7 @@ from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_vectors
 from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
@@ -30,7 +31,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.state.errors import PointNotFoundError
 from explorer.tracing.matrices import linear_by_chunks
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -7,7 +7,7 @@ from explorer.analysis.tolerance import Check
 from explorer.explain.derivation import Calculation, Derivation, Input
 from explorer.explain.notation import format_number, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
-from explorer.state.interventions import Intervention, parse_intervention
+from explorer.interventions import Intervention, parse_intervention
 from explorer.tracing.patching.experiment import (
     BY_POSITION,
     METRICS,

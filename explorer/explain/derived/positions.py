@@ -14,6 +14,7 @@ from explorer.architecture.attention import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import embedding_scale_formula
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.captured.embedding import TABLE
@@ -29,7 +30,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig

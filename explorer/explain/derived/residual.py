@@ -24,6 +24,7 @@ from explorer.architecture.residual_stream import (
     residual_update_tap,
     sublayers,
 )
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.captured.norms import mean_square_or_variance
 from explorer.explain.clicked_point import get_element, get_item
@@ -32,7 +33,6 @@ from explorer.explain.derived import arithmetic
 from explorer.explain.derived.arithmetic import cosine, dot_product
 from explorer.explain.notation import format_factor, format_number, format_token_id, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.state.errors import PointNotFoundError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from explorer.interventions import parse_interventions
 from explorer.lessons.course.evaluation_context import state_fields
 from explorer.lessons.course.markdown import Block, parse_markdown, placeholder_names
 from explorer.lessons.course.quantities import Quantity, parse_quantities
@@ -20,7 +21,6 @@ from explorer.lessons.course.yaml_blocks import (
     parse_yaml_mapping,
     validate_fields,
 )
-from explorer.state.interventions import parse_interventions
 from explorer.state.selection import field_choices, view_names
 
 NEXT_TOKEN = "next-token"  # as a question names the panel beside the tabs

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from explorer.errors import UserError
+from explorer.interventions import Intervention
 from explorer.state.alignment import Partners
-from explorer.state.errors import UserError
-from explorer.state.interventions import Intervention
 from explorer.tracing.jobs import RESULTS, Job, get_or_run
 from explorer.tracing.model_registry import get_model
 from explorer.translations import _

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.patching.experiment import Receiver, check_component, component_taps

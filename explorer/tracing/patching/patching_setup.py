@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from explorer.errors import UserError
 from explorer.state.alignment import Partners
-from explorer.state.errors import UserError
 from explorer.tracing.hooks import forward_hooks
 from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
 from explorer.tracing.token_ids import check_ids, check_tokens

@@ -14,11 +14,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.model_labels import head_value_label
+from explorer.views.labels import head_value_label
 from explorer.views.style import RESIDUAL, SELECTED, figure, positions, token_axis, window_around
-from explorer.views.two_runs.no_difference import BINS, make_no_difference_reason
 from explorer.views.verification import verify_captured
-from explorer.views.view import Panel, View
+from explorer.views.view import BINS, Panel, View, make_no_difference_reason
 
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 

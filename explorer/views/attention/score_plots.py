@@ -10,9 +10,9 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.chance_text import NO_REPEATED_TOKEN, chance_hover, uniform_score_text
-from explorer.views.model_labels import masked_keys_text
-from explorer.views.score_term_bars import score_term_bars
+from explorer.views.head_scores import NO_REPEATED_TOKEN, chance_hover, uniform_score_text
+from explorer.views.labels import masked_keys_text
+from explorer.views.plots import score_term_bars
 from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
 
 MAX_STAGE_KEYS = 12  # keys whose numbers are written out

@@ -1,6 +1,9 @@
 """Experiments view: interventions on components and their effects."""
 
+from explorer.analysis.intervention_effects import ablation_effects, log2_probability
 from explorer.analysis.residual import residual_stages
+from explorer.analysis.tolerance import rounding_threshold
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.attention import weight_change
@@ -11,25 +14,29 @@ from explorer.explain.derived.intervention_effects import (
     derive_surprisal_change,
     residual_change,
 )
-from explorer.state.errors import PointNotFoundError
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
+from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
-from explorer.views.experiments.ablation_map import head_ablation_map, sublayer_ablation_bars
-from explorer.views.experiments.compensation import (
+from explorer.views.experiments.effects import (
+    attention_shift_map,
+    head_ablation_map,
+    residual_change_map,
+    sublayer_ablation_bars,
+    surprisal_change_bars,
+)
+from explorer.views.experiments.interaction import (
+    MARK_OF_TOGETHER,
+    combined_effects_bars,
     component_compensation_bars,
     head_compensation_map,
+    inspect_combined_effect,
     inspect_component_compensation,
     inspect_head_compensation,
 )
-from explorer.views.experiments.effects import attention_shift_map, residual_change_map, surprisal_change_bars
-from explorer.views.experiments.formula import baseline_trace, formula
-from explorer.views.experiments.interaction import MARK_OF_TOGETHER, combined_effects_bars, inspect_combined_effect
-from explorer.views.target_token import PARTS, target_token
-from explorer.views.verification import Verification, verify_comparison, verify_derived
-from explorer.views.view import Panel, View
-from explorer.views.view_intervention_controls import (
+from explorer.views.intervention_controls import (
     BASE,
     DROP,
     FEED_FORWARD,
@@ -53,6 +60,57 @@ from explorer.views.view_intervention_controls import (
     STEER_TO_TOKEN,
     VECTOR_SHIFT,
 )
+from explorer.views.labels import PARTS, target_token
+from explorer.views.verification import Verification, verify_comparison, verify_derived
+from explorer.views.view import Panel, View
+
+
+def baseline_trace(trace: Trace) -> Trace:
+    """Return the run without interventions."""
+    return trace.baseline or trace
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Return the target token's probability without and with the interventions, in numbers."""
+    query, token_id = selection.query, target_token(trace, selection)
+    before = log2_probability(baseline_trace(trace), query, token_id)
+    changed = Comparison.with_unchanged(trace) if trace.baseline else None
+    limit = intervention_effects.comparison_rounding_threshold(changed) if changed else rounding_threshold(trace.dtype)
+    if changed:
+        after = log2_probability(trace, query, token_id)
+        template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
+    else:
+        after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
+        template, notes = SILENCED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
+    effect_text = translate(
+        template,
+        changes=intervention_effects.describe_interventions(trace),
+        token=quote_token(trace.vocabulary[token_id]),
+        query=quote_token(trace.tokens[query]),
+        position=query,
+        head=selection.head,
+        layer=selection.layer,
+        before=format_number(2**before),
+        after=format_number(2**after),
+        times=format_number(2 ** (after - before)),
+        bits=intervention_effects.format_difference(
+            after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")
+        ),
+    )
+    return "\n".join([effect_text, *notes])
+
+
+CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")
+
+
+SILENCED = N_(
+    "probability of {token} after {query} ({position}), without head {head} of layer {layer}: {before} → {after}, log₂ "
+    "{times} = {bits}"
+)
+
+
+BIASES = N_("silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
+
 
 INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
     "probability": N_("Do the effects add up? The explained token’s probability"),

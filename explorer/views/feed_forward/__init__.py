@@ -1,29 +1,67 @@
 """Feed-forward view: the neurons of a layer at a token."""
 
-from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron
+from explorer.analysis.feed_forward import ACTIVATIONS, layer_neurons, neuron_logit_effects, recompute_neuron
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.feed_forward import neuron_logit_effect, share_near_zero
-from explorer.state.errors import PointNotFoundError
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
-from explorer.views.feed_forward.formula import formula
+from explorer.translations import N_, _, translate
 from explorer.views.feed_forward.neuron_plots import (
     activation_curve,
     bar_neurons_and_offsets,
+    most_affected_tokens,
     neuron_across_tokens,
     other_drawn_neurons,
+    promoted_tokens,
+    sparsity_by_layer,
     strongest_neurons,
 )
-from explorer.views.feed_forward.sparsity_plot import sparsity_by_layer
-from explorer.views.feed_forward.token_promotion_plot import most_affected_tokens, promoted_tokens
-from explorer.views.two_runs.no_difference import LISTS, make_no_difference_reason
+from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
-from explorer.views.view import Panel, View
-from explorer.views.view_intervention_controls import GATE, HIDDEN, NEURON
+from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
+
+PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
+GATED = N_(
+    "gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\n"
+    "hidden = gate · up = {after} · {up} = {hidden}"
+)
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected neuron's projections and activation, in numbers."""
+    layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
+    worked = recompute_neuron(trace, layer, chosen_neuron, query)
+    biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
+
+    def format_projection(matrix: str) -> str:
+        return f"W_{matrix}[{chosen_neuron}]·x" + f" + b_{matrix}[{chosen_neuron}]" * biases[matrix]
+
+    head = _(
+        "layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)",
+        layer=layer,
+        neuron=chosen_neuron,
+        token=quote_token(trace.tokens[query]),
+        position=query,
+        value=worked.read,
+        width=trace.config.d_model,
+    )
+    working = translate(
+        PLAIN if worked.up is None else GATED,
+        name=ACTIVATIONS[trace.config.ffn][0],
+        into_gate=format_projection("gate"),
+        into_up=format_projection("up"),
+        before=format_number(worked.pre),
+        after=format_number(worked.active),
+        up=format_number(worked.up or 0),
+        hidden=format_number(worked.hidden),
+    )
+    off = _("recomputed from x and the weights, off by {error}", error=format_number(worked.error))
+    return f"{head}\n{working}   {off}"
 
 
 def verify_activations(trace: Trace, selection: Selection) -> Verification:

@@ -1,13 +1,24 @@
-"""Figures of neurons: the strongest, all on the activation function, and one across tokens."""
+"""Figures of neurons: the strongest, the activation function, one across tokens, sparsity and promoted tokens."""
 
 import numpy as np
 
-from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, layer_neurons
+from explorer.analysis.feed_forward import (
+    ACTIVATIONS,
+    NEAR_ZERO_RATIO,
+    NORMAL_SHARE,
+    RELU_KINDS,
+    Neurons,
+    layer_neurons,
+    neuron_logit_effects,
+    recompute_neuron,
+    sparsity,
+)
+from explorer.analysis.next_token import top_indices
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MAX_NEURON_BARS = 20
 MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
@@ -194,4 +205,127 @@ def neuron_across_tokens(trace: Trace, layer: int, chosen_neuron: int, query: in
     if not values.any():
         note = {"text": _("0 at every token: dead in this run"), "yref": "paper", "y": 0.75}
         fig.add_annotation(xref="paper", x=0.5, showarrow=False, **note)
+    return fig
+
+
+# Labels of the values and of the neurons, and the alternative text.
+NEAR_0 = (
+    N_("hidden values near 0"),
+    N_("neurons near 0 at every token"),
+    N_("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}."),
+)
+
+
+EXACTLY_0 = (
+    N_("hidden values exactly 0"),
+    N_("neurons exactly 0 at every token (dead here)"),
+    N_("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}."),
+)
+
+
+def sparsity_by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
+    """Draw the share of hidden values (near) 0 and of silent neurons in each layer; the chosen layer framed."""
+    shares = sparsity(trace)
+    exact = trace.config.ffn in RELU_KINDS
+    values, silent, alt = EXACTLY_0 if exact else NEAR_0
+    bars = (
+        (translate(values), shares.near_zero, FEED_FORWARD),
+        (translate(silent), shares.inactive, RESIDUAL),
+    )
+    title = _("layer")
+    if not exact:
+        title = _(
+            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})",
+            near=NEAR_ZERO_RATIO,
+            bell=NORMAL_SHARE,
+        )
+    layers = np.arange(trace.config.num_layers)
+    fig = figure(
+        [
+            go.Bar(
+                x=layers,
+                y=values,
+                name=name,
+                marker={"color": color},
+                hovertemplate=_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>", name=name),
+            )
+            for name, values, color in bars
+        ],
+        alt=translate(
+            alt,
+            values=", ".join(f"{share:.0%}" for share in shares.near_zero),
+            tokens=len(trace),
+            neurons=", ".join(f"{share:.0%}" for share in shares.inactive),
+        ),
+        xaxis={"title": {"text": title}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("share")}, "range": [0, 1], "tickformat": ".0%"},
+        barmode="group",
+        bargap=0.3,
+        hovermode="x",
+    )
+    if not exact:
+        fig.add_hline(NORMAL_SHARE, line={"color": RESIDUAL, "dash": "dot", "width": 1})
+    if layer is not None:
+        fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+MAX_TOKENS_PER_SIDE = 10  # each way
+
+
+def most_affected_tokens(logit_effects: np.ndarray) -> np.ndarray:
+    """Return the ids of the tokens whose logits a neuron's effects (V,) raise and lower most, in descending order."""
+    count = min(MAX_TOKENS_PER_SIDE, len(logit_effects) // 2)
+    lowered = (
+        len(logit_effects) - 1 - top_indices(-logit_effects[::-1], count)
+    )  # ties: the last index, as in a full sort
+    return np.concatenate([top_indices(logit_effects, count), lowered[::-1]])
+
+
+def promoted_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+    """Draw the tokens whose logits the neuron's output direction raises and lowers most."""
+    logit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)  # (V,)
+    hidden = recompute_neuron(trace, layer, chosen_neuron, query).hidden
+    token_ids = most_affected_tokens(logit_effects)
+    num_raised = len(token_ids) // 2
+    names = [trace.vocabulary[token_id] for token_id in token_ids]
+    title = _(
+        "logit for each 1 of the hidden value,<br>norm gains folded in; here {hidden}", hidden=format_number(hidden)
+    )
+    if hidden < 0:
+        title = _("{title},<br>below 0, so that all turns round", title=title)
+    fig = figure(
+        go.Bar(
+            x=logit_effects[token_ids],
+            y=np.arange(len(token_ids)),
+            orientation="h",
+            text=[
+                _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
+                for name, effect in zip(names, logit_effects[token_ids], strict=True)
+            ],
+            textposition="none",
+            marker={"color": FEED_FORWARD},
+            hovertemplate=_("%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>"),
+        ),
+        alt=_(
+            "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
+            "{value}.",
+            neuron=chosen_neuron,
+            layer=layer,
+            raised=", ".join(quote_token(name) for name in names[:3]),
+            lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
+            value=format_number(hidden),
+        ),
+        xaxis={"title": {"text": title}},
+        yaxis={
+            "tickvals": list(range(len(token_ids))),
+            "ticktext": [label(name) for name in names],
+            "tickfont": {"family": MONO, "size": 11},
+            "range": [len(token_ids) - 0.4, -0.6],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        bargap=0.25,
+    )
+    fig.add_hline(num_raised - 0.5, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
     return fig

@@ -13,6 +13,15 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.labels import (
+    NORMS,
+    PARTS,
+    SUM_CHECK,
+    contribution_sum_text,
+    logit_label,
+    target_and_contrast,
+    target_token,
+)
 from explorer.views.overview.inspection import inspect_part, inspect_running_sum
 from explorer.views.overview.landscape_layout import HEIGHT, WIDTH
 from explorer.views.overview.map_data import Diagram
@@ -29,19 +38,8 @@ from explorer.views.overview.whole_model import (
     whole_model_sentence,
 )
 from explorer.views.style import shorten_token
-from explorer.views.target_token import (
-    NORMS,
-    PARTS,
-    SUM_CHECK,
-    contribution_sum_text,
-    logit_label,
-    target_and_contrast,
-    target_token,
-)
-from explorer.views.two_runs.no_difference import COURSE, CURVES, make_no_difference_reason
-from explorer.views.two_runs.renderer import TwoRunRenderer
 from explorer.views.verification import verify_derived
-from explorer.views.view import Panel, View
+from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View, make_no_difference_reason
 
 
 def compute_overview(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
@@ -171,10 +169,7 @@ VIEW = View(
         ),
         Panel(
             name="map",
-            title=N_(
-                "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
-                "its working"
-            ),
+            title=N_("Every part of the model, with its numbers"),
             draw=draw_model_map,
             kind="model_map",
             two_run_renderer=MAPS,

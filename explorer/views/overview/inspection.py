@@ -14,8 +14,8 @@ from explorer.explain.derived.prediction import next_token_probability
 from explorer.explain.derived.residual import norm_divisor, residual_norm
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views.labels import target_and_contrast
 from explorer.views.overview.map_data import MapPart
-from explorer.views.target_token import target_and_contrast
 
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 

@@ -6,8 +6,8 @@ from explorer.tracing.comparison import Comparison
 from explorer.translations import _
 from explorer.views.overview.map_data import Diagram, MapArrangement, MapPart
 from explorer.views.overview.map_labels import format_signed
-from explorer.views.two_runs.difference import NoDifferenceError
-from explorer.views.two_runs.renderer import TwoRunRenderer
+from explorer.views.two_runs import NoDifferenceError
+from explorer.views.view import TwoRunRenderer
 
 SINGLE_RUN_LABELS = ("number", "sum", "heading")  # kinds of labels that do not hold for a difference
 NEXT_TOKEN = "next_token"

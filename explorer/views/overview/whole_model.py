@@ -19,10 +19,10 @@ from explorer.explain.notation import format_contribution, format_number, quote_
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
 from explorer.views.overview.token_rows import fold_tokens
+from explorer.views.plots import format_percent
 from explorer.views.style import shorten_token
-from explorer.views.target_token import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.token_bars import format_percent
 from explorer.views.verification import Verification, verify_derived
 
 LEVELS = ("", "block", "head", "cell")

@@ -1,21 +1,78 @@
 """Patching view: effects of values patched from one prompt's run into the other's."""
 
+from explorer.analysis.next_token import ranking_without_interventions
 from explorer.explain.derived.patching import metric_label
-from explorer.explain.notation import format_number
-from explorer.state.selection import Selection
+from explorer.explain.notation import escape_token, format_number
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS, MIN_DIFFERENCE
+from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
-from explorer.views.patching.effect_map import no_effect_message
-from explorer.views.patching.estimates import estimate_vs_exact, estimated_effect_map
-from explorer.views.patching.exact_effects import exact_effect_map
-from explorer.views.patching.fields import PATCHING_FIELDS
-from explorer.views.patching.neuron_effects import neuron_effect_bars
-from explorer.views.patching.path_effects import path_effect_map, receiver_label, selected_receiver
+from explorer.views.patching.effect_maps import (
+    estimate_vs_exact,
+    estimated_effect_map,
+    exact_effect_map,
+    neuron_effect_bars,
+    no_effect_message,
+    path_effect_map,
+    receiver_label,
+    selected_receiver,
+)
 from explorer.views.patching.prompt_pair import ONE_PROMPT, PromptPairContext, make_prompt_pair
-from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.select_fields import NUM_LISTED
+from explorer.views.style import shorten_token
+from explorer.views.two_runs import NoDifferenceError
 from explorer.views.view import Panel, View
+
+
+def likely_token_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
+    """Return the most probable tokens at the end, by their texts; first "" for the proposed token."""
+    tokens = [
+        trace.vocabulary[token_id] for token_id in ranking_without_interventions(trace, len(trace) - 1)[:NUM_LISTED]
+    ]
+    return [("", _("as proposed")), *((escape_token(text), shorten_token(text)) for text in tokens)]
+
+
+METRIC_LABELS = {
+    "logit_difference": N_("logit difference"),
+    "log_probability": N_("log-probability"),
+    "probability": N_("probability (hides negative effects)"),
+}
+DIRECTIONS = {"denoise": N_("denoising: clean into corrupted"), "noise": N_("noising: corrupted into clean")}
+POSITION_COMPONENTS = {
+    "resid_pre": N_("residual stream"),
+    "attn.out": N_("attention’s output"),
+    "ffn.out": N_("feed-forward’s output"),
+}
+HEAD_COMPONENTS = {
+    "attn.z": N_("z, what it fetches"),
+    "attn.q": N_("q, queries"),
+    "attn.k": N_("k, keys"),
+    "attn.v": N_("v, values"),
+    "attn.pattern": N_("attention pattern"),
+}
+RECEIVERS = {
+    "logits": N_("logits"),
+    "q": N_("q of the chosen head"),
+    "k": N_("k of the chosen head"),
+    "v": N_("v of the chosen head"),
+}
+PATCHING_FIELDS = (
+    # which of two runs is the clean one; the other is the corrupted one
+    SelectionField("clean_run", "b", N_("clean"), {"b": N_("B (A is corrupted)"), "a": N_("A (B is corrupted)")}),
+    # texts of the right and the wrong next token after the clean one; "" for the proposed ones
+    SelectionField("answer", "", N_("answer"), options=likely_token_options, is_free=True),
+    SelectionField("wrong", "", N_("wrong answer"), options=likely_token_options, is_free=True),
+    SelectionField("metric", "logit_difference", N_("measure"), METRIC_LABELS),
+    # components of the maps by position and by head
+    SelectionField("patch_position", "resid_pre", N_("by position"), POSITION_COMPONENTS),
+    SelectionField("patch_head", "attn.z", N_("by head"), HEAD_COMPONENTS),
+    # direction of patching in estimates and along paths
+    SelectionField("patch_direction", "denoise", N_("estimates and paths"), DIRECTIONS),
+    # of path patching: the logits, or a vector of the selected head
+    SelectionField("receiver", "logits", N_("receiver"), RECEIVERS),
+)
 
 
 def formula(runs: Comparison, selection: Selection) -> str:
@@ -73,8 +130,8 @@ EFFECTS = N_(
 )
 
 
-BY_POSITION = {"x": "key", "y": "layer"}  # the query stays at the answer
-BY_HEAD = {"x": "head", "y": "layer"}
+POSITION_CLICKS = {"x": "key", "y": "layer"}  # the query stays at the answer
+HEAD_CLICKS = {"x": "head", "y": "layer"}
 
 VIEW = View(
     name="patching",
@@ -103,7 +160,7 @@ VIEW = View(
                 title=title,
                 draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_position"), d),
                 compared_run="other",
-                click_selects=BY_POSITION,
+                click_selects=POSITION_CLICKS,
                 verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_position"), d),
                 inspect=lambda runs, s, point, d=direction: verification.inspect_node(
                     runs, s, s.option("patch_position"), d, point
@@ -121,7 +178,7 @@ VIEW = View(
                 title=title,
                 draw=lambda runs, s, d=direction: exact_effect_map(runs, s, s.option("patch_head"), d),
                 compared_run="other",
-                click_selects=BY_HEAD,
+                click_selects=HEAD_CLICKS,
                 verify=lambda runs, s, d=direction: verification.verify_map(runs, s, s.option("patch_head"), d),
                 inspect=lambda runs, s, point, d=direction: verification.inspect_node(
                     runs, s, s.option("patch_head"), d, point
@@ -139,7 +196,7 @@ VIEW = View(
             draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_head")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_head"), point),
             compared_run="other",
-            click_selects=BY_HEAD,
+            click_selects=HEAD_CLICKS,
             verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
@@ -162,7 +219,7 @@ VIEW = View(
             draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_position")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_position"), point),
             compared_run="other",
-            click_selects=BY_POSITION,
+            click_selects=POSITION_CLICKS,
             verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             width="half",
         ),
@@ -184,7 +241,7 @@ VIEW = View(
             title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
             draw=path_effect_map,
             compared_run="other",
-            click_selects=BY_HEAD,
+            click_selects=HEAD_CLICKS,
             verify=lambda runs, s: verification.verify_patching(runs, s, None, s.option("patch_direction")),
             inspect=verification.inspect_path,
             width="half",

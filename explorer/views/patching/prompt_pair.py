@@ -10,7 +10,7 @@ from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import DIRECTIONS, PatchingExperiment
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.two_runs import NoDifferenceError
 
 ONE_PROMPT = N_(
     "Patching takes two prompts with different answers: begin with one of the pairs above, in one click, or compare "

@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
 from explorer.analysis.tolerance import largest_error
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived.patching import (
@@ -16,16 +17,12 @@ from explorer.explain.derived.patching import (
     path_effect,
 )
 from explorer.explain.notation import format_number
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import Intervention, parse_intervention
+from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
-from explorer.views.patching.estimates import both_defined
-from explorer.views.patching.exact_effects import patch_texts
-from explorer.views.patching.neuron_effects import TOP_NEURONS
-from explorer.views.patching.path_effects import selected_receiver
+from explorer.views.patching.effect_maps import TOP_NEURONS, both_defined, patch_texts, selected_receiver
 from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
 from explorer.views.verification import Verification, check_values
 

@@ -6,22 +6,16 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import intervention_effects
-from explorer.views.positions import position_vector_panels, rope_panels
+from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
+from explorer.views.positions import position_vectors, rope
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
-from explorer.views.view_intervention_controls import (
-    BASE,
-    POSITION_VECTORS_OFF,
-    ROTATION_OFF,
-    ROTATION_SHIFT,
-    VECTOR_SHIFT,
-)
 from model.config import ModelConfig
 
 
 def formula(trace: Trace, selection: Selection) -> str:
     """Return the formula of the model's kind of positions, with the interventions' effect if there are any."""
-    kind = rope_panels if trace.config.position == "rope" else position_vector_panels
+    kind = rope if trace.config.position == "rope" else position_vectors
     formula = kind.formula(trace, selection)
     if not trace.baseline:
         return formula
@@ -75,7 +69,7 @@ VIEW = View(
             height=420,
             width="half",
         ),
-        *rope_panels.PANELS,
-        *position_vector_panels.PANELS,
+        *rope.PANELS,
+        *position_vectors.PANELS,
     ),
 )

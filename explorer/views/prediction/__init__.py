@@ -6,6 +6,7 @@ from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.norms import compute_norm_divisor, norm_kinds
 from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import attention as derived_rollout
@@ -13,21 +14,10 @@ from explorer.explain.derived.attribution import component_contribution, head_co
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.lens_verification import verify_lens
-from explorer.views.logit_bars import component_keys
-from explorer.views.prediction.actual_tokens_and_rollout import actual_token_plot, rollout_bars
-from explorer.views.prediction.contribution_plots import component_bars, head_contribution_map
-from explorer.views.prediction.logit_lens import lens_map, token_trajectory
-from explorer.views.prediction.token_contributions import (
-    VERIFY_CONTRIBUTIONS,
-    inspect_token_contribution,
-    token_contribution_bars,
-)
-from explorer.views.target_token import (
+from explorer.views.labels import (
     PARTS,
     SUM_CHECK,
     contribution_sum_text,
@@ -35,9 +25,17 @@ from explorer.views.target_token import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.two_runs.no_difference import no_rank_difference_reason
-from explorer.views.verification import verify_derived
-from explorer.views.view import Panel, View
+from explorer.views.plots import component_keys
+from explorer.views.prediction.contributions import (
+    VERIFY_CONTRIBUTIONS,
+    component_bars,
+    head_contribution_map,
+    inspect_token_contribution,
+    token_contribution_bars,
+)
+from explorer.views.prediction.logit_lens import actual_token_plot, lens_map, rollout_bars, token_trajectory
+from explorer.views.verification import verify_derived, verify_lens
+from explorer.views.view import Panel, View, no_rank_difference_reason
 
 
 def formula(trace: Trace, selection: Selection) -> str:

@@ -23,17 +23,22 @@ from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 from explorer.views.residual.normalisation_plots import (
     divisor_line_specs,
     norm_divisors,
     norm_gain_lines,
     norm_input_output,
 )
-from explorer.views.residual.stage_plots import outlier_dimensions, stage_cosines
-from explorer.views.residual.stream_plots import stream_norm_map, stream_norm_plot, update_cosines
+from explorer.views.residual.stream_plots import (
+    outlier_dimensions,
+    stage_cosines,
+    stream_norm_map,
+    stream_norm_plot,
+    update_cosines,
+)
 from explorer.views.verification import Verification, make_unverified, verify_captured, verify_derived
 from explorer.views.view import Panel, View
-from explorer.views.view_intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 
 
 def formula(trace: Trace, selection: Selection) -> str:

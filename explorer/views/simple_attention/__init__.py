@@ -4,17 +4,17 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_ranking
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
-from explorer.views.target_token import PARTS, SUM_CHECK
-from explorer.views.token_bars import format_percent, token_bars
+from explorer.views.labels import PARTS, SUM_CHECK
+from explorer.views.plots import format_percent, token_bars
 from explorer.views.verification import Verification, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig

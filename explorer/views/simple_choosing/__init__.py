@@ -8,8 +8,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
+from explorer.views.plots import format_percent
 from explorer.views.style import figure, label
-from explorer.views.token_bars import format_percent
 from explorer.views.verification import verify_captured
 from explorer.views.view import Panel, View
 

@@ -13,9 +13,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
-from explorer.views.lens_verification import verify_lens
+from explorer.views.plots import format_percent
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
-from explorer.views.token_bars import format_percent
+from explorer.views.verification import verify_lens
 from explorer.views.view import Panel, View
 
 MAX_NAMED = 3  # guesses

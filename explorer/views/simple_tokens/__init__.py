@@ -11,7 +11,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
-from explorer.views.token_bars import format_percent, token_bars
+from explorer.views.plots import format_percent, token_bars
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 

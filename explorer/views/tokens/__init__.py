@@ -5,6 +5,7 @@ import numpy as np
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
+from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -15,17 +16,14 @@ from explorer.explain.derived.residual import (
     principal_component_coordinate,
 )
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.position_vectors_plot import position_vector_map
+from explorer.views.plots import position_vector_map
 from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.merges import format_hex, merge_tree
-from explorer.views.tokens.token_fact_table import column_by_x, token_table
-from explorer.views.two_runs.no_difference import LISTS, PLANE, make_no_difference_reason
+from explorer.views.tokens.token_table import column_by_x, format_hex, merge_tree, token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
-from explorer.views.view import Panel, View
+from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 
 
 def formula(trace: Trace, selection: Selection) -> str:

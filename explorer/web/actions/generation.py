@@ -10,8 +10,8 @@ from typing import Any
 
 import gradio as gr
 
+from explorer.errors import UserError
 from explorer.state.branches import add_branch
-from explorer.state.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
 from explorer.state.page_state import PageState, replace_continuation
 from explorer.state.run import MAX_TOKENS

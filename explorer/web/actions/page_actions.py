@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from explorer.errors import UserError
 from explorer.lessons.prompts import EXAMPLES
-from explorer.state.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
 from explorer.state.run import Run

@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import layer_neurons
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
@@ -16,7 +16,7 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
-from explorer.views.target_token import target_and_contrast
+from explorer.views.labels import target_and_contrast
 from model.config import window_start
 
 

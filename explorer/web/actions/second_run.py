@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from explorer.errors import UserError
 from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.state.alignment import format_pins, parse_pins
-from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run, model_name
 from explorer.state.selection import parse_index

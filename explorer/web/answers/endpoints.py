@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 from explorer.analysis.steering import direction_from_texts
+from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
-from explorer.state.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -96,7 +96,7 @@ class Endpoints:
 
         Returns:
             `contents`, element id -> content, None to hide the element; `version`, of the model's files, which the
-            browser sends with its next state; `vocab_size` of the model, where the answer is about everything.
+            browser sends with its next state.
 
         Raises:
             UserError, CheckpointError: the request is invalid.
@@ -116,10 +116,7 @@ class Endpoints:
                 continuation_contents(make_open_view(self.runs, page_state), settings) if has_continuation else {}
             )
             return {"contents": contents, "version": version}
-        model_fields = {}
         if about == "show" and stage == 0:
-            lm, _tokenizer = self.runs.model(page_state.run.checkpoint)
-            model_fields = {"vocab_size": lm.config.vocab_size}
             contents |= self.page_contents.model_facts(page_state.run.checkpoint)
             contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
             checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
@@ -139,7 +136,7 @@ class Endpoints:
         if stage == 1:
             contents |= self.page_contents.explanations(page_state)
             contents |= self.page_contents.tree(page_state) if about == "show" else {}
-        return {"contents": contents, "version": version} | model_fields
+        return {"contents": contents, "version": version}
 
     def files_changed(self, page_state: PageState, state: Mapping[str, Any]) -> bool:
         """Return whether the model's files differ from those that the browser's figures were computed with."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing.jobs import JobQueue, Progress
 from explorer.tracing.library import Library

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.source_code import code_text
-from explorer.state.errors import PointNotFoundError
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -20,12 +20,16 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
-from explorer.views.intervention_control import InterventionControl, available_controls
+from explorer.views.intervention_controls import InterventionControl, available_controls
 from explorer.views.select_fields import SelectField, select_fields
-from explorer.views.two_runs.basis_warning import basis_warning
-from explorer.views.two_runs.difference import NoDifferenceError
-from explorer.views.two_runs.draw import Placeholder, RunAndSelection, draw_two_runs
-from explorer.views.two_runs.selection import selection_in_other
+from explorer.views.two_runs import (
+    NoDifferenceError,
+    Placeholder,
+    RunAndSelection,
+    basis_warning,
+    draw_two_runs,
+    selection_in_other,
+)
 from explorer.views.user_views import ViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.analysis.next_token import find_tokens, token_rank
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import MAX_SEARCH_CHARS
 from explorer.tracing.run_service import RunService

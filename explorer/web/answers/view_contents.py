@@ -11,7 +11,7 @@ from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_data import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS, select_fields
-from explorer.views.two_runs.draw import Placeholder
+from explorer.views.two_runs import Placeholder
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 
 MAX_KEYS = 10_000  # the least recently used key is dropped first

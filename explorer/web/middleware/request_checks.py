@@ -8,7 +8,7 @@ import gradio as gr
 from pydantic import Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import _
 from explorer.web.middleware.request_types import (
     ArgumentTypes,
@@ -83,7 +83,8 @@ class RequestChecks:
     """Checks of request bodies by route.
 
     The arguments of public functions that come through the queue are checked when these are called: Gradio's client for
-    Python expects the sentence there, and fails on a status of 422.
+    Python expects the sentence there, and fails on a status of 422. Objects and lists are checked here, as Gradio reads
+    files that they name before the call.
 
     Args:
         blocks: the app whose functions are called.
@@ -135,7 +136,7 @@ class RequestChecks:
             raise UserError(
                 _("The arguments must be a list ({wanted}), got {got}.", wanted=wanted, got=quote_value(data))
             )
-        if function.api_visibility != "public":
+        if function.api_visibility != "public" or any(isinstance(value, dict | list) for value in data):
             types.check(data)
 
     def _check_call(self, call: CallBody, name: str):

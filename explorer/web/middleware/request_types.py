@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from pydantic_core import ErrorDetails, PydanticCustomError
 from typing_extensions import NotRequired, TypedDict
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX
 from explorer.state.selection import Selection

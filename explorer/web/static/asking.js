@@ -4,7 +4,7 @@
 import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
 import { give, outdate, questions } from "./contents.js";
 import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
-import { ABOUT, COMPARING, PROBLEM, WHOLE } from "./protocol.js";
+import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./protocol.js";
 import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
@@ -51,33 +51,35 @@ export function paced(show, isBusy) {
 
 /** @type {string | null} */
 let prompt = null; // that its box is to show
-let vocabSize = 0, isFirst = true;
+let isFirst = true;
 
-/**
- * Has the controls follow.
- * @param {string | null | undefined} text for the prompt's box, if that is another
- * @param {Record<string, any>} change of the state
- */
-export function syncControls(text, change) {
+/** Has the controls follow. @param {string | null | undefined} [text] for the prompt's box, if that is another */
+export function syncControls(text) {
   if (typeof text === "string") {
     prompt = isFirst ? promptAtFirst(text) : text;
     isFirst = false;
   }
-  if ("vocab_size" in change) {
-    if (vocabSize === change.vocab_size) return;
-    vocabSize = change.vocab_size;
-  }
   bus?.sync();
 }
 
-/** What Gradio's prompt and settings show: undefined for what they show already. @param {string[]} names of the settings */
+/** What Gradio's prompt, settings and box "all" show; of the prompt undefined for what it shows already. @param {string[]} names of the settings */
 export function controls(names) {
   const text = prompt ?? undefined;
   prompt = null;
-  return [text, ...names.map((name) => (name === "top_k" && vocabSize ? topK() : state[name]))];
+  return [text, ...names.map((name) => (name === "top_k" ? topKSlider() : state[name])), state.top_k === 0];
 }
 
-const topK = () => ({ __type__: "update", value: Math.min(state.top_k, vocabSize), maximum: vocabSize }); // as Gradio's own server would say it
+// The slider of top-k: 0, which keeps all, is a box of its own. A number that is larger than the slider reaches can be
+// typed: the slider then stands at its end.
+
+const MAX_TOP_K = 100; // that the slider reaches (layout.py)
+let limit = ADDRESS_DEFAULTS.top_k; // where it stands while all are kept
+
+/** As Gradio's own server would say it. */
+function topKSlider() {
+  limit = state.top_k || limit;
+  return { __type__: "update", value: limit, interactive: state.top_k !== 0 };
+}
 
 // Text as it is written: while tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
 // all pictures do.
@@ -139,7 +141,7 @@ export function merge({ change, ask: question, steps, notices }) {
   isHeard = true;
   notices?.forEach(notify);
   if (!change || !applyChange(change, Boolean(steps))) return;
-  if ("seed" in change) syncControls(null, change);
+  if ("seed" in change) syncControls();
   if (!steps) return ask(question);
   written = { change, steps };
   pace.play(steps.length, question === "show");
@@ -289,13 +291,12 @@ async function answered(about, action) {
       if (line.change && isDone) {
         outdate("show", state.view)();
         number = questions;
-        syncControls(line.prompt, line.change);
+        syncControls(line.prompt);
       }
       if ("inspection" in line) tell?.(line.inspection);
       if (!line.contents || !isDone) continue;
       waiting.hasBegun = true;
       version = line.version ?? version;
-      if (line.vocab_size) syncControls(null, { vocab_size: line.vocab_size });
       for (const [id, content] of Object.entries(line.contents)) give(id, content, number);
       tellState();
       if (isNewer()) break;
@@ -349,8 +350,11 @@ export function tune(change) {
   const told = Object.entries(change).filter(([_name, value]) => value !== null);
   const read = told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
   const others = read.filter(([name, value]) => state[name] !== value); // a slider that is left says its value again
-  if (!others.length) return;
+  if (!others.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens what is left in the box
+  const keptAll = state.top_k === 0;
   setState(Object.fromEntries(others));
+  limit = state.top_k || limit;
+  if (keptAll !== (state.top_k === 0)) syncControls();
   if (!isTunedHere(Object.fromEntries(others))) return ask("tune");
   clearTimeout(tuning);
   tuning = setTimeout(() => ask("tune"), TUNED_MS);
@@ -379,7 +383,7 @@ export function chooseStep(checkpoint, of = "checkpoint") {
 
 /** @typedef {"edits" | "b.edits"} Edits which run's: the run's or the second one's */
 
-/** The changes to a model's computation, as texts (state/interventions). @param {Edits} [of] @returns {string[]} */
+/** The changes to a model's computation, as texts (explorer/interventions). @param {Edits} [of] @returns {string[]} */
 export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
 
 /**
@@ -437,14 +441,14 @@ export async function makeMove(move) {
 /** Runs a prompt, with the model that there is by then. @param {string} text @param {boolean} [isOffered] and not in its box yet */
 export function runPrompt(text, isOffered = false) {
   haltWriting();
-  if (isOffered) syncControls(text, {});
+  if (isOffered) syncControls(text);
   act({ kind: "prompt", text });
 }
 
 /** Runs an example, with that model too. @param {string} text */
 export function runExample(text) {
   haltWriting();
-  syncControls(text, {});
+  syncControls(text);
   act({ kind: "example", text });
 }
 

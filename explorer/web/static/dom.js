@@ -201,6 +201,42 @@ export function nextTo(boxes, from, [right, down]) {
   return nearest;
 }
 
+/** Each makes one item of a toolbar the stop. @type {(() => void)[]} */
+const toolbars = [];
+const IN_POPUP = ":not(.list *, [role=dialog] *, details > :not(summary) *, .what-ifs *)";
+const TOOLS = ["button:not([role=tab], .chip)", "summary", "select", "input:is([type=checkbox], [type=radio])"].map((tool) => tool + IN_POPUP).join();
+
+/**
+ * Makes what can be pressed or chosen in a box one stop of the Tab key, in which the left and right keys go on. Boxes to
+ * write in keep these keys, and a stop of their own; so does what opens.
+ * @param {HTMLElement} box
+ * @param {string} [name] of a box that is nothing else yet
+ */
+export function makeToolbar(box, name) {
+  if (name) Object.assign(box, { role: "toolbar", ariaLabel: name });
+  const tools = () => findAll(box, TOOLS).filter((tool) => tool.offsetWidth && !/** @type {any} */ (tool).disabled);
+  /** @type {HTMLElement | null} */
+  let last = null;
+  box.addEventListener("focusin", ({ target }) => { last = /** @type {HTMLElement} */ (target); });
+  rove(box, {
+    at: ({ target }) => {
+      const column = tools().indexOf(/** @type {HTMLElement} */ (target));
+      return column < 0 ? null : { row: 0, column };
+    },
+    size: () => ({ rows: 1, columns: tools().length }),
+    go: ({ column }) => tools()[column].focus(),
+  });
+  toolbars.push(() => {
+    const all = tools();
+    stopAt(all, all.includes(last) ? last : all[0] ?? null);
+  });
+}
+
+/** Has the toolbars know, before the focus moves, what can be pressed in them by then. */
+export function followTabKey() {
+  document.addEventListener("keydown", ({ key }) => { if (key === "Tab") for (const follow of toolbars) follow(); }, { capture: true });
+}
+
 // What is larger than its place, and scrolls there.
 
 /** Has the style sheet know what to say of them. @param {string} words */

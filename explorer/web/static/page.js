@@ -4,7 +4,7 @@
 import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
 import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
-import { bringSideways, closeMenu, find, findAll, followTheme, isElsewhere, make, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
+import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly } from "./plots.js";
@@ -89,6 +89,7 @@ function placeViews() {
       sections.set(name, section);
       place.append(section);
       mount(section);
+      makeToolbar(find(section, ".view-tools"), _("tools of the view"));
     }
     for (const [other, element] of sections) element.hidden = other !== name;
   });
@@ -229,6 +230,10 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
+  makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
+  makeToolbar(find(document, "#examples > .html-container > div"), _("examples"));
+  makeToolbar(find(document, "#navigation"));
+  followTabKey();
   document.addEventListener("keydown", openByKey);
   document.body.classList.add("built");
   beginAsking();

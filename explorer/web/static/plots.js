@@ -1,9 +1,10 @@
 // @ts-check
 // Pictures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
 // black or white ink.
-import { tellBroken } from "./contents.js";
+import { blockOf, tellBroken } from "./contents.js";
 import { along, channels, find, findAll, legibleOn, make, makeSvg, palette, set, theme } from "./dom.js";
 import { _, language, lookUp, N_ } from "./language.js";
+import { state } from "./state.js";
 
 /** @typedef {import("./dom.js").Channels} Channels */
 
@@ -81,7 +82,7 @@ export function makeLegible(plot) {
 }
 
 // Words in the cells of heatmaps. Plotly formats and measures each before it writes it, which takes about as long as all
-// else of such a picture; it writes them only into the picture that is downloaded.
+// else of such a picture.
 
 const WIDE = 0.65, HIGH = 1.3, DOWN = 0.35; // of a letter, of a line, and from a cell's middle to the line, in sizes, as Plotly reckons
 
@@ -92,30 +93,37 @@ export const withoutWords = (traces) => traces.map((trace) => {
   return { ...rest, meta: texttemplate };
 });
 
-/** The same with them. */
-export const withWords = (traces) => traces.map(({ meta, ...trace }) => (meta ? { ...trace, texttemplate: meta } : trace));
-
 /** Writes the words into the cells of what Plotly has drawn, which it takes away itself when it draws them anew. */
 export function writeInCells(plot) {
   for (const cells of findAll(plot, ".hm")) {
-    const { trace, x, y, z } = /** @type {any} */ (cells).__data__[0];
-    if (!trace.meta || cells.querySelector(".heatmap-label")) continue;
-    const { xaxis, yaxis } = plot._fullLayout, across = middles(xaxis, x), down = middles(yaxis, y);
-    const { family, size, weight } = { ...plot._fullLayout.font, ...trace._input.textfont };
-    const fitted = trace._input.textfont?.size ?? fitting(trace, across, down, size), words = makeSvg("g", "heatmap-label");
-    set(words, { "text-anchor": "middle", "font-family": family, "font-size": fitted, "font-weight": weight ?? "normal" });
-    const ink = inkOf(plot, trace);
-    down.forEach((top, row) => across.forEach((left, column) => {
-      const written = trace.text[row]?.[column];
-      if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
+    if (cells.querySelector(".heatmap-label")) continue;
+    const { words, font } = wordsOf(plot, cells);
+    if (!words) continue;
+    const group = makeSvg("g", "heatmap-label");
+    set(group, { "text-anchor": "middle", "font-family": font.family, "font-size": font.size, "font-weight": font.weight });
+    for (const { left, top, written, colour } of words) {
       const text = makeSvg("text");
-      set(text, { x: left, y: top + fitted * DOWN });
+      set(text, { x: left, y: top + font.size * DOWN });
       text.textContent = plain(written);
-      text.style.fill = ink(z[row][column]);
-      words.append(text);
-    }));
-    cells.append(words);
+      text.style.fill = colour;
+      group.append(text);
+    }
+    cells.append(group);
   }
+}
+
+/** The words of a heatmap's cells in sight, with their places in pixels; none where it has no words. */
+function wordsOf(plot, cells) {
+  const { trace, x, y, z } = cells.__data__[0], words = [];
+  if (!trace.meta) return {};
+  const { xaxis, yaxis } = plot._fullLayout, across = middles(xaxis, x), down = middles(yaxis, y), ink = inkOf(plot, trace);
+  const { family, size: largest, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
+  const size = trace._input.textfont?.size ?? fitting(trace, across, down, largest);
+  down.forEach((top, row) => across.forEach((left, column) => {
+    const written = trace.text[row]?.[column];
+    if (written && isWithin(xaxis, left) && isWithin(yaxis, top)) words.push({ left, top, written, colour: ink(z[row][column]) });
+  }));
+  return { words, font: { family, size, weight } };
 }
 
 // Of the cells along an axis, in pixels; `edges` are one more than they.
@@ -133,6 +141,7 @@ const narrowest = (pixels) => Math.min(Infinity, ...pixels.slice(1).map((pixel, 
 
 /** What a Plotly text says, in which &lt; stands for <. */
 export const plain = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 // Heatmaps of more cells than Plotly draws while somebody waits: it has the axes, the marks and the scale of colours, and
 // below them an image of a pixel a cell (widgets/figure).
@@ -326,15 +335,67 @@ export const config = () => made ??= {
   locale: language, locales: { [language]: { dictionary } },
 };
 
-// A picture as a file, in which Plotly draws everything itself.
+// A picture as a file, which Plotly draws anew: with the words and inks that are written over its own in the page, and
+// with what the page says around it.
+
 const download = () => ({
   name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
   click: (plot) => saveFigure(plot, "png"),
 });
 
 /** Has the browser save a figure as a file. @param {any} plot @param {"png" | "svg"} format */
-export const saveFigure = ({ data, layout }, format) =>
-  plotly().downloadImage({ data: withWords(data), layout }, { format }).catch(tellUnsaved);
+export const saveFigure = (plot, format) =>
+  plotly().downloadImage(alone(plot), { format, scale: format === "png" ? 2 : 1, filename: fileName(plot) }).catch(tellUnsaved);
+
+const LINE = 17, CHARACTER = 6.2; // pixels of a line above the picture, and of a letter in it, about
+
+/** The picture under its heading, what it shows and the model. */
+export function alone(plot) {
+  const { data, layout, _fullLayout: { width, height, margin } } = plot, longest = Math.floor(width / CHARACTER);
+  const heading = inLines(blockOf(plot)?.querySelector("h2")?.textContent ?? "", longest);
+  const rest = [plot.ariaLabel ?? "", models().join(", ")].flatMap((text) => inLines(text, longest));
+  const texts = [...heading.map((line) => `<b>${escaped(line)}</b>`), ...rest.map(escaped)], above = texts.length * LINE + LINE;
+  const title = {
+    text: texts.join("<br>"), font: { size: 12 }, x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
+    pad: { l: 8, t: LINE },
+  };
+  const annotations = [...(layout.annotations ?? []), ...findAll(plot, ".hm").flatMap((cells) => annotationsOf(plot, cells))];
+  const room = { height: height + above, margin: { ...layout.margin, t: margin.t + above } };
+  const paper_bgcolor = getComputedStyle(document.body).backgroundColor; // which is seen through the picture in the page
+  return { data: data.map((trace, i) => ({ ...trace, ...inksOf(plot, i) })), layout: { ...layout, ...room, paper_bgcolor, annotations, title } };
+}
+
+// Of both runs, where two are compared.
+const models = () => [...new Set([state.checkpoint, state["b.checkpoint"]])].filter(Boolean);
+const fileName = (plot) => [...models(), blockOf(plot)?.id].filter(Boolean).join("-").replace(/[^\p{L}\p{N}.-]+/gu, "-");
+
+/** A text in lines of at most so many letters, where its words allow it. */
+function inLines(text, longest) {
+  const lines = [""];
+  for (const word of text.split(/\s+/)) {
+    if (lines.at(-1) && lines.at(-1).length + 1 + word.length > longest) lines.push(word);
+    else lines[lines.length - 1] = `${lines.at(-1)} ${word}`.trim();
+  }
+  return lines.filter(Boolean);
+}
+
+function annotationsOf(plot, cells) {
+  const { words = [], font } = wordsOf(plot, cells), { xaxis, yaxis } = plot._fullLayout;
+  return words.map(({ left, top, written, colour }) => (
+    { x: xaxis.p2l(left), y: yaxis.p2l(top), text: written, font: { ...font, color: colour }, showarrow: false }));
+}
+
+/** The inks of the words on a trace's bars, as they are in the page. */
+function inksOf(plot, index) {
+  const bars = findAll(plot, ".trace.bars").map((group) => /** @type {any} */ (group)).find((group) => group.__data__[0].trace.index === index);
+  const inks = [];
+  for (const point of bars ? findAll(bars, ".point") : []) {
+    const text = /** @type {HTMLElement} */ (point.querySelector(".bartext-inside"));
+    if (text) inks[/** @type {any} */ (point).__data__.i] = text.style.fill;
+  }
+  const other = plot._fullLayout.font.color;
+  return inks.length ? { insidetextfont: { ...plot.data[index].insidetextfont, color: Array.from(inks, (ink) => ink ?? other) } } : {};
+}
 const tellUnsaved = (error) => tellBroken(error, _("The picture could not be saved as a file: the browser made none of it."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,

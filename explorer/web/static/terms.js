@@ -1,8 +1,8 @@
 // @ts-check
 // The page's terms of art: found in all that is written, marked, and explained to whoever points at one, moves to it
-// with the Tab key, or taps it.
+// with the key T, or taps it.
 import { call } from "./connection.js";
-import { findAll, make, span } from "./dom.js";
+import { findAll, isElsewhere, make, span } from "./dom.js";
 import { _ } from "./language.js";
 import { onState, state } from "./state.js";
 
@@ -172,7 +172,7 @@ function mark(place, findTerms, said, isStop = !place.matches(`${HEADINGS}, ${BU
 }
 
 const termNode = (name, form, isStop) =>
-  make("span", { className: "term", dataset: { term: name }, ...(isStop && { tabIndex: 0 }) }, form);
+  make("span", { className: "term", dataset: { term: name }, ...(isStop && { tabIndex: -1 }) }, form);
 
 // The terms of a picture that its tab has not said, in a line below it.
 function list(place, findTerms, said) {
@@ -189,7 +189,7 @@ function list(place, findTerms, said) {
   line.replaceChildren(span("", _("Words used here:")), ...[...found].map(([name, form]) => termNode(name, form, true)));
 }
 
-// The page's terms of art, explained to whoever points at one, moves to it with the Tab key, or taps it: what it means, and
+// The page's terms of art, explained to whoever points at one, moves to it with the key T, or taps it: what it means, and
 // then, once Python has said it, what it is in this run.
 
 /**
@@ -236,8 +236,17 @@ export function explainTerms(forms, meanings) {
   document.addEventListener("pointermove", (event) => { if (pictureAt(event)) explain(event); }); // in it are no elements to enter
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") follow(null); });
+  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isElsewhere(event)) goToTerm(event.shiftKey); });
   document.addEventListener("scroll", place, { capture: true, passive: true });
   soon();
+}
+
+/** Moves the focus to the next term on the page, or the one before: they are no stops of the Tab key, as there are many. @param {boolean} isBack */
+function goToTerm(isBack) {
+  const all = findAll(document, ".term[tabindex]").filter((term) => term.checkVisibility()), here = document.activeElement;
+  const isAfter = (term) => here.compareDocumentPosition(term) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const next = isBack ? all.findLast((term) => term !== here && !isAfter(term)) : all.find(isAfter);
+  (next ?? all.at(isBack ? -1 : 0))?.focus();
 }
 
 /** @returns {Shown | null} */

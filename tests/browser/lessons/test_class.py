@@ -7,9 +7,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
-from ..conftest import ARGUMENTS, executable, new_person
+from ..conftest import ARGUMENTS, DESK, executable, new_person
 from ..person import Person
-from .steps import LESSONS, column
+from .steps import LESSONS, PHONE, column
 
 QUESTION_STEP = "tokens-and-merges", 4  # a lesson, and a step of it with a choice
 
@@ -128,3 +128,30 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     second.page.get_by_role("tab", name="Tokens").click()
     second.wait_until("page.state.view === 'tokens'")
     assert first.page.evaluate("sessionStorage.getItem('explorer:room')") is None
+
+
+def test_a_students_class_stays_in_sight_on_a_telephone(arrive):
+    teacher = arrive().open(text="The cat saw the dog and the dog saw")
+    _code, link = open_room(teacher)
+    student = arrive(viewport=PHONE)
+    student.page.goto(link)
+    expect(line(student)).to_contain_text("you follow the teacher")
+    teacher.evaluate("asking.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
+    expect(column(student.page).locator("h2")).to_be_visible()
+    for size in (PHONE, DESK):
+        student.page.set_viewport_size(size)
+        student.at_rest().page.evaluate("scrollTo(0, 600)")
+        student.page.wait_for_function("scrollY > 300")
+        box = line(student).bounding_box()
+        assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
+        assert is_topmost(line(student).get_by_role("button", name="Let go"))
+        assert is_topmost(student.strip)
+        assert is_topmost(column(student.page).locator("header button").last)
+
+
+def is_topmost(element: Locator) -> bool:
+    """Return whether nothing lies over the middle of an element."""
+    return element.evaluate("""(element) => {
+      const { left, top, width, height } = element.getBoundingClientRect();
+      return element.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+    }""")

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.intervention_effects import ablation_effects, log2_probability
 from explorer.analysis.next_token import next_token_distribution
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.tracing.capture import capture
 
 

@@ -13,7 +13,7 @@ from explorer.analysis.intervention_effects import (
     surprisal_change,
 )
 from explorer.analysis.residual import residual_stages
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.intervention_effects import MEASURES, check_recomputed_outcomes, intervention_interaction
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 

@@ -7,7 +7,7 @@ from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.logit_lens import lens_inputs, token_probabilities
 from explorer.analysis.unembedding import logit_direction, unembed_vectors
 from explorer.architecture.residual_stream import residual_taps
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions
 

@@ -14,7 +14,7 @@ from explorer.analysis.logit_lens import (
     token_ranks,
 )
 from explorer.analysis.next_token import next_token_distribution
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing import matrices
 from explorer.tracing.capture import capture
 from model.layers.attention import softcap

@@ -16,7 +16,7 @@ from explorer.analysis.run_difference import (
     relative_stream_distance,
     surprisal_difference,
 )
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from tests.sample_models import models, tokenizer

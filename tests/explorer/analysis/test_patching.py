@@ -16,7 +16,7 @@ from explorer.analysis.patching_effects import (
     patching_effects,
     strongest_neuron_indices,
 )
-from explorer.state.interventions import parse_intervention
+from explorer.interventions import parse_intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.patching import patching_setup as contrasts
 from explorer.tracing.patching.experiment import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment

@@ -11,7 +11,7 @@ from explorer.analysis.positions import (
     sinusoidal_embeddings,
     token_and_position_norms,
 )
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.layers.positions import SinusoidalPositionalEmbedding
 

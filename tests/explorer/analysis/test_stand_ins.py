@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.prediction_reasons import MAX_CANDIDATES, MAX_SET_SIZE, Component, find_redundancy
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 
 

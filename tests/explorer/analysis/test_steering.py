@@ -16,9 +16,9 @@ from explorer.analysis.steering import (
     steering_effects_on_prompts,
     steering_intervention,
 )
+from explorer.errors import UserError
+from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.state.contrastive_prompts import PROMPT_LISTS
-from explorer.state.errors import UserError
-from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

@@ -11,10 +11,10 @@ import torch
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
 from explorer.explain.source_code import ROOT
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

@@ -11,12 +11,12 @@ from explorer.architecture.logits import has_logit_constants
 from explorer.explain.derived.attribution import LOGIT_COMPONENTS, component_contribution, head_contribution
 from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.derived.residual import norm_divisor
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.compensation import norm_divisors_text
+from explorer.views.experiments.interaction import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE
 

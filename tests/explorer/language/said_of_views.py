@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from explorer.state.errors import PointNotFoundError
+from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
 from explorer.views.overview.map_data import Diagram
 from explorer.views.overview.whole_model import WholeModel

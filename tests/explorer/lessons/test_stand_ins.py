@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from explorer.analysis.prediction_reasons import Redundancy, find_redundancy
+from explorer.interventions import parse_interventions
 from explorer.lessons.prediction_explanation import explain_redundancy
 from explorer.lessons.prompts import EXAMPLES
-from explorer.state.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

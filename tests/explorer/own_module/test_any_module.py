@@ -9,7 +9,7 @@ from torch import nn
 from transformers import BloomConfig, BloomForCausalLM
 
 from explorer import trace_module
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.selection import Selection
 from explorer.views import VIEW_BY_NAME, VIEWS
 from tests.devices import on_each_device

@@ -6,7 +6,7 @@ from torch import nn
 
 from explorer import capture, diagnose, from_module
 from explorer.diagnosis.match_weights import match_weights
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
 from tests.planted_bugs import PLANTED, make_buggy_model

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from explorer.diagnosis.load_module import load_module, load_own_module
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from tests import course, weight_names
 from tests.course import TransformerLM
 from tests.weight_names import GPT, GPTConfig

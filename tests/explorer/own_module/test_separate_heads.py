@@ -11,7 +11,7 @@ from explorer.diagnosis.diagnose import diagnose
 from explorer.diagnosis.from_module import from_module
 from explorer.diagnosis.load_module import load_module
 from explorer.diagnosis.match_weights import infer_sizes, match_weights
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 V, C, D, H, L = 65, 32, 24, 3, 2

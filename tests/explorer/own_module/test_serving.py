@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from explorer.diagnosis.register import register_own_module
+from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.options import parse_arguments
-from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE
-from explorer.views.diagnosis import VIEW
-from explorer.views.diagnosis.figures import component_colour
+from explorer.views.diagnosis import VIEW, component_colour
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 from explorer.web.actions.run_factory import RunFactory

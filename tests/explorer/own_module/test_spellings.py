@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from explorer import diagnose, from_module
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from model.config import ModelConfig
 from tests import unusual_modules
 from tests.bug_planting import replace_methods, rotate_halves

@@ -11,7 +11,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.vocabulary import read_vocabulary
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from model import load_checkpoint
 
 END = "<|endoftext|>"

@@ -3,8 +3,8 @@ from itertools import product
 
 import pytest
 
+from explorer.errors import UserError
 from explorer.state.alignment import MAX_PINS, Alignment, align_by_shortest_edit, align_tokens, format_pins, parse_pins
-from explorer.state.errors import UserError
 
 
 def tokens(text: str) -> tuple[str, ...]:

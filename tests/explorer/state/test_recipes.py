@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import DirectionSpec, parse_intervention
+from explorer.errors import UserError
+from explorer.interventions import DirectionSpec, parse_intervention
 
 DIRECTION_TEXTS = ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "means.1.5.9.60_17-33.40")
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.state.run import MAX_TOKENS, Run, parse_token_ids
 from model.config import window_start
 

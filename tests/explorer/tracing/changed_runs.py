@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 

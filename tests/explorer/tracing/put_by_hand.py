@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import Intervention, make_intervention, parse_interventions
+from explorer.interventions import Intervention, make_intervention, parse_interventions
 from explorer.tracing.ablation import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import ResultNotReadyError, run_to_completion

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.state.interventions import Edit, make_intervention
+from explorer.interventions import Edit, make_intervention
 from explorer.tracing.capture import capture
 
 MODEL_VALUES = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}

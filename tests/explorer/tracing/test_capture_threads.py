@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.capture import capture
 from model.generation.autoregressive import generate

@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.capture import capture
 from model.generation.autoregressive import NextLogitsWithCache, NextLogitsWithoutCache, generate

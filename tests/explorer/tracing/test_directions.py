@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import DirectionSpec, parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import DirectionSpec, parse_interventions
+from explorer.tracing.apply_interventions import mean_stream
 from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction_unit_vector
-from explorer.tracing.mean_stream import mean_stream
 from tests.explorer.tracing.changes_by_hand import neuron_output, residual_update
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import parse_interventions
 from explorer.tracing.apply_interventions import continue_tokens, generate_with_interventions
 from explorer.tracing.capture import capture
 from model.generation import generate

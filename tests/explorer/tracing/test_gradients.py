@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch.profiler import ProfilerActivity, profile
 
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing import token_attribution
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.state.interventions import KINDS, make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.interventions import HOOKS
 
 from .changed_runs import IDS, assert_clean, run
 
@@ -88,10 +87,6 @@ def test_the_edits_are_gone_after_an_exception_in_the_pass(tiny_lm):
         run(tiny_lm, "embed*scale*2")
     handle.remove()
     assert_clean(tiny_lm)
-
-
-def test_every_kind_of_change_is_made_somehow():
-    assert set(HOOKS) == set(KINDS.values())
 
 
 def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):

@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.explain.captured import check_captured_value
-from explorer.state.interventions import KINDS, parse_interventions
+from explorer.interventions import KINDS, parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 from tests import sample_models

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing import jobs
 from explorer.tracing.jobs import MAX_JOBS_PER_CLIENT, Job, JobQueue, Progress, get_or_run, result_num_bytes
 from explorer.tracing.request_budget import check_budget

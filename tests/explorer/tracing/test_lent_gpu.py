@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing import devices
 from explorer.tracing.library import Library, pick_device

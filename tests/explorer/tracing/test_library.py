@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.library as library_module
 import explorer.tracing.model_catalog as offered_models
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.run import Run
 from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes

@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 import explorer.tracing.library as library_module
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing import devices
 from explorer.tracing.library import Library, model_num_bytes
 from explorer.tracing.run_service import LogitsCache

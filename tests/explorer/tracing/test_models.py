@@ -9,9 +9,9 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from explorer.state.errors import PointNotFoundError
+from explorer.errors import PointNotFoundError
+from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import capture

@@ -9,12 +9,11 @@ import torch
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.analysis.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.explain.captured import check_captured_value
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.ablation import ablate
-from explorer.tracing.apply_interventions import next_token_outcome
+from explorer.tracing.apply_interventions import mean_stream, next_token_outcome
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.token_attribution import token_contributions
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate

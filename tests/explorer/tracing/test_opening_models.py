@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing import model_catalog
 from explorer.tracing.jobs import JobQueue, run_to_completion
 from explorer.tracing.library import Library

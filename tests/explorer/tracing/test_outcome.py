@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import parse_interventions
 from explorer.tracing.apply_interventions import next_token_outcome
 from explorer.tracing.capture import capture
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError

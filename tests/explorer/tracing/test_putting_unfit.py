@@ -7,7 +7,7 @@ import torch
 from numpy.testing import assert_array_equal
 
 from explorer import capture, make_intervention
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 

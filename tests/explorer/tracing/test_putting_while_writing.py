@@ -6,8 +6,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer import capture
+from explorer.errors import UserError
 from explorer.explain.captured import check_captured_value
-from explorer.state.errors import UserError
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.comparison import resolve_patches
 from model.generation.autoregressive import generate

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.state.interventions import KINDS, CrossRunIntervention, parse_interventions
+from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

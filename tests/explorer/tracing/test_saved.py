@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import save_file
 
-from explorer.state.errors import UserError
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.errors import UserError
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import ModelUnloadedError
 from explorer.tracing.trace import Trace

@@ -12,10 +12,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import patching
 from explorer.views.attention.score_plots import attention_stages
-from explorer.views.compare import distances
-from explorer.views.experiments.ablation_map import head_ablation_map as silenced
-from explorer.views.kv_cache.savings import cache_size, positions_computed_lines
-from explorer.views.prediction.contribution_plots import head_contribution_map
+from explorer.views.compare import figures
+from explorer.views.experiments.effects import head_ablation_map as silenced
+from explorer.views.kv_cache import cache_size, positions_computed_lines
+from explorer.views.prediction.contributions import head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.residual.stream_plots import stream_norm_map
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
@@ -49,7 +49,7 @@ def panel_drawer(name: str):
     [
         lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
         lambda runs, query: silenced(runs.trace, query, TOKEN),
-        lambda runs, query: distances.head_attention_difference_map(runs, 0, 0),
+        lambda runs, query: figures.head_attention_difference_map(runs, 0, 0),
         panel_drawer("heads_denoise"),
         panel_drawer("positions_noise"),
     ],

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention

@@ -1,6 +1,6 @@
 import numpy as np
 
-from explorer.views.attention.line_plot import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT, attention_lines
+from explorer.views.attention.patterns import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT, attention_lines
 from explorer.views.style import SELECTED
 
 
@@ -17,7 +17,7 @@ def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
 
 
 def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypatch):
-    monkeypatch.setattr("explorer.views.attention.line_plot.MAX_LINE_TOKENS", 8)
+    monkeypatch.setattr("explorer.views.attention.patterns.MAX_LINE_TOKENS", 8)
     trace = trace_of("rope", 32)
     for query, token_range in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
         figure = attention_lines(trace, 0, 0, query)

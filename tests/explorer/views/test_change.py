@@ -12,7 +12,7 @@ from explorer.analysis.intervention_effects import (
 )
 from explorer.analysis.next_token import surprisal
 from explorer.explain.notation import format_number
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison

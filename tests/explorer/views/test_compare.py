@@ -10,22 +10,21 @@ from numpy.testing import assert_allclose
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views.compare import VIEW
-from explorer.views.compare.difference_text import formula
-from explorer.views.compare.distances import (
+from explorer.views.compare import VIEW, formula
+from explorer.views.compare.figures import (
+    contribution_difference_bars,
     head_attention_difference_map,
+    next_token_comparison,
     residual_distance_map,
     surprisal_difference_bars,
 )
-from explorer.views.compare.predictions import contribution_difference_bars, next_token_comparison
+from explorer.views.labels import target_and_contrast
 from explorer.views.style import label
-from explorer.views.target_token import target_and_contrast
-from explorer.views.two_runs.difference import NoDifferenceError
-from explorer.views.two_runs.selection import selection_in_other
+from explorer.views.two_runs import NoDifferenceError, selection_in_other
 from explorer.views.verification import Verification, worse_verification
 from tests.sample_models import CORE, models, tokenizer
 

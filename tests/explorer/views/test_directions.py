@@ -10,13 +10,13 @@ from numpy.testing import assert_allclose
 from explorer.analysis.steering import prompt_lists_by_direction
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import quote_token
+from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.apply_interventions import continue_tokens
 from explorer.tracing.capture import capture
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
-from explorer.views.intervention_control import available_controls
+from explorer.views.intervention_controls import available_controls
 from explorer.views.select_fields import select_fields
 from explorer.views.style import RESIDUAL, SELECTED, label
 from tests import layouts

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.state.interventions import Intervention, make_intervention
+from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label, positions
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens

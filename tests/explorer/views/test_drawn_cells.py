@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import Intervention, make_intervention
+from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import positions
 from tests.evaluation_case import PRE_NORM, Case

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.state.interventions import Intervention
+from explorer.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, check_points

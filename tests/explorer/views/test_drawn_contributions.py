@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from explorer.explain.clicked_point import ClickedPoint as Clicked
-from explorer.state.interventions import Intervention, make_intervention
+from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, positions
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel

@@ -15,13 +15,18 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
 from explorer.explain.notation import format_number
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments.ablation_map import head_ablation_map, sublayer_ablation_bars
-from explorer.views.experiments.effects import attention_shift_map, residual_change_map, surprisal_change_bars
+from explorer.views.experiments.effects import (
+    attention_shift_map,
+    head_ablation_map,
+    residual_change_map,
+    sublayer_ablation_bars,
+    surprisal_change_bars,
+)
 from explorer.web.answers.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged

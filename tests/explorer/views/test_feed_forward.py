@@ -6,18 +6,18 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.feed_forward import ACTIVATIONS, layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, sparsity_by_layer
 from explorer.views.feed_forward.neuron_plots import (
     MAX_NEURON_BARS,
     activation_curve,
     neuron_across_tokens,
+    promoted_tokens,
     strongest_neurons,
 )
-from explorer.views.feed_forward.token_promotion_plot import promoted_tokens
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
 from tests import layouts
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from explorer.explain.captured import check_captured_value
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

@@ -4,8 +4,7 @@ import pytest
 from explorer.analysis.kv_cache import cached_norms_all_heads, step_flops
 from explorer.explain.derived.kv_cache import cached_vector_norm
 from explorer.state.selection import Selection
-from explorer.views.kv_cache import VIEW, key_norm_map, kv_head_norm_map
-from explorer.views.kv_cache.savings import cache_size, positions_computed_lines
+from explorer.views.kv_cache import VIEW, cache_size, key_norm_map, kv_head_norm_map, positions_computed_lines
 from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table
 

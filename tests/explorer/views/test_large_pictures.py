@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

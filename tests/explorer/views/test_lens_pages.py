@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.views.prediction import lens_pages
-from explorer.views.prediction.lens_pages import visible_page
-from explorer.views.prediction.logit_lens import lens_map
+from explorer.views.prediction import logit_lens
+from explorer.views.prediction.logit_lens import lens_map, visible_page
 from explorer.views.style import label, positions
 
 TOKEN = 17
@@ -34,6 +33,6 @@ def test_many_tokens_are_shown_in_pages(rope_trace):
 @pytest.mark.parametrize(("times", "shown"), [(8, range(92, 100)), (15, range(92, 100)), (1, range(96, 100))])
 def test_pages_of_a_large_model_are_shorter(rope_trace, monkeypatch, times, shown):
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:100])
-    monkeypatch.setattr(lens_pages, "MAX_CLICK_MACS", times * lens_pages.lens_macs_per_position(long))
+    monkeypatch.setattr(logit_lens, "MAX_CLICK_MACS", times * logit_lens.lens_macs_per_position(long))
     assert visible_page(long, 99) == shown
     assert visible_page(long, 70) == range(70 // len(shown) * len(shown), (70 // len(shown) + 1) * len(shown))

@@ -12,8 +12,7 @@ from explorer.explain.notation import format_number
 from explorer.state.selection import Selection, resolve_tab
 from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
-from explorer.views.positions.cosines import cosine_by_distance, cosine_map
-from explorer.views.positions.position_vector_panels import norm_bars, position_vector_curves
+from explorer.views.positions.position_vectors import cosine_by_distance, cosine_map, norm_bars, position_vector_curves
 from tests.rendered_figures import RenderedFigure, contains_number
 
 QUERY, KEY = 9, 4

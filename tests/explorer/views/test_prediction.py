@@ -11,13 +11,12 @@ from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
 from explorer.explain.derived import logit_lens as derived_logit_lens
 from explorer.explain.notation import format_number
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
-from explorer.views.prediction.contribution_plots import component_bars, head_contribution_map
-from explorer.views.prediction.lens_pages import visible_page
-from explorer.views.prediction.logit_lens import lens_map, token_trajectory
+from explorer.views.prediction.contributions import component_bars, head_contribution_map
+from explorer.views.prediction.logit_lens import lens_map, token_trajectory, visible_page
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
 from tests import layouts
 

@@ -13,16 +13,21 @@ from explorer.analysis.residual import (
     stage_similarities,
     sublayer_updates,
 )
+from explorer.errors import PointNotFoundError
 from explorer.explain.derived.residual import layernorm_mean
 from explorer.explain.notation import format_number
-from explorer.state.errors import PointNotFoundError
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
 from explorer.views.residual.normalisation_plots import norm_divisors, norm_gain_lines, norm_input_output
-from explorer.views.residual.stage_plots import outlier_dimensions, stage_cosines
-from explorer.views.residual.stream_plots import stream_norm_map, stream_norm_plot, update_cosines
+from explorer.views.residual.stream_plots import (
+    outlier_dimensions,
+    stage_cosines,
+    stream_norm_map,
+    stream_norm_plot,
+    update_cosines,
+)
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
 from tests import layouts
 

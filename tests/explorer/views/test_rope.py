@@ -8,7 +8,7 @@ from explorer.analysis.positions import rotated_pairs, wrap_angles
 from explorer.explain.derived import positions as derived_positions
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
-from explorer.views.positions import rope_panels
+from explorer.views.positions import rope
 from explorer.views.style import label, positions
 from model.config import RopeScaling
 
@@ -17,7 +17,7 @@ QUERY, KEY = 9, 4
 
 @pytest.fixture
 def clocks(rotating_trace):
-    return rope_panels.rotation_clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
+    return rope.rotation_clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
 
 
 def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
-    heatmap = rope_panels.rotation_angle_map(rotating_trace).data[0]
+    heatmap = rope.rotation_angle_map(rotating_trace).data[0]
     assert_array_equal(heatmap.customdata, rotating_trace["rope.angles"])
     assert_allclose(heatmap.z, wrap_angles(rotating_trace["rope.angles"]))
     assert list(heatmap.y) == positions(rotating_trace.tokens)
@@ -38,8 +38,7 @@ def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
 
 def test_query_and_key_are_marked_on_it(rotating_trace):
     marked = [
-        (shape.y0, shape.y1)
-        for shape in rope_panels.rotation_angle_map(rotating_trace, query=QUERY, key=KEY).layout.shapes
+        (shape.y0, shape.y1) for shape in rope.rotation_angle_map(rotating_trace, query=QUERY, key=KEY).layout.shapes
     ]
     assert marked == [(8.5, 9.5), (3.5, 4.5)]
 
@@ -85,14 +84,14 @@ def test_no_two_circles_overlap(clocks):
 
 def test_a_vector_of_zeros_is_drawn(rotating_trace):
     zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
-    figure = rope_panels.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
+    figure = rope.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
     begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])} after")
     assert_array_equal(begins, ends)
 
 
 def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
-    formula = rope_panels.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
+    formula = rope.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
     config = rotating_trace.config
     width = f"d = {config.d_head}"
     if config.rotary_dim:
@@ -111,11 +110,11 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     ],
 )
 def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
-    assert words in rope_panels.formula(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
+    assert words in rope.formula(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
 
 
 def test_a_layer_that_turns_nothing_says_so(trace_of):
-    formula = rope_panels.formula(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
+    formula = rope.formula(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
     assert formula.startswith(
         "layer 0 turns nothing: its angles are 0, and those by position are of layers that turn; pair i: "
     )
@@ -135,14 +134,14 @@ def test_a_layer_that_turns_nothing_says_so(trace_of):
 )
 def test_every_slowing_is_said(rope_trace, scaling, words):
     config = replace(rope_trace.config, rope_scaling=RopeScaling(**scaling))
-    assert words in rope_panels.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
+    assert words in rope.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
 
 
 def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
-    panels = {panel.name: panel.draw for panel in rope_panels.PANELS}
+    panels = {panel.name: panel.draw for panel in rope.PANELS}
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
     assert panels["clocks"](rotating_trace, selection) == clocks
-    assert panels["angles"](rotating_trace, selection) == rope_panels.rotation_angle_map(rotating_trace, QUERY, KEY, 1)
+    assert panels["angles"](rotating_trace, selection) == rope.rotation_angle_map(rotating_trace, QUERY, KEY, 1)
 
 
 def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):

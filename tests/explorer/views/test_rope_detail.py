@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from explorer.views.positions.rope_scores_and_wavelengths import score_by_distance_plot, score_by_pair_bars, wavelengths
+from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_bars, wavelengths
 
 
 def test_the_bars_add_up_to_the_score_and_say_so(rope_trace):

@@ -11,9 +11,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
 from explorer.views.training import VIEW
-from explorer.views.training.step_axis import tick_steps
-from explorer.views.training.step_metrics import draw_order
-from explorer.views.two_runs.basis_warning import basis_warning
+from explorer.views.training.metrics import draw_order, tick_steps
+from explorer.views.two_runs import basis_warning
 from explorer.web.answers.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style

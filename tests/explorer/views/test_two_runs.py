@@ -11,11 +11,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.views.labels import target_and_contrast
 from explorer.views.overview.map_data import Diagram
 from explorer.views.overview.whole_model import WholeModel
-from explorer.views.target_token import target_and_contrast
-from explorer.views.two_runs.draw import Placeholder, draw_two_runs
-from explorer.views.two_runs.selection import selection_in_other
+from explorer.views.two_runs import Placeholder, draw_two_runs, selection_in_other
 from explorer.views.view import SmallMultiples
 from tests.panels import PANELS, shows
 from tests.sample_models import CORE, STYLES, models, tokenizer

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.errors import PointNotFoundError, UserError
 from explorer.options import parse_arguments
-from explorer.state.errors import PointNotFoundError, UserError
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_page_views, unknown_view_message
 from explorer.views.select_fields import select_fields
-from explorer.views.two_runs.draw import Placeholder
+from explorer.views.two_runs import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
 from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView
@@ -151,7 +151,7 @@ def test_a_mistake_in_a_file_of_a_package_is_found_there(user_views, tmp_path):
             "ValueError: <img",
         ),
         ("    return go.Figure(go.Bar(y=[{1, 2}]))", 3, "TypeError: "),
-        ("    from explorer.state.errors import UserError\n    raise UserError('no')", 5, "UserError: no"),
+        ("    from explorer.errors import UserError\n    raise UserError('no')", 5, "UserError: no"),
     ],
 )
 def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited_trace_of, caplog, body, line, mistake):

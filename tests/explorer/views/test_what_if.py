@@ -2,14 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.interventions import make_intervention, parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEWS
-from explorer.views.intervention_control import available_controls
-from explorer.views.style import label
-from explorer.views.view_intervention_controls import (
+from explorer.views.intervention_controls import (
     BASE,
     DROP,
     FEED_FORWARD,
@@ -33,7 +31,9 @@ from explorer.views.view_intervention_controls import (
     ROTATION_SHIFT,
     STEER_TO_TOKEN,
     VECTOR_SHIFT,
+    available_controls,
 )
+from explorer.views.style import label
 from tests import layouts
 from tests.exhaustive import first_in_core
 from tests.sample_models import STYLES, tokenizer

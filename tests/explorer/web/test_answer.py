@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.request_budget import RequestCancelledError, check_budget
 from explorer.web import answer as channel
 from explorer.web.answer import LIGHT_SLOTS

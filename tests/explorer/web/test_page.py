@@ -5,7 +5,7 @@ import re
 import gradio as gr
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.page import as_api

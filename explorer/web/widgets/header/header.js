@@ -146,6 +146,27 @@ export function languageList(element) {
   });
 }
 
+/** @type {EventTarget | null} */
+let pressed = null;
+addEventListener("pointerdown", ({ target }) => { pressed = target; }, { capture: true, passive: true });
+
+const MOST_KEPT = 45; // pixels, of two lines
+
+/**
+ * Keeps what was pressed below a formula under the pointer: it keeps the room of a line or two less, in the same width,
+ * and for more lines the page scrolls.
+ * @param {HTMLElement} text
+ * @param {DOMRect} before where it was
+ */
+function keepBelow(text, before) {
+  const isBelow = pressed instanceof Node && text.compareDocumentPosition(pressed) & Node.DOCUMENT_POSITION_FOLLOWING;
+  text.style.minHeight = "";
+  const after = text.getBoundingClientRect(), less = before.height - after.height;
+  if (after.width !== before.width || !isBelow || after.bottom < 0) return;
+  if (less > 0 && less < MOST_KEPT) text.style.minHeight = `${before.height}px`;
+  if (less < 0) scrollBy({ top: -less, behavior: "instant" });
+}
+
 /** @param {HTMLElement} element */
 export function words(element) {
   const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
@@ -159,8 +180,10 @@ export function words(element) {
     });
   }
   const write = (content) => {
+    const before = text.classList.contains("formula") ? text.getBoundingClientRect() : null;
     say(text, content || ""); // or else what is marked in it would be lost
     hide(element, !content);
+    if (before?.height && content) keepBelow(text, before);
   };
   text.addEventListener("click", () => { if (getSelection()?.isCollapsed) text.classList.toggle("whole"); }); // of which one line is seen
   hide(element, !text.textContent);

@@ -277,7 +277,7 @@ export function presets(element) {
     button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
     button.addEventListener("click", () => {
       tune(settings);
-      syncControls(null, settings);
+      syncControls();
     });
   }
   follow();

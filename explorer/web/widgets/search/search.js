@@ -305,7 +305,8 @@ function makeSearch() {
 const KEYS = [
   [["Ctrl K", "/"], N_("search, or jump to anything")],
   [["?"], N_("this list")],
-  [["←", "→", "↑", "↓"], N_("among tabs, tokens, heads, cells of a figure, rows of a table, parts of the map")],
+  [["T", "Shift T"], N_("the next term that is explained, and the one before")],
+  [["←", "→", "↑", "↓"], N_("among buttons of a bar, tabs, tokens, heads, cells of a figure, rows of a table, parts of the map")],
   [["Home", "End"], N_("first and last of a row")],
   [["Enter"], N_("choose; in a figure, how the number comes about")],
   [["+"], N_("add a head, or take it out of those selected together")],

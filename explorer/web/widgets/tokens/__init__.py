@@ -12,7 +12,7 @@ from explorer.state.branches import Branches as SavedBranches
 from explorer.state.branches import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
-from explorer.views.token_bars import format_percent
+from explorer.views.plots import format_percent
 from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from explorer.analysis.steering import decode_prompt_lists
 from explorer.explain.notation import token_formatter
+from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.lessons.prompts import PromptPair
-from explorer.state.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.state.page_state import PageState
 from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.intervention_control import InterventionControl
+from explorer.views.intervention_controls import InterventionControl
 from explorer.views.select_fields import SelectField
 from explorer.web.widgets.header import ModelPicker
 from explorer.web.widgets.widget import Widget, fill_template

@@ -113,7 +113,7 @@ export function whatIfs(element) {
     showAmounts();
     const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
     fold.hidden = !offers.length;
-    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("try a change"));
+    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
   });
   box.before(fold);
 }

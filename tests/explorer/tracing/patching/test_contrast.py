@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.patching.patching_setup import PatchingSetup
 
 from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG, measure_metric

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import path_patching
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from tests.exhaustive import in_turn
 
 from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution
-from explorer.state.errors import PointNotFoundError
 from explorer.views.style import positions
 from tests.rendered_figures import contains_number, render_panel
 

@@ -6,7 +6,7 @@ import pytest
 from explorer import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
-from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.two_runs import NoDifferenceError
 from tests.sample_models import tokenizer
 
 from .pictures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point

@@ -10,13 +10,13 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, make_intervention
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import quote_token
-from explorer.state.interventions import parse_intervention
+from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, formula
 from explorer.views.patching.prompt_pair import make_prompt_pair
-from explorer.views.two_runs.difference import NoDifferenceError
+from explorer.views.two_runs import NoDifferenceError
 from tests.sample_models import tokenizer
 
 PANEL = {panel.name: panel for panel in VIEW.panels}

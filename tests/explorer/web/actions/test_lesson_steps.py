@@ -2,8 +2,8 @@
 
 import pytest
 
+from explorer.errors import UserError
 from explorer.lessons.course.lesson import LessonLibrary
-from explorer.state.errors import UserError
 from explorer.web.actions.page_actions import LessonSteps
 from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
 

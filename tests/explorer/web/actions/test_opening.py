@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.state.interventions import ROTATION_OFF
+from explorer.interventions import ROTATION_OFF
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.state.interventions import make_intervention
+from explorer.interventions import make_intervention
 from explorer.state.page_state import PageState
 from explorer.tracing.capture import capture
 from explorer.web.answers.endpoints import Endpoints

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.tracing.model_catalog import CheckpointError
 from explorer.web.actions.page_actions import restore_saved_state
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from explorer.errors import UserError
 from explorer.explain.notation import quote_token
-from explorer.state.errors import UserError
+from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.interventions import DirectionSpec
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from explorer.errors import UserError
 from explorer.lessons.course.lesson import LessonLibrary
-from explorer.state.errors import UserError
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.state.interventions import parse_interventions
+from explorer.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS

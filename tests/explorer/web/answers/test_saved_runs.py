@@ -5,13 +5,13 @@ from contextlib import suppress
 
 import pytest
 
+from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.state.errors import PointNotFoundError
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
-from explorer.views.two_runs.draw import Placeholder
+from explorer.views.two_runs import Placeholder
 from explorer.web.answers.open_view import OpenView, point_derivation_text
 from explorer.web.answers.view_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import field_choices, is_story_view
 from explorer.tracing.library import Library

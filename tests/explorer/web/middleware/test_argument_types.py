@@ -6,7 +6,7 @@ import gradio as gr
 import pytest
 from pydantic import Field
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.translations import use_locale
 from explorer.web.middleware.request_types import Action, PointFields, Stage, State, argument_types
 

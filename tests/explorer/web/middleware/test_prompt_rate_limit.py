@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.web.middleware import rate_limits
 from explorer.web.middleware.rate_limits import CLIENTS_PER_ADDRESS, Client, PromptRateLimiter, current_client
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from explorer.state.errors import UserError
+from explorer.errors import UserError
 from explorer.web.middleware.request_types import parse_json
 
 

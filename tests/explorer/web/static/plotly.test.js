@@ -6,13 +6,32 @@ import { StandIn, standInPage } from "./stand_ins.js";
 standInPage();
 document.head = new StandIn();
 const saved = [];
-globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (picture) => { saved.push(picture); } };
+globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...picture) => { saved.push(picture); } };
+globalThis.getComputedStyle = () => ({ backgroundColor: "#111" });
 const { config } = await import("../../../../explorer/web/static/plots.js");
+const { setState } = await import("../../../../explorer/web/static/state.js");
 const [[download]] = config().modeBarButtons;
 
-test("a picture is saved with the words that are beside Plotly in the page", async () => {
-  await download.click({ data: [{ type: "heatmap", meta: "%{text}" }], layout: { height: 3 } });
-  assert.deepEqual(saved, [{ data: [{ type: "heatmap", texttemplate: "%{text}" }], layout: { height: 3 } }]);
+const plotOf = (data, layout) => {
+  const block = { id: "attention-pattern", querySelector: () => ({ textContent: "Who looks <at> whom" }) };
+  return {
+    data, layout, ariaLabel: "3 queries & 3 keys.", closest: () => block, querySelectorAll: () => [],
+    _fullLayout: { width: 500, height: 300, margin: { t: 36 }, font: { color: "#eee" } },
+  };
+};
+
+test("a picture is saved under its heading, what it shows and the model", async () => {
+  setState({ checkpoint: "llama-fables/step-4" }, false);
+  await download.click(plotOf([{ type: "bar", y: [1] }], { xaxis: { title: "x" } }));
+  const [{ data, layout }, { format, filename }] = saved.at(-1);
+  assert.deepEqual([format, filename], ["png", "llama-fables-step-4-attention-pattern"]);
+  assert.deepEqual(data, [{ type: "bar", y: [1] }]);
+  assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
+  assert.equal(layout.height - 300, layout.margin.t - 36); // what is below is as large as in the page
+  assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#111"]);
+  setState({ "b.checkpoint": "gpt" }, false);
+  await download.click(plotOf([], {}));
+  assert.match(saved.at(-1)[0].layout.title.text, /llama-fables\/step-4, gpt$/);
 });
 
 test("one that cannot be saved is told as such", async (t) => {
@@ -20,7 +39,7 @@ test("one that cannot be saved is told as such", async (t) => {
   t.mock.method(console, "error", () => {});
   t.mock.method(ExplorerPlotly, "downloadImage", async () => { throw Error("no room"); });
   onContent(new StandIn("problem"), (content) => shown.push(content));
-  await download.click({ data: [], layout: {} });
+  await download.click(plotOf([], {}));
   assert.match(shown.at(-1), /could not be saved/);
   assert.equal(console.error.mock.callCount(), 1);
 });

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from explorer.state.interventions import KINDS, CrossRunIntervention, parse_interventions
+from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.web.widgets.view_tools import ActiveInterventions
 from tests.sample_models import ALL_KINDS_INTERVENTIONS

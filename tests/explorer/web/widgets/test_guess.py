@@ -9,7 +9,7 @@ import pytest
 from explorer.analysis.next_token import next_token_distribution
 from explorer.explain.notation import quote_token
 from explorer.state.generation_settings import GenerationSettings
-from explorer.views.token_bars import format_percent
+from explorer.views.plots import format_percent
 from explorer.web.widgets.tokens import NextTokenGuess, choose_words, describe_guess, describe_sampled_token
 
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)

@@ -1,0 +1,65 @@
+"""Interventions on a run, one file for each kind: its text, validation, hooks and exact effect."""
+
+from explorer.interventions.clamp import Clamp
+from explorer.interventions.direction import (
+    AddDirection,
+    DirectionIntervention,
+    DirectionSpec,
+    Prompts,
+    RemoveDirection,
+)
+from explorer.interventions.intervention import Intervention, Text
+from explorer.interventions.location import PositionSet, index_axis
+from explorer.interventions.mask import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
+from explorer.interventions.mean import MeanAblation
+from explorer.interventions.norm import NormReplacement, active_norm_replacements
+from explorer.interventions.patch import CrossRunIntervention, Patch, PatchMean
+from explorer.interventions.position import PositionShift, RopeBaseReplacement
+from explorer.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
+from explorer.interventions.text import (
+    KINDS,
+    MAX_INTERVENTIONS,
+    SEPARATOR,
+    make_intervention,
+    parse_intervention,
+    parse_interventions,
+    sort_interventions,
+)
+
+Edit = make_intervention  # its earlier name
+
+__all__ = [
+    "Edit",
+    "SEPARATOR",
+    "KINDS",
+    "MAX_INTERVENTIONS",
+    "ROTATION_OFF",
+    "AddDirection",
+    "DirectionIntervention",
+    "RopeBaseReplacement",
+    "Clamp",
+    "DropEdge",
+    "AttentionEdge",
+    "make_intervention",
+    "CrossRunIntervention",
+    "Intervention",
+    "MaskEdge",
+    "MeanAblation",
+    "NormReplacement",
+    "Patch",
+    "PatchMean",
+    "PositionSet",
+    "Prompts",
+    "DirectionSpec",
+    "Text",
+    "RemoveDirection",
+    "Scale",
+    "PositionShift",
+    "ZeroAblation",
+    "index_axis",
+    "sort_interventions",
+    "active_norm_replacements",
+    "no_key_left_message",
+    "parse_intervention",
+    "parse_interventions",
+]

@@ -1,0 +1,359 @@
+"""Base classes of interventions: their text and validation, their hooks, and their exact effects."""
+
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from explorer.errors import UserError
+from explorer.interventions.location import PositionSet, index_axis
+from explorer.translations import _, translate
+from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+
+TAP = re.compile(r"(blocks\.\*\.)?[a-z][\w.]*[a-z]", re.ASCII)
+Text = Callable[[tuple[int, ...]], str]  # token ids -> how they are written
+LOCATION = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
+
+
+def join_token_ids(token_ids: tuple[int, ...]) -> str:
+    """Join token ids by dots."""
+    return ".".join(map(str, token_ids))
+
+
+# The module to hook, and the hook: (module, inputs, output) -> another output, or None to leave it.
+ModuleHook = tuple[nn.Module, Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]]
+
+
+class PassContext:
+    """The state of the current forward pass, besides its values.
+
+    Attributes:
+        edits: all active interventions, in order.
+        start: position at which the pass starts: the number of cached positions before it.
+        ids: token ids of the pass.
+        unit_vector: function from the spec of a direction to its unit vector (D,).
+        scores: attention scores by the name of their pattern, stored while a hook needs them.
+    """
+
+    def __init__(self, interventions: Sequence["Intervention"], unit_vector: Callable[[Any], np.ndarray]):
+        self.edits, self.unit_vector, self.start, self.ids, self.scores = interventions, unit_vector, 0, (), {}
+
+    @contextmanager
+    def tracking(self, lm: TransformerLM) -> Iterator[None]:
+        """Record position and token ids of each pass that this thread runs while the block runs."""
+        thread = threading.get_ident()
+
+        # Without `kwargs` where the block of another thread ends while this one's pass begins: PyTorch then calls the
+        # hook that it has found, and finds no more how.
+        def on_pass_start(module, args, kwargs=None):
+            if threading.get_ident() == thread:
+                cache = args[1] if len(args) > 1 else kwargs.get("cache")
+                self.start = cache.length if cache else 0
+                self.ids = (args[0] if args else kwargs["token_ids"])[0].tolist()
+
+        handle = lm.register_forward_pre_hook(on_pass_start, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def position_mask(self, intervention: "Intervention", output: Tensor) -> Tensor:
+        """Return the positions of the pass that an intervention changes, as (T, 1) booleans for values (…, T, N)."""
+        positions = range(self.start, self.start + output.shape[-2])
+        is_changed = [intervention.positions is None or position in intervention.positions for position in positions]
+        return torch.tensor(is_changed, device=output.device)[:, None]
+
+    def selection_mask(self, intervention: "Intervention", output: Tensor) -> Tensor:
+        """Return the elements that an intervention changes, as booleans.
+
+        They broadcast to values (B, H, T, N) or (B, T, N).
+        """
+        rows = self.position_mask(intervention, output)
+        if intervention.index is None:
+            return rows
+        axis = 1 if output.ndim == 4 else -1
+        is_selected = torch.arange(output.shape[axis], device=output.device) == intervention.index
+        return rows & (is_selected[:, None, None] if axis == 1 else is_selected)
+
+
+@dataclass(frozen=True)
+class InterventionHooks:
+    """The hooks of an intervention.
+
+    Attributes:
+        intervention: the intervention whose hooks they are.
+    """
+
+    intervention: "Intervention"
+
+    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+        """Return the modules and hooks that apply the intervention.
+
+        Raises:
+            UserError: the model does not allow it.
+        """
+        raise NotImplementedError
+
+    def observers(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+        """Return hooks that only read values, and run after all changes."""
+        return []
+
+
+class TraceLike(Protocol):
+    """What effects read of a run."""
+
+    def direction(self, spec: Any) -> np.ndarray:
+        """Return the unit vector (D,) of a direction."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of an intervention on a value, in float64.
+
+    Interventions that change how a value is computed do nothing here: the value's own formula reads them from the
+    trace.
+
+    Attributes:
+        edit: the intervention.
+        adds: whether the changed value has a term that is not linear in the original value.
+    """
+
+    adds: ClassVar[bool] = False
+
+    edit: "Intervention"
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Apply the intervention to a whole captured value, (H, T, N) or (T, N), and to its `sizes`.
+
+        `sizes` are the sizes of the terms that each number is made of (`explain.calculation.Calculation`).
+        """
+        return value, sizes
+
+    def symbol(self) -> str:
+        """Return the effect in symbols, such as "× 2"; "" if the value's own formula contains it."""
+        return ""
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        """Apply the linear part to vectors (…, N), without what the intervention `adds`.
+
+        The matrix is symmetric, so that the same product maps a direction read after the intervention to the
+        direction before it.
+
+        Args:
+            position: position of the vectors, or (T,) positions for x (…, T, N). May be None if the intervention
+                acts at all positions.
+        """
+        return x
+
+    def position_mask(self, position: int | np.ndarray | None) -> np.ndarray:
+        """Return whether the intervention acts at a position, (1,) booleans; (T, 1) for several positions."""
+        return is_active(self.edit, position)[..., None]
+
+    def element_mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the elements that the intervention changes, as booleans of the value's shape (H, T, N) or (T, N)."""
+        rows = self.position_mask(np.arange(shape[-2]))  # (T, 1)
+        indices = slice(None) if self.edit.index is None else self.edit.index
+        mask = np.zeros(shape, dtype=bool)
+        if len(shape) == 3:
+            mask[indices] = rows
+        else:
+            mask[:, indices] = rows if self.edit.index is None else rows[:, 0]
+        return mask
+
+
+def is_active(intervention: "Intervention", position: int | np.ndarray | None) -> np.ndarray:
+    """Return whether an intervention acts at a position, () booleans; (T,) for several.
+
+    The position may be None if the intervention acts at all positions.
+    """
+    if intervention.positions is None:
+        return np.ones(np.shape(position), dtype=bool)
+    if position is None:
+        raise ValueError(f"{intervention} holds at some positions only: say at which the vectors are")
+    return np.vectorize(intervention.positions.__contains__, otypes=[bool])(position)
+
+
+class ReplaceEffect(Effect):
+    """Replacement of the value: nothing of the original is left."""
+
+    adds: ClassVar[bool] = True
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return scale_selected(self, x, position, 0.0)
+
+
+def scale_selected(effect: Effect, x: np.ndarray, position: int | np.ndarray | None, factor: float) -> np.ndarray:
+    """Multiply the elements that the intervention changes in vectors (…, N) by a factor."""
+    factors = np.ones(x.shape[-1])
+    factors[slice(None) if effect.edit.index is None else effect.edit.index] = factor
+    return x * np.where(effect.position_mask(position), factors, 1.0).astype(x.dtype)
+
+
+def format_amount(amount: float) -> str:
+    """Format an amount with at most ten digits and a true minus sign."""
+    return f"{amount:.10g}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """A change to a captured value, and to everything that is computed from it.
+
+    Attributes:
+        operation: name of the kind in text.
+        order: place among the kinds that act at one tap, whatever order they were given in: first where tokens stand
+            (below 20), then what computes the value in another way (below 40), then what changes the value.
+        hooks_class: the hooks that apply it.
+        effect_class: the recomputation of its effect, which is independent of the hooks.
+        min_amount, max_amount: bounds of the amount; both 0 if the kind has none.
+        is_integer: whether the amount is a whole number.
+        taps: the only taps that the kind applies to, always as a whole; None: all.
+        values: pattern of the taps that the kind applies to, and a description of them; None: all.
+        is_whole: whether it changes whole values, without an index.
+        is_everywhere: whether it changes all positions.
+        argument_example: example of the named argument of the kind, such as a direction; "" if it has none.
+        tap: name of the value.
+        amount: of the change.
+        index: of the head for values of heads, else into the last axis; None: all.
+        positions: positions to change, counted from the first token that the model sees; None: all.
+        by: the named argument.
+
+    Raises:
+        UserError: it is invalid for any model.
+    """
+
+    operation: ClassVar[str]
+    order: ClassVar[int]
+    hooks_class: ClassVar[type[InterventionHooks]]
+    effect_class: ClassVar[type[Effect]] = Effect  # of kinds that change how the value is computed
+    min_amount: ClassVar[float] = 0.0
+    max_amount: ClassVar[float] = 0.0
+    is_integer: ClassVar[bool] = False
+    taps: ClassVar[tuple[str, ...] | None] = None
+    values: ClassVar[tuple[re.Pattern, str] | None] = None
+    is_whole: ClassVar[bool] = False
+    is_everywhere: ClassVar[bool] = False
+    argument_example: ClassVar[str] = ""
+
+    tap: str
+    amount: float = 0.0
+    index: int | None = None
+    positions: PositionSet | None = None
+    by: str = ""
+
+    def __post_init__(self):
+        if not TAP.fullmatch(self.tap):
+            message = _("an edit changes a value with a name such as blocks.0.attn.z, got {got!r}", got=self.tap[:80])
+            raise UserError(message)
+        if self.taps and (self.tap not in self.taps or self.index is not None):
+            message = _("{kind!r} changes the whole of {taps}, got {got}")
+            raise UserError(message.format(kind=self.operation, taps=_(" or ").join(self.taps), got=self.location_key))
+        if self.values and (not self.values[0].fullmatch(self.tap) or (self.is_whole and self.index is not None)):
+            message = _("{kind!r} changes {values}, got {got}")
+            values = translate(self.values[1])
+            raise UserError(message.format(kind=self.operation, values=values, got=self.location_key[:80]))
+        if self.is_everywhere and self.positions:
+            message = _("{kind!r} always acts at all positions: remove @{positions}")
+            raise UserError(message.format(kind=self.operation, positions=self.positions))
+        if bool(self.by) != bool(self.argument_example):
+            raise UserError(self.argument_error())
+        if not self.min_amount <= self.amount <= self.max_amount or (self.is_integer and self.amount % 1):
+            message = _("the amount of {kind!r} is a number from {least:,.0f} to {most:,.0f}, got {got!r}")
+            if self.is_integer:
+                message = _("the amount of {kind!r} is a whole number from {least:,.0f} to {most:,.0f}, got {got!r}")
+            limits = {"least": self.min_amount, "most": self.max_amount}
+            raise UserError(message.format(kind=self.operation, got=self.amount, **limits))
+
+    def argument_error(self) -> str:
+        """Return the error message for a missing or unexpected `by`."""
+        if not self.argument_example:
+            return _("{kind!r} takes no name, got {got!r}", kind=self.operation, got=self.by[:80])
+        return _(
+            "{kind!r} needs a name after it, such as {example}", kind=self.operation, example=self.argument_example
+        )
+
+    @property
+    def location_key(self) -> str:
+        location = self.tap if self.index is None else f"{self.tap}.{self.index}"
+        return location if self.positions is None else f"{location}@{self.positions}"
+
+    @property
+    def identity_key(self) -> str:
+        """Text of the intervention without its amount; unique in a run."""
+        return "*".join(filter(None, (self.location_key, self.operation, self.by)))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.identity_key}*{_shortest(self.amount)}" if self.max_amount > self.min_amount else self.identity_key
+        )
+
+    @property
+    def min_tokens(self) -> int:
+        """Smallest number of tokens that a text must have for it."""
+        return 0
+
+    def for_prompt(self, prompt: Sequence[int]) -> "Intervention":
+        """Return the intervention for a run with this prompt."""
+        return self
+
+    def affected_taps(self, config: ModelConfig) -> tuple[str, ...]:
+        """Return the names of the values that it changes in a model: its own."""
+        return (self.tap,)
+
+    def describe(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        """Describe the operation and its positions, for example "head 1 of layer 2 silenced, at position 3".
+
+        Args:
+            text: formats token ids.
+        """
+        description = self.describe_operation(config, text)
+        return (
+            description
+            if self.positions is None
+            else _("{change}, {where}", change=description, where=self.positions.describe())
+        )
+
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        """Describe the operation, for example "head 1 of layer 2 silenced"."""
+        raise NotImplementedError
+
+    def target_labels(self) -> tuple[str | None, str, str | None]:
+        """Return labels of the layer, the value in it, and the element that is changed; None if there is none."""
+        layer, name = LOCATION.fullmatch(self.tap).group("layer", "name")
+        return layer, name, None if self.index is None else translate(index_axis(self.tap).one, index=self.index)
+
+    def affects(self, tap: str) -> bool:
+        """Return True if it changes a value: its own; for rotary angles, those of layers with a window too."""
+        return tap == self.tap or (tap, self.tap) == ("local_rope.angles", "rope.angles")
+
+    def check(self, config: ModelConfig, taps: Collection[str]):
+        """Raise UserError if a model lacks the value, element or positions that it changes.
+
+        Args:
+            config: of the model.
+            taps: names of the values it computes.
+        """
+        for tap in self.affected_taps(config):
+            if tap not in taps:
+                raise UserError(_("this model has no value {tap} that could be changed", tap=tap))
+        furthest = self.positions.max_position if self.positions else 0
+        if furthest >= config.context_length:
+            message = _(
+                "this model sees positions 0 to {last}, got {got}", last=config.context_length - 1, got=furthest
+            )
+            raise UserError(message)
+        parts = index_axis(self.tap)
+        last = parts.size(config) - 1
+        if self.index is not None and not 0 <= self.index <= last:
+            raise UserError(translate(parts.limits, tap=self.tap, last=last, index=self.index))
+
+
+def _shortest(amount: float) -> str:
+    """Return the shortest text that is parsed as the same number."""
+    return str(int(amount)) if amount % 1 == 0 else repr(float(amount))

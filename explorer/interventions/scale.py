@@ -1,0 +1,110 @@
+"""Scaling of a value, and zero ablation."""
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from explorer.interventions.intervention import (
+    Effect,
+    Intervention,
+    InterventionHooks,
+    ModuleHook,
+    PassContext,
+    Text,
+    TraceLike,
+    format_amount,
+    join_token_ids,
+    scale_selected,
+)
+from explorer.translations import N_, _, translate
+from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+
+
+class ScaleHooks(InterventionHooks):
+    """Hooks of `Scale` and `ZeroAblation`."""
+
+    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+        def multiply(module, inputs, output):
+            return torch.where(
+                pass_context.selection_mask(self.intervention, output), output * self.intervention.factor, output
+            )
+
+        return [(module, multiply) for name, module in lm.taps.items() if self.intervention.affects(name)]
+
+
+class ScaleEffect(Effect):
+    """Multiplication of the value by a factor."""
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        factors = np.where(self.element_mask(value.shape), float(self.edit.factor), 1.0)
+        return value * factors, sizes * np.abs(factors)
+
+    def symbol(self) -> str:
+        return f"× {format_amount(self.edit.factor)}"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return scale_selected(self, x, position, self.edit.factor)
+
+
+# What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
+# name in its layer, and whether it is one part -> both templates
+SUBLAYERS = {
+    ("attn.z", False): (N_("all heads of layer {layer} silenced"), N_("all heads of layer {layer} × {factor}")),
+    ("attn.z", True): (N_("head {index} of layer {layer} silenced"), N_("head {index} of layer {layer} × {factor}")),
+    ("ffn.hidden", False): (N_("all neurons of layer {layer} silenced"), N_("all neurons of layer {layer} × {factor}")),
+    ("ffn.hidden", True): (
+        N_("neuron {index} of layer {layer} silenced"),
+        N_("neuron {index} of layer {layer} × {factor}"),
+    ),
+}
+# of any other value: whether it is in a layer, and whether it is one part -> both templates
+VALUES = {
+    (False, False): (N_("{name} set to 0"), N_("{name} × {factor}")),
+    (False, True): (N_("{part} of {name} set to 0"), N_("{part} of {name} × {factor}")),
+    (True, False): (N_("{name} of layer {layer} set to 0"), N_("{name} of layer {layer} × {factor}")),
+    (True, True): (
+        N_("{part} of {name} of layer {layer} set to 0"),
+        N_("{part} of {name} of layer {layer} × {factor}"),
+    ),
+}
+
+
+class Scale(Intervention):
+    """The value × the amount."""
+
+    operation: ClassVar[str] = "scale"
+    order: ClassVar[int] = 70
+    hooks_class: ClassVar[type[InterventionHooks]] = ScaleHooks
+    effect_class: ClassVar[type[Effect]] = ScaleEffect
+    min_amount: ClassVar[float] = -100
+    max_amount: ClassVar[float] = 100
+
+    @property
+    def factor(self) -> float:
+        return self.amount
+
+    def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        if self.identity_key.replace(f"@{self.positions}", "") == ROTATION_OFF.identity_key:
+            return _("rotation off")
+        layer, name, part = self.target_labels()
+        is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
+        off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
+        template = off if self.factor == 0 else scaled
+        return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
+
+
+class ZeroAblation(Scale):
+    """The value × 0."""
+
+    operation: ClassVar[str] = "zero"
+    order: ClassVar[int] = 71
+    min_amount: ClassVar[float] = 0.0
+    max_amount: ClassVar[float] = 0.0
+
+
+ROTATION_OFF = ZeroAblation("rope.angles")
+
+
+KINDS = (Scale, ZeroAblation)

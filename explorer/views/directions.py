@@ -1,0 +1,244 @@
+"""Directions view: the stream's component along a direction, and steering along it."""
+
+import numpy as np
+
+from explorer.analysis.next_token import ranking_without_interventions
+from explorer.analysis.steering import (
+    SteeringEffectsByPrompt,
+    direction_cosines,
+    embed_and_block_output_taps,
+    parse_direction_or_default,
+    prompt_lists_by_direction,
+    steering_effects_on_prompts,
+)
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.intervention_effects import direction_cosine, steering_effect
+from explorer.explain.notation import format_number, quote_token, token_formatter
+from explorer.interventions import DirectionSpec
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.selection import Selection, SelectionField
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
+from explorer.views.labels import target_and_contrast
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.verification import Verification, verify_derived
+from explorer.views.view import Panel, View
+
+
+def direction_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
+    """Return the directions of prompt lists and of chosen components; always the chosen direction."""
+    order, format_token = ranking_without_interventions(trace, selection.query), token_formatter(trace)
+    token_id, contrast_id = (int(order[max(1, rank) - 1]) for rank in (selection.target, selection.rival or 2))
+    layer, direction = selection.layer, selection.option("direction")
+    direction_specs = [
+        DirectionSpec("unembed", (token_id,)),
+        *([DirectionSpec("difference", (token_id, contrast_id))] if token_id != contrast_id else []),
+        DirectionSpec("neuron", (layer, selection.neuron)),
+        DirectionSpec("ov", (layer, selection.head, 0)),
+    ]
+    options = {text: translate(lists.name) for text, lists in prompt_lists_by_direction(trace).items()}
+    options |= {str(direction_spec): direction_spec.describe(format_token) for direction_spec in direction_specs}
+    chosen_spec = parse_direction_or_default(trace, direction)
+    options.setdefault(str(chosen_spec), chosen_spec.describe(format_token))
+    value_by_text = {str(chosen_spec): direction}  # the option must equal the selection's own text
+    return [(value_by_text.get(text, text), description) for text, description in options.items()]
+
+
+# A direction in the stream, as text (see `DirectionSpec`); "" for the first there is.
+DIRECTION_FIELD = SelectionField("direction", "", N_("direction"), options=direction_options)
+
+
+def selected_direction(trace: Trace, selection: Selection) -> DirectionSpec:
+    """Return the selected direction, or the default if none is valid."""
+    return parse_direction_or_default(trace, selection.option("direction"))
+
+
+def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw the cosine of every token's stream (column) at every depth (row) with the direction; the query framed."""
+    direction_spec, query = selected_direction(trace, selection), selection.query
+    values = direction_cosines(trace, trace.direction(direction_spec))  # (L + 1, T)
+    largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
+    largest = float(np.abs(values).max()) or 1.0
+    rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=rows,
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            customdata=np.repeat(np.maximum(0, np.arange(len(rows)) - 1)[:, None], len(trace), axis=1),
+            hovertemplate=_("token %{x}, %{y}<br>cosine %{z:.3g}<extra></extra>"),
+            colorbar={"title": {"text": _("cosine"), "side": "right"}},
+        ),
+        alt=_(
+            "Cosine of the stream of {tokens} tokens at {depths} depths with {direction}: largest in size, {value}, at "
+            "{token}, {depth}.",
+            tokens=len(trace),
+            depths=len(rows),
+            direction=direction_spec.describe(token_formatter(trace)),
+            value=format_number(values[largest_index]),
+            token=quote_token(trace.tokens[largest_index[1]]),
+            depth=rows[largest_index[0]],
+        ),
+        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    )
+    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+
+
+def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:
+    """Return the logit differences on the example prompts, without and with steering."""
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    if contrast_id is None:
+        contrast_id = target_and_contrast(
+            trace, Selection(query=selection.query, target=2 if selection.target == 1 else 1)
+        )[0]
+    return steering_effects_on_prompts(
+        trace, selected_direction(trace, selection), selection.layer, token_id, contrast_id
+    )
+
+
+def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw the effect of adding the direction after every example prompt, the largest first."""
+    steering = steering_effects(trace, selection)
+    order = np.argsort(-steering.changes, kind="stable")
+    values, expected_sign = steering.changes[order], np.sign(steering.edit.amount)
+    names = [label(trace.text(steering.prompts[i]), max_chars=28) for i in order]
+    return figure(
+        go.Bar(
+            x=values,
+            y=np.arange(len(values)),
+            orientation="h",
+            marker={"color": [SELECTED if value * expected_sign < 0 else RESIDUAL for value in values]},
+            text=[
+                f"{label(trace.text(steering.prompts[i]), max_chars=80)}<br>"
+                f"{format_number(steering.before[i])} → "
+                f"{format_number(steering.after[i])}: {format_number(steering.changes[i])}"
+                for i in order
+            ],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=_(
+            "{change}: how it changes by how much the logit of {token} is above that of {rival} after each of {count} "
+            "prompts, from {least} to {most}; {backwards} go backwards.",
+            least=format_number(values.min()),
+            most=format_number(values.max()),
+            token=quote_token(trace.vocabulary[steering.token_id]),
+            rival=quote_token(trace.vocabulary[steering.contrast_id]),
+            change=steering.edit.describe(trace.config, token_formatter(trace)),
+            backwards=steering.num_reversed,
+            count=len(names),
+        ),
+        xaxis={
+            "title": {
+                "text": _(
+                    "change of the logit of {token} less that of {rival};<br>{backwards} of {count} go backwards (red)",
+                    token=label(trace.vocabulary[steering.token_id]),
+                    rival=label(trace.vocabulary[steering.contrast_id]),
+                    backwards=steering.num_reversed,
+                    count=len(names),
+                )
+            }
+        },
+        yaxis={"tickvals": np.arange(len(names)), "ticktext": names, "autorange": "reversed", "showgrid": False},
+        bargap=0.3,
+        hovermode="y",  # a short bar is hard to hit
+    )
+
+
+def inspect_stream_cosine(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked cosine of the stream with the direction."""
+    return direction_cosine(trace, selected_direction(trace, selection), point.row, point.column)
+
+
+def inspect_example_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked effect of steering on an example."""
+    steering = steering_effects(trace, selection)
+    order = np.argsort(-steering.changes, kind="stable").tolist()
+    return steering_effect(trace, steering, get_item(order, point.coordinate("item")))
+
+
+CONTINUATION_TOKENS = 24  # tokens, with the changes and without
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected direction and its cosine with the stream, in numbers."""
+    direction_spec, query = selected_direction(trace, selection), selection.query
+    value = direction_cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
+    lines = [
+        _("u: {direction}, made to have length 1", direction=direction_spec.describe(token_formatter(trace))),
+        _(
+            "cos(x, u) = x·u / ‖x‖ = {value} at {token} ({position}) after layer {layer}",
+            value=format_number(value),
+            token=quote_token(trace.tokens[query]),
+            position=query,
+            layer=selection.layer,
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def continuations_text(trace: Trace, selection: Selection, settings: GenerationSettings) -> str:
+    """Return the continuations of a run with and without its interventions; "" if it has none."""
+    if trace.baseline is None:
+        return ""
+    after, before = (
+        quote_token(run.text(run.continue_tokens(CONTINUATION_TOKENS, settings))) for run in (trace, trace.baseline)
+    )
+    return "\n".join(
+        [
+            _("with the changes the text goes on, with the sampling and the seed of the panel: {text}", text=after),
+            _("without, on the same random numbers: {text}", text=before),
+        ]
+    )
+
+
+def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
+    """Verify the residual stream after every block, and the logits."""
+    return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
+
+
+VIEW = View(
+    name="directions",
+    title=N_("Directions"),
+    group="try",
+    order=110,
+    fields=(DIRECTION_FIELD,),
+    description=N_(
+        "Choose a direction in the residual stream: see which tokens have it, then push the stream along it and see "
+        "what changes."
+    ),
+    formula=formula,
+    continuation_text=continuations_text,
+    direction_spec=selected_direction,
+    required_taps=("embed", "blocks.*.resid_post", "logits", "lm_head.weight"),
+    unavailable_message=lambda config: _("Too little was captured of this model to look for directions."),
+    controls=("direction", "layer", "query", "target", "rival", "head", "neuron"),
+    intervention_controls=(STEER_ALONG_DIRECTION, REMOVE_DIRECTION),
+    panels=(
+        Panel(
+            name="projection",
+            title=N_("How far each token’s stream points along the direction, from the embedding down"),
+            draw=stream_cosine_map,
+            click_selects={"x": "query", "customdata": "layer"},
+            verify=verify_stream_cosines,
+            inspect=inspect_stream_cosine,
+            height=360,
+            min_width=640,
+        ),
+        Panel(
+            name="examples",
+            title=N_("What adding it does after other prompts, one by one"),
+            draw=example_effect_bars,
+            verify=verify_derived("logits"),
+            inspect=inspect_example_effect,
+            height=420,
+        ),
+    ),
+)

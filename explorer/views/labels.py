@@ -1,0 +1,154 @@
+"""Texts about the architecture, and about the target and contrast tokens of the selection."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind
+from explorer.analysis.next_token import ranking_without_interventions
+from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.explain.derived.attribution import check_component_sum
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from model.config import ModelConfig
+
+
+def shared_kv_head_text(config: ModelConfig, head: int) -> str:
+    """Return the kv head of a query head, as in "kv head 2, shared by heads 4 to 5"; "" if none is shared."""
+    size = config.num_heads // config.kv_heads
+    group = head // size
+    if size == 1:
+        return ""
+    first = group * size
+    return _("kv head {group}, shared by heads {first} to {last}", group=group, first=first, last=first + size - 1)
+
+
+def head_value_label(config: ModelConfig, value: np.ndarray, head: int) -> str:
+    """Name the head's slice of a value (H, …), or of shared keys and values (G, …)."""
+    return _("head {head}", head=head) if len(value) == config.num_heads else shared_kv_head_text(config, head)
+
+
+def score_inputs_text(config: ModelConfig, layer: int) -> str:
+    """Name the vectors whose products are a layer's scores, as in "the normalised and turned q and k"."""
+    rotated = config.has_rope(layer)
+    if config.qk_norm:
+        return _("the normalised and turned q and k") if rotated else _("the normalised q and k")
+    return _("the turned q and k") if rotated else _("q and k")
+
+
+def masked_keys_text(config: ModelConfig, layer: int) -> str:
+    """Describe the keys that a layer's mask hides."""
+    if window := config.window(layer):
+        return _("masked: {window} keys up to the query", window=window)
+    return _("masked: no key after the query")
+
+
+def pair_dimensions_text(config: ModelConfig) -> str:
+    """Name the two dimensions that RoPE rotates together."""
+    if config.rope_layout == "adjacent":
+        return _("2i and 2i + 1")
+    return _("i and i + {half}", half=config.d_head // 2)
+
+
+def rope_scaling_text(config: ModelConfig) -> str:
+    """Describe how RoPE is scaled; "" if it is not."""
+    scaling = config.rope_scaling
+    if scaling is None:
+        return ""
+    return translate(
+        ROPE_SCALING_TEXTS[scaling.kind],
+        factor=scaling.factor,
+        original=scaling.original_context_length,
+        low=scaling.low_frequency_factor,
+        high=scaling.high_frequency_factor,
+        scale=scaling.attention_factor,
+    )
+
+
+ROPE_SCALING_TEXTS = {
+    "linear": N_("slowed for longer texts: every pair turns {factor:g} times slower (linear scaling)"),
+    "ntk": N_(
+        "slowed for longer texts: pair 0 as it was, the last pair {factor:g} times slower, those between less "
+        "(NTK-aware scaling)"
+    ),
+    "llama3": N_(
+        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
+        "times slower, those that turn more than {high:g} times as they did (Llama 3 scaling)"
+    ),
+    "yarn": N_(
+        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
+        "times slower, those that turn more than {high:g} times as they did; turned pairs are multiplied by "
+        "{scale:.4g} (YaRN)"
+    ),
+    "longrope": N_(
+        "slowed by a factor of its own a pair, for texts of up to {original:,} tokens; turned pairs are multiplied by "
+        "{scale:.4g} (LongRoPE)"
+    ),
+}
+
+
+# The components of a logit, and the inputs of the norms on the path to it.
+PARTS = (
+    *("embed", "position_embed", "blocks.*.attn.z", "blocks.*.attn.out", "blocks.*.ffn.out"),
+    *("blocks.*.resid_mid", "blocks.*.resid_post"),
+)
+NORMS = tuple(f"blocks.*.{norm}" for norm in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm"))
+
+COMPONENT_LABELS = {  # kind of component in `by_kind` -> label
+    "token": N_("embedding"),
+    "position": N_("position"),
+    "attention": N_("attention"),
+    "feed_forward": N_("feed-forward"),
+    "shift": "{shifts}",
+    "changes": N_("changes"),
+}
+
+
+def target_and_contrast(trace: Trace, selection: Selection) -> tuple[int, int | None]:
+    """Return the ids of the target token and of the contrast token; None if there is no contrast.
+
+    Ranks are those of the run without interventions.
+    """
+    order = ranking_without_interventions(trace, selection.query)
+    contrast_id = int(order[selection.rival - 1]) if selection.rival else None
+    return int(order[selection.target - 1]), contrast_id
+
+
+def target_token(trace: Trace, selection: Selection) -> int:
+    """Return the id of the target token."""
+    return target_and_contrast(trace, selection)[0]
+
+
+def logit_label(
+    trace: Trace, token_id: int, contrast_id: int | None, format_token: Callable[[str], str] = quote_token
+) -> str:
+    """Return the name of the target token's logit, or of its difference from the contrast token's.
+
+    As in "the logit of “a”" or "the logit of “a” less that of “b”".
+
+    Args:
+        format_token: formats the tokens.
+    """
+    token = format_token(trace.vocabulary[token_id])
+    if contrast_id is None:
+        return _("the logit of {token}", token=token)
+    return _(
+        "the logit of {token} less that of {rival}", token=token, rival=format_token(trace.vocabulary[contrast_id])
+    )
+
+
+def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
+    """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
+    shifts = logit_constants_short_label(trace.config) if has_logit_constants(trace.config) else ""
+    values = attribution_by_kind(trace, contributions).items()
+    return " + ".join(
+        f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_number(value)}" for kind, value in values
+    )
+
+
+SUM_CHECK = (
+    N_("the sum of all parts against the captured logit"),
+    lambda trace, s: check_component_sum(trace, s.query, *target_and_contrast(trace, s)),
+)

@@ -1,0 +1,303 @@
+"""Figures of patching effects: exact, of paths, of neurons, and estimated by gradients."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from explorer.analysis.patching_effects import (
+    agreement,
+    component_effects,
+    neuron_effects,
+    patching_effects,
+    strongest_neuron_indices,
+)
+from explorer.explain.notation import format_contribution, format_number
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.patching.experiment import BY_POSITION, Receiver
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.intervention_effects import annotate_empty
+from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair, require_patchable_pair
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, positions, token_axis
+
+DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
+
+
+def effect_map(
+    prompt_pair: PromptPairContext,
+    component: str,
+    values: np.ndarray,
+    chosen_index: tuple[int, int] | None,
+    title: str,
+    texts: Sequence[Sequence[str]] | None = None,
+    direction: str = "denoise",
+) -> go.Figure:
+    """Draw the effects (L, P) of patching a component: row = layer, column = position or head; the chosen cell framed.
+
+    Args:
+        title: what the effects are, for the alternative text.
+        texts: of each cell the intervention that patches it, for a click.
+        direction: decides into which run the click patches.
+    """
+    by_position = component in BY_POSITION
+    finite = np.isfinite(values)
+    largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
+    hover = (
+        _("layer %{y}, position %{x}<br>effect %{z:+.3g}<extra></extra>")
+        if by_position
+        else _("layer %{y} head %{x}<br>effect %{z:+.3g}<extra></extra>")
+    )
+    x = {"x": positions(prompt_pair.tokens)} if by_position else {}
+    max_effect = np.unravel_index(np.nan_to_num(np.abs(values)).argmax(), values.shape)
+    fig = figure(
+        go.Heatmap(
+            **x,
+            z=values,
+            zmin=-(largest or 1),
+            zmax=largest or 1,
+            autocolorscale=True,
+            text=[[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values],
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate=hover,
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": _("effect"), "side": "right"}},
+        ),
+        alt=_(
+            "{words}: the largest effect is {effect}, of layer {layer}, column {column}.",
+            words=title,
+            effect=format_number(values[max_effect]) if finite.any() else _("not defined"),
+            layer=max_effect[0],
+            column=max_effect[1],
+        ),
+        xaxis={**token_axis(prompt_pair.tokens, _("token of the clean prompt"), max_labels=24), "tickangle": -60}
+        if by_position
+        else {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    )
+    if chosen_index and chosen_index[1] < values.shape[1]:
+        row, column = chosen_index
+        corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    if not finite.any():
+        annotate_empty(fig, no_effect_message())
+    elif texts is not None:
+        fig.set_click_interventions(
+            texts, prompt_pair.patched_run_field(direction), adds=False, query_in_a=prompt_pair.answer_in_a
+        )
+    return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
+
+
+def _use_clean_axis(fig: go.Figure, prompt_pair: PromptPairContext, is_unpatched: np.ndarray) -> go.Figure:
+    """Return a figure whose axis has the positions of the clean prompt, which need not be A's.
+
+    Positions that nothing is patched to are listed.
+    """
+    for position in np.flatnonzero(is_unpatched):
+        fig.add_vrect(position - 0.5, position + 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        fig.add_annotation(
+            text=_("not patched"),
+            x=int(position),
+            y=0.5,
+            yref="paper",
+            textangle=-90,
+            showarrow=False,
+            font={"size": 11},
+        )
+    return fig.set_meta(of=prompt_pair.clean_run)
+
+
+def chosen_cell(prompt_pair: PromptPairContext, component: str, selection: Selection) -> tuple[int, int] | None:
+    """Return the chosen cell; None if heads share their keys and values, as the chosen one has no cell of its own."""
+    if component in BY_POSITION:
+        return selection.layer, prompt_pair.to_clean_position(selection.key)
+    shared = (
+        component in ("attn.k", "attn.v") and prompt_pair.clean.config.kv_heads != prompt_pair.clean.config.num_heads
+    )
+    return None if shared else (selection.layer, selection.head)
+
+
+def no_effect_message() -> str:
+    """Return the message for two runs with equal metrics."""
+    return _("clean and corrupted run measure the same: there is no effect to share out")
+
+
+def exact_effect_map(runs: Comparison, selection: Selection, component: str, direction: str) -> go.Figure:
+    """Draw the effect of patching each node of a component by itself from one run into the other."""
+    prompt_pair = require_patchable_pair(runs, selection, component)
+    values = component_effects(prompt_pair.experiment, component, selection.option("metric"), direction)
+    title = _("{part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
+    texts = patch_texts(prompt_pair, component, direction, values.shape)
+    return effect_map(
+        prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
+    )
+
+
+def patch_texts(
+    prompt_pair: PromptPairContext, component: str, direction: str, shape: tuple[int, int]
+) -> list[list[str]]:
+    """Return for each node (L, P) the text of the intervention that patches it; "" where none can."""
+    layers, num_columns = shape
+    if component not in BY_POSITION:
+        return [[f"blocks.{i}.{component}.{j}*patch" for j in range(num_columns)] for i in range(layers)]
+    target_positions = prompt_pair.experiment.target_positions(direction)
+    return [
+        ["" if position is None else f"blocks.{i}.{component}@{position}*patch" for position in target_positions]
+        for i in range(layers)
+    ]
+
+
+def path_effect_map(runs: Comparison, selection: Selection) -> go.Figure:
+    """Draw each head's direct effect on a receiver, with everything else frozen."""
+    prompt_pair = make_prompt_pair(runs, selection)
+    receiver = selected_receiver(prompt_pair, selection)
+    direction = selection.option("patch_direction")
+    metrics = prompt_pair.experiment.path_metrics(direction, receiver)
+    values = patching_effects(prompt_pair.experiment, metrics, selection.option("metric"), direction)
+    title = _(
+        "direct paths to {receiver}, {direction}",
+        receiver=receiver_label(receiver),
+        direction=translate(DIRECTION[direction]),
+    )
+    fig = effect_map(prompt_pair, "attn.z", values, None, title)
+    if receiver != "logits" and receiver[0] == 0:
+        annotate_empty(fig, _("no head comes before layer 0: choose a receiver in a later layer"))
+    return fig
+
+
+def selected_receiver(prompt_pair: PromptPairContext, selection: Selection) -> Receiver:
+    """Return the chosen receiver: the logits, or the chosen head's q, k or v (its shared kv head, if it has one)."""
+    if selection.option("receiver") == "logits":
+        return "logits"
+    config, head = prompt_pair.clean.config, selection.head
+    shared = head if selection.option("receiver") == "q" else head * config.kv_heads // config.num_heads
+    return selection.layer, shared, selection.option("receiver")
+
+
+def receiver_label(receiver: Receiver) -> str:
+    """Return the label of a path's receiver."""
+    if receiver == "logits":
+        return _("the logits")
+    return _("{name} of head {head} of layer {layer}", name=receiver[2], head=receiver[1], layer=receiver[0])
+
+
+TOP_NEURONS = 20
+
+
+def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
+    """Draw the neurons of the chosen layer with the largest effects, with a bar for each direction."""
+    prompt_pair = make_prompt_pair(runs, selection)
+    values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))  # (2, F)
+    order = strongest_neuron_indices(values, TOP_NEURONS)
+    names = [str(neuron) for neuron in order]
+    hover, undefined_hover = _("neuron %{x}<br>effect %{y:+.3g}"), _("neuron %{x}<br>effect not defined")
+    both = zip(("denoise", "noise"), np.nan_to_num(values[:, order]), (FEED_FORWARD, SELECTED), strict=True)
+    fig = figure(
+        [
+            go.Bar(
+                x=names,
+                y=bars,
+                customdata=order,
+                name=translate(DIRECTION[direction]),
+                marker={"color": colour},
+                hovertemplate=(hover if np.isfinite(values).any() else undefined_hover) + "<extra></extra>",
+            )
+            for direction, bars, colour in both
+        ],
+        alt=_(
+            "The {count} neurons of layer {layer} with the largest effects: first {neuron}, {effect}.",
+            count=len(order),
+            layer=selection.layer,
+            neuron=names[0],
+            effect=format_number(values[0, order[0]]),
+        ),
+        xaxis={"title": {"text": _("neuron of layer {layer}", layer=selection.layer)}, "type": "category"},
+        yaxis={"title": {"text": _("effect")}},
+        bargap=0.3,
+    )
+    if not np.isfinite(values).any():
+        annotate_empty(fig, no_effect_message())
+        return fig
+    texts = [f"blocks.{selection.layer}.ffn.hidden.{neuron}*patch" for neuron in order]
+    return fig.set_click_interventions(
+        texts, prompt_pair.patched_run_field("denoise"), adds=False, query_in_a=prompt_pair.answer_in_a
+    )
+
+
+def estimated_effect_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:
+    """Draw the patching effects of a component, estimated by gradients."""
+    prompt_pair = require_patchable_pair(runs, selection, component)
+    direction = selection.option("patch_direction")
+    values = prompt_pair.experiment.estimate(direction, component, selection.option("metric"))
+    title = _("estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
+    texts = patch_texts(prompt_pair, component, direction, values.shape)
+    return effect_map(
+        prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
+    )
+
+
+def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) -> go.Figure:
+    """Draw estimates (y) over exact effects (x), a dot for each node; the worst are labelled."""
+    prompt_pair = require_patchable_pair(runs, selection, component)
+    direction, metric = selection.option("patch_direction"), selection.option("metric")
+    exact = component_effects(prompt_pair.experiment, component, metric, direction)
+    estimate = prompt_pair.experiment.estimate(direction, component, metric)
+    fit = agreement(exact, estimate)
+    layers, columns = (range(size) for size in exact.shape)
+    names = [
+        [_node_label(prompt_pair, layer, corner, component in BY_POSITION) for corner in columns] for layer in layers
+    ]
+    worst = zip(fit.worst, fit.errors, strict=True)
+    error_texts = [_("{node} ({error})", node=names[i][j], error=format_contribution(error)) for (i, j), error in worst]
+    is_defined = both_defined(exact, estimate).ravel()
+    exact_values, estimated_values = (np.nan_to_num(effects.ravel())[is_defined] for effects in (exact, estimate))
+    ends = [
+        float(min(exact_values.min(), estimated_values.min())),
+        float(max(exact_values.max(), estimated_values.max())),
+    ]
+    diagonal = go.Scatter(x=ends, y=ends, mode="lines", line={"dash": "dot", "width": 1, "color": RESIDUAL})
+    dots = go.Scatter(
+        x=exact_values,
+        y=estimated_values,
+        mode="markers",
+        marker={"color": FEED_FORWARD if component == "ffn.out" else ATTENTION, "size": 7},
+        text=np.ravel(names)[is_defined].tolist(),
+        hovertemplate=_("%{text}<br>exact %{x:+.3g}, estimated %{y:+.3g}<extra></extra>")
+        if np.isfinite(exact).any()
+        else _("%{text}<br>effect not defined<extra></extra>"),
+        showlegend=False,
+    )
+    fig = figure(
+        [diagonal | {"hoverinfo": "skip", "showlegend": False}, dots],
+        alt=_(
+            "Estimates by gradients beside exact effects, correlation {correlation}; it errs most at {worst}.",
+            correlation=format_number(fit.correlation),
+            worst=", ".join(error_texts),
+        ),
+        xaxis={"title": {"text": _("exact effect")}},
+        yaxis={"title": {"text": _("estimated effect")}},
+    )
+    if not np.isfinite(exact).any():
+        annotate_empty(fig, no_effect_message())
+        return fig
+    lines = [
+        _("correlation {correlation}", correlation=format_number(fit.correlation)),
+        _("errs most at"),
+        *error_texts,
+    ]
+    corner = {"xref": "paper", "yref": "paper", "x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"}
+    return fig.add_annotation(text="<br>".join(lines), align="left", showarrow=False, **corner)
+
+
+def both_defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """Return a mask (L, P) of the nodes with both an exact effect and an estimate; all of them if none has both."""
+    is_defined = np.isfinite(exact) & np.isfinite(estimates)
+    return is_defined if is_defined.any() else ~is_defined
+
+
+def _node_label(prompt_pair: PromptPairContext, layer: int, column: int, by_position: bool) -> str:
+    if by_position:
+        return _("layer {layer}, {place}", layer=layer, place=positions(prompt_pair.tokens)[column])
+    return _("layer {layer} head {head}", layer=layer, head=column)

@@ -1,0 +1,333 @@
+"""The Positions view of models that add a vector for each position, sinusoidal or learned."""
+
+import numpy as np
+
+from explorer.analysis.positions import (
+    VECTOR_KINDS,
+    context_position_embeddings,
+    cosines_by_distance,
+    position_cosines,
+    sinusoidal_cosine,
+    token_and_position_norms,
+)
+from explorer.errors import PointNotFoundError
+from explorer.explain.captured import derive
+from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.positions import cosine_between_positions, mean_cosine, position_norm
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.plots import position_vector_map
+from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.verification import inspect_captured, verify_captured, verify_derived
+from explorer.views.view import Panel
+
+FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
+
+
+def cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
+    """Draw the cosine of the position vectors of any two positions; the chosen pair framed."""
+    values, labels = position_cosines(trace), positions(trace.tokens)
+    fig = figure(
+        go.Heatmap(
+            x=labels,
+            y=labels,
+            z=values,
+            zmin=-1,
+            zmax=1,
+            autocolorscale=True,
+            hovertemplate=_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>"),
+            colorbar={"title": {"text": _("cosine"), "side": "right"}},
+        ),
+        alt=_(
+            "Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}.",
+            positions=len(values),
+            cosine=format_number(values[query, key]),
+            query=query,
+            key=key,
+        ),
+        xaxis={**token_axis(trace.tokens, _("key’s position"), max_labels=24), "tickangle": -60},
+        yaxis={**token_axis(trace.tokens, _("query’s position"), max_labels=24), "autorange": "reversed"},
+    )
+    corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
+    fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig
+
+
+def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
+    """Draw the cosines of position vectors by distance: the mean, and the band of all pairs.
+
+    For sinusoidal vectors the cosine depends on the distance alone.
+    """
+    cosine_range, config = cosines_by_distance(trace), trace.config
+    distances = np.arange(len(trace))
+    hover = {"hoverinfo": "skip", "showlegend": False}
+    edge = {"mode": "lines", "line": {"width": 0}, **hover}
+    traces = [
+        go.Scatter(x=distances, y=cosine_range.minimum, **edge),
+        go.Scatter(x=distances, y=cosine_range.maximum, fill="tonexty", fillcolor=FAINT, **edge),
+        go.Scatter(
+            x=distances,
+            y=cosine_range.mean,
+            mode="lines+markers",
+            line={"color": EMBEDDING},
+            name=_("mean over this run (band: all pairs)"),
+            text=[
+                _(
+                    "from {least} to {most} over {pairs} pairs",
+                    least=format_number(minimum),
+                    most=format_number(maximum),
+                    pairs=len(trace) - distance,
+                )
+                for distance, (minimum, maximum) in enumerate(
+                    zip(cosine_range.minimum, cosine_range.maximum, strict=True)
+                )
+            ],
+            hovertemplate=_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>"),
+            showlegend=True,
+        ),
+    ]
+    query_distance = query - key
+    if config.position == "sinusoidal":
+        far = np.arange(config.context_length)
+        line = {"color": RESIDUAL, "width": 1, "dash": "dot"}
+        formula = {"x": far, "y": sinusoidal_cosine(far, config.d_model), "name": _("2/D · Σ cos(distance · ω)")}
+        traces.append(go.Scatter(**formula, mode="lines", line=line, hoverinfo="skip", showlegend=True))
+    fig = figure(
+        traces,
+        alt=_(
+            "Cosines by distance: {cosine} at the {distance} positions between the chosen two; they differ by at most "
+            "{most} between pairs as far apart.",
+            cosine=format_number(cosine_range.mean[query_distance]),
+            distance=query_distance,
+            most=format_number((cosine_range.maximum - cosine_range.minimum).max()),
+        ),
+        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
+        yaxis={"title": {"text": _("cosine")}},
+    )
+    fig.add_vline(query_distance, line={"color": SELECTED, "width": 1})
+    return fig
+
+
+def norm_bars(trace: Trace, query: int) -> go.Figure:
+    """Draw the norms of each token's own vector, of its position's vector, and of their sum."""
+    norms, labels = token_and_position_norms(trace), positions(trace.tokens)
+    fig = figure(
+        [
+            go.Bar(
+                x=labels,
+                y=values,
+                name=translate(NAMES[kind]),
+                marker={"color": color},
+                hovertemplate=translate(HOVER[kind]),
+            )
+            for kind, values, color in zip(VECTOR_KINDS, norms, (EMBEDDING, FAINT, RESIDUAL), strict=True)
+        ],
+        alt=_(
+            "Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum.",
+            token=quote_token(trace.tokens[query]),
+            own=format_number(norms[0, query]),
+            position=format_number(norms[1, query]),
+            sum=format_number(norms[2, query]),
+        ),
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        yaxis={"title": {"text": _("length ‖x‖₂")}, "rangemode": "tozero"},
+        barmode="group",
+        bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
+    )
+    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    return fig
+
+
+NAMES = {"token": N_("the token’s own vector"), "position": N_("the position’s"), "sum": N_("their sum")}
+
+
+HOVER = {
+    "token": N_("token %{x}<br>length of the token’s own vector %{y:.4g}<extra></extra>"),
+    "position": N_("token %{x}<br>length of the position’s %{y:.4g}<extra></extra>"),
+    "sum": N_("token %{x}<br>length of their sum %{y:.4g}<extra></extra>"),
+}
+
+
+INITIAL_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
+
+
+def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
+    """Draw some dimensions along the positions, one below the other: lines for the model, dots for this run."""
+    table, run = context_position_embeddings(trace), trace["position_embed"]
+    start, dimensions = first_token_position(trace), sample_dimensions(trace, dim)
+    lines, axes = [], {}
+    for i, dimension in enumerate(dimensions):
+        color, axis = SELECTED if i == 0 else EMBEDDING, f"y{i + 1}" if i else "y"
+        line = {"x": np.arange(len(table)), "y": table[:, dimension], "line": {"color": color, "width": 1.2}}
+        lines.append(go.Scatter(**line, yaxis=axis, mode="lines", hoverinfo="skip"))
+        lines.append(
+            go.Scatter(
+                x=start + np.arange(len(run)),
+                y=run[:, dimension],
+                yaxis=axis,
+                mode="markers",
+                marker={"color": color, "size": 6},
+                customdata=np.arange(len(run)),
+                hovertext=positions(trace.tokens),
+                hovertemplate=_(
+                    "token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", dimension=dimension
+                ),
+            )
+        )
+        top, share = 1 - i / len(dimensions), 1 / len(dimensions)
+        title = {"text": _("dim {dimension}", dimension=dimension), "font": {"size": 11}}
+        axes[f"yaxis{i + 1}" if i else "yaxis"] = {"domain": [top - 0.85 * share, top], "nticks": 3, "title": title}
+    fig = figure(
+        lines,
+        alt=translate(
+            CURVES[trace.config.position],
+            dimensions=len(dimensions),
+            positions=len(table),
+            dimension=dimensions[0],
+            value=format_number(run[query, dimensions[0]]),
+            token=quote_token(trace.tokens[query]),
+        ),
+        xaxis={
+            "title": {"text": _("position (dots: this run)")},
+            "showgrid": False,
+            "anchor": f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
+            "range": [-1, min(len(table), max(INITIAL_POSITIONS, start + 2 * len(run)))],
+        },
+        **axes,
+        margin={"t": 8},
+        showlegend=False,
+    )
+    query_line = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="line", **query_line, line={"color": SELECTED, "width": 1})
+
+
+CURVES = {
+    "sinusoidal": N_(
+        "{dimensions} dimensions of what is added at {positions} positions, waves: dimension {dimension} is {value} at "
+        "{token}."
+    ),
+    "learned": N_(
+        "{dimensions} dimensions of what is added at {positions} positions, learned numbers: dimension {dimension} is "
+        "{value} at {token}."
+    ),
+}
+
+
+def sample_dimensions(trace: Trace, dim: int) -> list[int]:
+    """Return the chosen dimension, at most the last, and four others from the first to the middle.
+
+    Sinusoidal vectors are slower in later dimensions.
+    """
+    d = trace.config.d_model
+    return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Describe the added vectors, their effect on the query, and the cosine of the two chosen positions."""
+    config, query, key = trace.config, selection.query, selection.key
+    addition_text = translate(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
+    token, position, total = token_and_position_norms(trace)[:, query]
+    cosine_value, distance, start = position_cosines(trace)[query, key], query - key, first_token_position(trace)
+    sum_text = _(
+        "{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}",
+        token=quote_token(trace.tokens[query]),
+        position=start + query,
+        total=format_number(total),
+        own=format_number(token),
+        added=format_number(position),
+    )
+    cosine_text = _(
+        "cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}",
+        query=start + query,
+        key=start + key,
+        cosine=format_number(cosine_value),
+    )
+    if config.position == "sinusoidal":
+        cosine_text = _(
+            "{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}",
+            likeness=cosine_text,
+            distance=distance,
+            cosine=format_number(sinusoidal_cosine(np.array([distance]), config.d_model)[0]),
+        )
+    return "\n".join((addition_text, sum_text, cosine_text))
+
+
+ADDITIONS = {
+    "sinusoidal": N_("position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {width}"),
+    "learned": N_("position_embed[m] = row m of {positions} × {width} learned numbers"),
+}
+
+
+def inspect_position_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked element of a position's vector."""
+    line, is_dot = divmod(point.coordinate("curve"), 2)
+    if not is_dot:
+        raise PointNotFoundError(_("only the dots are of this run"))
+    dimension = get_item(sample_dimensions(trace, selection.dim), line)
+    return derive(trace, "position_embed", (point.coordinate("item"), dimension))
+
+
+POSITION_TAPS = ("position_embed",)
+PANELS = (
+    Panel(
+        name="vectors",
+        title=N_("The vector that is added for each position"),
+        draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "dim", "y": "query"},
+        verify=verify_captured("position_embed"),
+        inspect=inspect_captured("position_embed", "y", "x"),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="curves",
+        title=N_("A few of its dimensions along the positions; choose one in the picture before"),
+        draw=lambda trace, s: position_vector_curves(trace, s.query, s.dim),
+        required_taps=POSITION_TAPS,
+        click_selects={"customdata": "query"},
+        verify=verify_captured("position_embed"),
+        inspect=inspect_position_vector,
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="alike",
+        title=N_("How alike the vectors of two positions are"),
+        draw=lambda trace, s: cosine_map(trace, s.query, s.key),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "key", "y": "query"},
+        verify=verify_derived("position_embed"),
+        inspect=lambda trace, s, point: cosine_between_positions(trace, point.row, point.column),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="by_distance",
+        title=N_("The same by how far apart the two are"),
+        draw=lambda trace, s: cosine_by_distance(trace, s.query, s.key),
+        required_taps=POSITION_TAPS,
+        verify=verify_derived("position_embed"),
+        inspect=lambda trace, s, point: mean_cosine(trace, point.column),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="shares",
+        title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
+        draw=lambda trace, s: norm_bars(trace, s.query),
+        required_taps=POSITION_TAPS,
+        click_selects={"x": "query"},
+        verify=verify_derived("position_embed", "embed"),
+        inspect=lambda trace, s, point: position_norm(
+            trace, get_item(VECTOR_KINDS, point.coordinate("curve")), point.column
+        ),
+        height=320,
+    ),
+)

@@ -1,0 +1,421 @@
+"""The Positions view of models with RoPE: angles, clocks, scores by distance and wavelengths."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from explorer.analysis.positions import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
+from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
+from explorer.errors import PointNotFoundError
+from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived import positions as derived_positions
+from explorer.explain.derived.positions import dims_of_pair
+from explorer.explain.notation import format_number, quote_token
+from explorer.interventions import PositionShift, RopeBaseReplacement
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.labels import pair_dimensions_text, rope_scaling_text, shared_kv_head_text
+from explorer.views.plots import score_term_bars
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.verification import inspect_captured, verify_captured, verify_derived
+from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
+
+COLUMNS = 8  # clocks a row
+SPACING = 2.5  # between the centres of clocks, in radii
+
+
+class HandTexts(NamedTuple):
+    """Texts about hands before or after rotation, translated on use: legend and hover template."""
+
+    name: str
+    hover: str
+
+
+BEFORE = HandTexts(
+    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad")
+)
+AFTER = HandTexts(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
+
+
+def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Draw each pair of the query's q and the key's k as an arrow in its own circle, before and after rotation.
+
+    Each vector's arrows are scaled by its own longest pair, so that norms compare within one vector.
+    """
+    vectors = {
+        _("q of {token}", token=label(trace.tokens[query])): (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
+        _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
+    }
+    num_pairs = trace["rope.angles"].shape[1]
+    pair = np.arange(num_pairs)
+    centres = SPACING * np.stack([pair % COLUMNS, -(pair // COLUMNS)], axis=1)  # (F, 2)
+    turn = np.linspace(0, 2 * np.pi, 49)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    traces = [
+        stroke_trace([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)
+    ]
+    for name, (pairs, color) in vectors.items():
+        max_norm = max(np.hypot(*pairs.before.T).max(), np.hypot(*pairs.after.T).max(), 1e-12)
+        for stage, values, width, opacity in ((BEFORE, pairs.before, 1.5, 0.4), (AFTER, pairs.after, 3, 1.0)):
+            tips = centres + values / max_norm
+            hover = [
+                translate(
+                    stage.hover,
+                    vector=name,
+                    pair=i,
+                    first=format_number(a),
+                    second=format_number(b),
+                    angle=format_number(angle),
+                )
+                for i, ((a, b), angle) in enumerate(zip(values, pairs.angles, strict=True))
+            ]
+            arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
+            group = {"legendgroup": f"{name} {stage.name}", "opacity": opacity}
+            traces.append(stroke_trace(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group))
+            traces.append(
+                go.Scatter(
+                    x=tips[:, 0],
+                    y=tips[:, 1],
+                    mode="markers",
+                    marker={"color": color, "size": 5 if stage is BEFORE else 8},
+                    name=f"{name}, {translate(stage.name)}",
+                    text=hover,
+                    hovertemplate="%{text}<extra></extra>",
+                    **group,
+                )
+            )
+    rows = -(-num_pairs // COLUMNS)
+    return figure(
+        traces,
+        alt=_(
+            "{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
+            pairs=num_pairs,
+            layer=layer,
+            head=head,
+        ),
+        xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
+        yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
+        legend={"y": 1.02},
+        annotations=[
+            {"x": x, "y": y + 1.2, "text": _("pair {pair}", pair=i), "showarrow": False, "font": {"size": 10}}
+            for i, (x, y) in enumerate(centres)
+        ],
+    )
+
+
+def stroke_trace(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
+    """Return several strokes, each (n, 2), as one trace."""
+    gap = [[np.nan, np.nan]]
+    points = np.concatenate([segment for stroke in strokes for segment in (stroke, gap)])
+    return go.Scatter(x=points[:, 0], y=points[:, 1], mode="lines", line={"color": color, "width": width}, **kwargs)
+
+
+def score_by_pair_bars(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Draw |q||k| cos(φ + Δω) / √d as a bar for each pair; they add up to the score of the chosen cell."""
+    terms = score_by_pair(trace, layer, head, query, key)
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    return score_term_bars(
+        terms,
+        score,
+        hover=_("pair %{x}<br>adds %{y:.4f}<extra></extra>"),
+        alt=_(
+            "{pairs} pairs add up to the score {score} of {key}.",
+            pairs=len(terms),
+            score=format_number(score),
+            key=quote_token(trace.tokens[key]),
+        ),
+        title={"text": _("pair of dimensions (fast → slow)")},
+        dtick=1,
+    )
+
+
+def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Draw the score of the chosen q and k at other distances, with their content fixed."""
+    distances = np.arange(trace.config.context_length if len(trace) > 1 else 1)
+    scores = score_by_distance(trace, layer, head, query, key, distances)
+    here = query - key
+    return figure(
+        [
+            go.Scatter(
+                x=distances,
+                y=scores,
+                mode="lines",
+                line={"color": ATTENTION},
+                hovertemplate=_("distance %{x}<br>score %{y:.3f}<extra></extra>"),
+                showlegend=False,
+            ),
+            go.Scatter(
+                x=[here],
+                y=[scores[here]],
+                mode="markers",
+                marker={"color": SELECTED, "size": 10},
+                hovertemplate=_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>"),
+                showlegend=False,
+            ),
+        ],
+        alt=_(
+            "The score of {query} and {key} by their distance: {score} at {distance}, as in this run; at most {most} "
+            "at {furthest}.",
+            query=quote_token(trace.tokens[query]),
+            key=quote_token(trace.tokens[key]),
+            score=format_number(scores[here]),
+            distance=here,
+            most=format_number(scores.max()),
+            furthest=scores.argmax(),
+        ),
+        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
+        yaxis={"title": {"text": _("score q·k / {divisor}", divisor=score_divisor_formula(trace.config))}},
+    )
+
+
+def wavelengths(trace: Trace, layer: int = 0) -> go.Figure:
+    """Draw each pair's wavelength in positions, 2π / ω, against the context length."""
+    frequencies_by_pair = np.abs(frequencies(trace[angles_tap(trace.config, layer)]))
+    periods = (
+        2 * np.pi / np.where(frequencies_by_pair > 0, frequencies_by_pair, np.nan)
+    )  # a pair that was kept from turning has no bar
+    context = trace.config.context_length
+    fig = figure(
+        go.Bar(
+            x=np.arange(len(periods)),
+            y=periods,
+            marker={"color": RESIDUAL},
+            hovertemplate=_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>"),
+        ),
+        alt=_(
+            "{turning} of {pairs} pairs make a whole turn within the context of {context}.",
+            turning=int((periods <= context).sum()),
+            pairs=len(periods),
+            context=context,
+        )
+        if len(trace) > 1
+        else _("One token alone shows no speed: type two."),
+        xaxis={"title": {"text": _("pair of dimensions (fast → slow)")}, "showgrid": False, "dtick": 1},
+        yaxis={"title": {"text": _("positions a turn")}, "type": "log", "dtick": 1},
+        bargap=0.2,
+    )
+    fig.add_hline(context, line={"color": SELECTED, "dash": "dot"})
+    label = _("context {tokens}", tokens=context)
+    fig.add_annotation(text=label, xref="paper", x=0, y=np.log10(context), yshift=8, showarrow=False, xanchor="left")
+    return fig
+
+
+def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None = None, layer: int = 0) -> go.Figure:
+    """Draw the rotation angle by position and pair, modulo one turn; hover texts have the full angle."""
+    radians = trace[angles_tap(trace.config, layer)]  # (T, F)
+    pairs = radians.shape[1]
+    fig = figure(
+        go.Heatmap(
+            y=positions(trace.tokens),
+            z=wrap_angles(radians),
+            customdata=radians,
+            zmin=-np.pi,
+            zmax=np.pi,
+            autocolorscale=True,
+            hovertemplate=_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>"),
+            colorbar={
+                "title": {"text": _("angle within a turn"), "side": "right"},
+                "tickvals": [-np.pi, 0, np.pi],
+                "ticktext": ["−π", "0", "π"],
+            },
+        ),
+        alt=_(
+            "Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left.",
+            positions=len(trace),
+            pairs=pairs,
+        ),
+        xaxis={
+            "title": {"text": _("pair of dimensions (fast → slow)")},
+            "showgrid": False,
+            "tickangle": 0,
+        },
+        yaxis={**token_axis(trace.tokens, _("position")), "autorange": "reversed"},
+    )
+    for position, dash in ((query, "solid"), (key, "dot")):
+        if position is not None:
+            line = {"color": SELECTED, "width": 1.5, "dash": dash}
+            fig.add_hrect(position - 0.5, position + 0.5, line=line)
+    return fig
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Return the rotation of the selected query and key, in numbers."""
+    query, key = selection.query, selection.key
+    pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
+    last_pair = len(pairs.angles) - 1
+    norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
+    kv_head_label, has_rope = shared_kv_head_text(trace.config, selection.head), trace.config.has_rope(selection.layer)
+    lines = (
+        _(
+            "{angle}; pair i: dimensions {dimensions}",
+            angle=angle_formula(trace, selection.layer),
+            dimensions=pair_dimensions_text(trace.config),
+        ),
+        rope_scaling_text(trace.config) if has_rope and not trace.config.uses_local_rope(selection.layer) else "",
+        _(
+            "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
+            "key {key} ({key_position}) is {distance}",
+            query=quote_token(trace.tokens[query]),
+            query_position=query,
+            first=format_number(pairs.angles[0]),
+            slow=last_pair,
+            last=format_number(pairs.angles[last_pair]),
+            key=quote_token(trace.tokens[key]),
+            key_position=key,
+            distance=query - key,
+        ),
+        _("k is that of {shared}", shared=kv_head_label) if kv_head_label else "",
+        _(
+            "‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off "
+            "by {error}",
+            before=format_number(norms[0]),
+            after=format_number(norms[1]),
+            error=format_number(pairs.error),
+        ),
+    )
+    return "\n".join(filter(None, lines))
+
+
+def angle_formula(trace: Trace, layer: int) -> str:
+    """Format the formula of a layer's rotation angles, with the interventions on them."""
+    if not trace.config.has_rope(layer):
+        return _(
+            "layer {layer} turns nothing: its angles are 0, and those by position are of layers that turn", layer=layer
+        )
+    config, interventions = (
+        trace.config,
+        [intervention for intervention in trace.edits if intervention.tap == "rope.angles"],
+    )
+    amounts = {type(intervention): intervention.amount for intervention in interventions}
+    template = SHIFTED_ANGLE if PositionShift in amounts else ANGLE
+    theta = (
+        config.local_rope_theta
+        if config.uses_local_rope(layer)
+        else amounts.get(RopeBaseReplacement, config.rope_theta)
+    )
+    r = config.num_rotary_dims
+    width = "d" if r == config.d_head else "r"
+    text = translate(template, shift=amounts.get(PositionShift), theta=theta, width=width, d=r)
+    if r < config.d_head:
+        text = _("{angle}; from pair {first} on they stand still", angle=text, first=r // 2)
+    for intervention in interventions:
+        if not isinstance(intervention, PositionShift | RopeBaseReplacement):
+            text = _("{angle}, then {change}", angle=text, change=intervention.describe(config))
+    return text
+
+
+ANGLE = N_("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}")
+SHIFTED_ANGLE = N_(
+    "angle(position, pair) = (position + {shift:g}) · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}"
+)
+
+
+VERIFY_PAIRS = verify_derived(
+    "blocks.{layer}.attn.q",
+    "blocks.{layer}.attn.k",
+    *(ANGLES, LOCAL_ANGLES),
+    "blocks.{layer}.attn.scores",
+    against=(
+        N_("the sum of the pairs against the captured score"),
+        lambda trace, s: derived_positions.check_pair_sum(trace, s.layer, s.head, s.query, s.key),
+    ),
+)
+
+
+def inspect_score_by_distance(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the score of the selected query and key at the clicked distance."""
+    if point.column >= trace.config.context_length:
+        raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
+    return derived_positions.score_at_distance(
+        trace, selection.layer, selection.head, selection.query, selection.key, point.column
+    )
+
+
+def inspect_clock_hand(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
+    """Derive both elements of the pair at a hand's tip."""
+    vector, position, when = parse_hand_curve(selection, point.coordinate("curve"))
+    name = f"blocks.{selection.layer}.attn.{vector}{when}"
+    first, second = np.arange(trace.config.d_head)[dims_of_pair(trace.config, point.coordinate("item"))]
+    head = selection.head * len(trace[name]) // trace.config.num_heads
+    return derive(trace, name, (head, position, first)), derive(trace, name, (head, position, second))
+
+
+def parse_hand_curve(selection: Selection, curve: int) -> tuple[str, int, str]:
+    """Return the vector ("q" or "k"), the position and the suffix ("_rot" after rotation) of a trace of hand tips.
+
+    Raises:
+        PointNotFoundError: the trace has no tips.
+    """
+    vectors = (("q", selection.query), ("k", selection.key))
+    hands = {
+        2 + 4 * i + 2 * j: (*vector, when) for i, vector in enumerate(vectors) for j, when in enumerate(("", "_rot"))
+    }
+    if curve not in hands:
+        raise PointNotFoundError(_("line {line} has no tips", line=curve))
+    return hands[curve]
+
+
+ANGLE_TAPS = (ANGLES,)
+PANELS = (
+    Panel(
+        name="clocks",
+        no_difference_reason=make_no_difference_reason(CLOCKS),
+        title=N_("The chosen head's q and k, pair by pair, before (faint) and after rotation"),
+        draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_clock_hand,
+        required_taps=ANGLE_TAPS,
+        verify=verify_captured(
+            *(ANGLES, LOCAL_ANGLES),
+            *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
+        ),
+        height=320,
+        min_width=640,
+    ),
+    Panel(
+        name="pairs",
+        title=N_("What each pair adds to the score of the chosen query and key"),
+        draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
+        inspect=lambda trace, s, point: derived_positions.pair_contribution(
+            trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
+        ),
+        required_taps=ANGLE_TAPS,
+        verify=VERIFY_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="distances",
+        title=N_("The same q and k at other distances"),
+        draw=lambda trace, s: score_by_distance_plot(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_score_by_distance,
+        required_taps=ANGLE_TAPS,
+        verify=VERIFY_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="angles",
+        title=N_("Angle by position and pair"),
+        draw=lambda trace, s: rotation_angle_map(trace, s.query, s.key, s.layer),
+        click_selects={"y": "query"},
+        required_taps=ANGLE_TAPS,
+        verify=verify_captured(ANGLES, LOCAL_ANGLES),
+        inspect=lambda trace, s, point: inspect_captured(angles_tap(trace.config, s.layer), "y", "x")(trace, s, point),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="wavelengths",
+        title=N_("How far a pair goes for a whole turn"),
+        draw=lambda trace, s: wavelengths(trace, s.layer),
+        inspect=lambda trace, s, point: derived_positions.wavelength(trace, s.layer, point.coordinate("item")),
+        required_taps=ANGLE_TAPS,
+        verify=verify_derived(ANGLES, LOCAL_ANGLES),
+        height=420,
+        width="half",
+    ),
+)

@@ -1,0 +1,256 @@
+"""Figures of the components of a logit, and of the contribution of each input token."""
+
+import textwrap
+
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
+from explorer.architecture import logits
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
+from explorer.explain.derived.prediction import check_gradient_run, token_contribution
+from explorer.explain.notation import format_contribution, format_number, join_names, quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.labels import logit_label, target_and_contrast
+from explorer.views.plots import component_bar_data
+from explorer.views.style import ATTENTION, EMBEDDING, SELECTED, figure, positions, token_axis
+from explorer.views.verification import verify_derived
+
+
+def component_bars(
+    trace: Trace, query: int, token_id: int, contrast_id: int | None = None, layer: int = 0
+) -> go.Figure:
+    """Draw each component's contribution to a logit, or to a logit difference, after the query.
+
+    The contributions add up to it.
+
+    Args:
+        layer: chosen; clicks on components outside layers keep it.
+    """
+    contributions = direct_logit_attribution(trace, query, token_id, contrast_id)
+    bars = list(component_bar_data(trace, contributions))
+    names, values, colours, descriptions, layers = zip(*bars, strict=True)
+    largest_index = int(np.argmax(np.abs(values)))
+    return figure(
+        go.Bar(
+            x=np.arange(len(bars)),
+            y=values,
+            marker={"color": colours},
+            text=[
+                f"{description}<br>{contribution_phrase(value)}"
+                for description, value in zip(descriptions, values, strict=True)
+            ],
+            textposition="none",
+            customdata=[layer if bar_layer is None else bar_layer for bar_layer in layers],
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=_(
+            "{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}.",
+            count=len(bars),
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            value=format_number(contributions.logit),
+            part=descriptions[largest_index],
+            adds=contribution_phrase(values[largest_index]),
+        ),
+        xaxis={
+            "tickvals": np.arange(len(bars)),
+            "ticktext": names,
+            "tickangle": -60,
+            "showgrid": False,
+            "title": {"text": colour_legend(trace)},
+        },
+        yaxis={
+            "title": {
+                "text": _(
+                    "adds; sum {total}, off by {error}",
+                    total=format_number(contributions.total),
+                    error=format_number(contributions.error),
+                )
+            }
+        },
+        bargap=0.2,
+    )
+
+
+def colour_legend(trace: Trace) -> str:
+    """Describe the colours of the bars."""
+    if "position_embed" in trace:
+        text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
+    else:
+        text = _("green: embedding, blue: attention,<br>orange: feed-forward")
+    if not logits.has_logit_constants(trace.config):
+        return text
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logits.logit_constants_short_label(trace.config))
+
+
+def head_contribution_map(
+    trace: Trace, query: int, token_id: int, contrast_id: int | None = None, layer: int | None = None, head: int = 0
+) -> go.Figure:
+    """Draw each head's contribution to a logit, or to a logit difference, after the query; row = layer."""
+    values = direct_logit_attribution(trace, query, token_id, contrast_id).heads  # (L, H)
+    largest = float(np.abs(values).max()) or 1.0
+    largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
+    fig = figure(
+        go.Heatmap(
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            text=[[format_contribution(value) for value in row] for row in values],
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate=_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>"),
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": _("adds"), "side": "right"}},
+        ),
+        alt=_(
+            "What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}.",
+            heads=values.size,
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            adds=contribution_phrase(values[largest_index]),
+            layer=largest_index[0],
+            head=largest_index[1],
+        ),
+        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    )
+    if layer is not None:
+        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig
+
+
+def contribution_phrase(value: float) -> str:
+    """Return a contribution as a phrase: adds or takes."""
+    size = format_number(abs(value))
+    return _("adds {value}", value=size) if value >= 0 else _("takes {value}", value=size)
+
+
+NAMES = {
+    "gradient": N_("gradient × input"),
+    "integrated": N_("integrated gradients"),
+    "rollout": N_("attention rollout"),
+    "knock_out": N_("knock-out"),
+}
+COLOURS = {"gradient": EMBEDDING, "integrated": EMBEDDING, "rollout": ATTENTION, "knock_out": ATTENTION}
+GAP = 0.07  # between two rows, as a share of the height
+
+
+def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
+    query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
+    contributions = token_contributions(trace, query, token_id, contrast_id)
+    names = positions(trace.tokens)[: query + 1]
+    rows, axes = [], {}
+    for row, method in enumerate(METHODS):
+        values, axis = contributions.by_method[method], str(row + 1) if row else ""
+        rows.append(
+            go.Bar(
+                x=names,
+                y=values,
+                yaxis=f"y{axis}",
+                marker={"color": COLOURS[method]},
+                text=[_bar_hover(method, name, value) for name, value in zip(names, values, strict=True)],
+                textposition="none",
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+        largest_index, top = float(np.nanmax(np.abs(values), initial=0)) or 1.0, 1 - row / len(METHODS)
+        axes[f"yaxis{axis}"] = {
+            "range": [-1.1 * largest_index, 1.1 * largest_index],
+            "domain": [top - 1 / len(METHODS) + GAP, top],
+            "nticks": 5,
+        }
+        title = {"text": row_title(method, contributions), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
+        axes.setdefault("annotations", []).append(title | {"xref": "paper", "yref": "paper", "yanchor": "bottom"})
+    fig = figure(
+        rows,
+        alt=_(
+            "What each of {count} tokens contributes to {logit} after {token}, by four methods. {agreement}",
+            count=query + 1,
+            logit=logit_label(trace, token_id, contrast_id),
+            token=quote_token(trace.tokens[query]),
+            agreement=agreement_text(contributions),
+        ),
+        xaxis={
+            **token_axis(
+                trace.tokens, "<br>".join(textwrap.wrap(agreement_text(contributions), 60)), visible=range(query + 1)
+            ),
+            "range": [-0.5, query + 0.5],
+            "tickangle": -60,
+            "anchor": f"y{len(METHODS)}",
+        },
+        **axes,
+        showlegend=False,
+        bargap=0.15,
+        hovermode="x",  # a short bar is hard to hit
+    )
+    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+
+
+def row_title(method: str, contributions: TokenContributions) -> str:
+    """Return a method's title, with its error if it is approximate."""
+    if method == "integrated":
+        return _(
+            "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, f − f(baseline) {change}, off by "
+            "{error}",
+            steps=int(contributions.arrays["steps"]),
+            sum=format_number(contributions.by_method[method].sum()),
+            change=format_number(contributions.f - contributions.f_baseline),
+            error=format_number(abs(contributions.completeness_error)),
+        )
+    return translate(TITLES[method], f=format_number(contributions.f))
+
+
+TITLES = {
+    "gradient": N_("gradient × input at the embedding; f = {f}"),
+    "rollout": N_("attention rollout: shares that sum to 1"),
+    "knock_out": N_("knock-out: f less f where no later token sees this one; exact"),
+}
+
+
+def agreement_text(contributions: TokenContributions) -> str:
+    """Describe the rank correlations of the methods in a sentence."""
+    named_values = [(name, contributions.agreement(name, "knock_out")) for name in METHODS[:-1]]
+    if not np.isfinite([value for _name, value in named_values]).all():
+        return _("Too few tokens to say how far the methods agree.")
+    correlations = [f"{translate(NAMES[name])} {format_number(value)}" for name, value in named_values]
+    return _(
+        "Rank correlation with the knock-out, 1 where two put the tokens in the same order: {each}; of the two "
+        "gradients with one another {gradients}.",
+        each=join_names(correlations),
+        gradients=format_number(contributions.agreement("gradient", "integrated")),
+    )
+
+
+def _bar_hover(method: str, token: str, value: float) -> str:
+    if np.isnan(value):
+        return _("{token}: nothing comes after it", token=token)
+    return f"{token}: {translate(NAMES[method])} {format_number(value)}"
+
+
+def inspect_token_contribution(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked token's contribution by the clicked method."""
+    key, method = point.column, get_item(METHODS, point.coordinate("curve"))
+    if key > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    return token_contribution(trace, selection.query, *target_and_contrast(trace, selection), method, key)
+
+
+VERIFY_CONTRIBUTIONS = verify_derived(
+    "embed",
+    "blocks.*.attn.pattern",
+    "logits",
+    against=(
+        N_("f of the run that gradients are taken of, against the captured logits"),
+        lambda trace, s: check_gradient_run(trace, s.query, *target_and_contrast(trace, s)),
+    ),
+)

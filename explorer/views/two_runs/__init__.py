@@ -1,1 +1,0 @@
-"""Figures of two runs: on one scale, and their difference."""

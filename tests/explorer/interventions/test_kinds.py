@@ -1,0 +1,52 @@
+"""A kind of intervention is one file, found by being there."""
+
+import numpy as np
+
+import explorer.interventions
+from explorer.analysis.interventions import recompute_with_interventions
+from explorer.interventions import KINDS, parse_interventions, text
+from explorer.tracing.capture import capture
+
+NEGATION = """
+from explorer.interventions.intervention import Effect, Intervention, InterventionHooks
+
+
+class NegationHooks(InterventionHooks):
+    def hooks(self, lm, pass_context):
+        return [(lm.taps[self.intervention.tap], lambda module, inputs, output: -output)]
+
+
+class NegationEffect(Effect):
+    def recompute(self, trace, value, sizes):
+        return -value, sizes
+
+
+class Negation(Intervention):
+    operation, order, hooks_class, effect_class = "negate", 75, NegationHooks, NegationEffect
+
+    def describe_operation(self, config, text=None):
+        return f"{self.tap} negated"
+
+
+KINDS = (Negation,)
+"""
+
+
+def test_the_kinds_act_in_their_order():
+    """First where tokens stand, then what computes a value in another way, then what changes a computed value."""
+    kinds = "shift base norm mask drop mean patch patch_mean scale zero clamp remove add"
+    assert list(KINDS) == kinds.split()
+
+
+def test_a_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):
+    (tmp_path / "negation.py").write_text(NEGATION, encoding="utf-8")
+    monkeypatch.setattr(explorer.interventions, "__path__", [*explorer.interventions.__path__, str(tmp_path)])
+    monkeypatch.setattr(text, "KINDS", kinds := text.discover_kinds())
+    assert list(kinds)[-4:] == ["negate", "clamp", "remove", "add"]
+
+    tap = "blocks.1.attn.z"
+    edits = parse_interventions(f"{tap}*negate")
+    assert edits[0].describe(tiny_lm.config) == f"{tap} negated"
+    plain, trace = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [1, 2, 3], edits)
+    np.testing.assert_array_equal(trace[tap], -plain[tap])
+    np.testing.assert_array_equal(recompute_with_interventions(trace, tap, plain[tap]), trace[tap])
