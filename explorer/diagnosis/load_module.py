@@ -102,6 +102,14 @@ def load_own_module(
 
 def import_file(path: Path) -> ModuleType:
     """Run a file as a Python module; it can import files in its folder."""
+    if path.is_dir():
+        raise UserError(
+            _(
+                "{path!r} is a folder: name the Python file in it, as in {example}",
+                path=str(path),
+                example="model.py:GPT",
+            )
+        )
     if not path.is_file():
         raise UserError(_("there is no file {path!r}", path=str(path)))
     spec = importlib.util.spec_from_file_location(f"own_module_{path.stem}", path)

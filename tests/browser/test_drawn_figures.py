@@ -48,10 +48,10 @@ LINES = """(text) => {
 }"""
 
 
-# Makes a text as narrow as its longest line: with one letter more it has a line more.
+# Makes a text a little narrower than its longest line: with a letter less it has a line less.
 FIT = """(text) => {
   Object.assign(text.style, { width: "max-content", maxWidth: "none" });
-  text.style.width = `${Math.ceil(text.getBoundingClientRect().width) + 1}px`;
+  text.style.width = `${Math.ceil(text.getBoundingClientRect().width) - 2}px`;
 }"""
 
 

@@ -243,7 +243,7 @@ export function explainTerms(forms, meanings) {
 
 /** Moves the focus to the next term on the page, or the one before: they are no stops of the Tab key, as there are many. @param {boolean} isBack */
 function goToTerm(isBack) {
-  const all = findAll(document, ".term[tabindex]").filter((term) => term.offsetWidth), here = document.activeElement;
+  const all = findAll(document, ".term[tabindex]").filter((term) => term.checkVisibility()), here = document.activeElement;
   const isAfter = (term) => here.compareDocumentPosition(term) & Node.DOCUMENT_POSITION_FOLLOWING;
   const next = isBack ? all.findLast((term) => term !== here && !isAfter(term)) : all.find(isAfter);
   (next ?? all.at(isBack ? -1 : 0))?.focus();

@@ -146,6 +146,7 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
     ("arguments", "told"),
     [
         (["nowhere.py:Mine"], "there is no file 'nowhere.py'"),
+        ([".:Mine"], "'.' is a folder: name the Python file in it"),
         (["mine.py"], "named as file.py:Class"),
         (["mine.py:Nobody"], "mine.py has no Nobody"),
         (["mine.py:math"], "got module"),

@@ -140,8 +140,10 @@ export function wholeModel(element) {
    * @param {{ kind: string, label: string, box: number[], act?: () => void, lights?: (curve: any) => boolean }} item
    */
   function putItem(group, name, { kind, label, box, act, lights }) {
+    const before = nodes.get(name), drawnAs = kind.split(" ")[0];
+    if (before && before.item.drawnAs !== drawnAs) before.remove(), nodes.delete(name); // a head is a dot, a pattern or a switch
     const node = put(group, name, "g", { class: `item ${kind}`, role: "button", tabindex: name === current ? 0 : -1, "aria-label": label });
-    node.item = { name, label, box, act, lights };
+    node.item = { name, drawnAs, label, box, act, lights };
     return node;
   }
 
@@ -354,15 +356,15 @@ export function wholeModel(element) {
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
-    within(node, 1, "text", { x: card.x + 22, y: y + 20 }, _("feed-forward"));
-    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, `${signed(block.feed_forward)} →`);
+    within(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
+    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${signed(block.feed_forward)} →` : signed(block.feed_forward));
   }
 
   function drawPattern({ layer, head, query, key, level }) {
     const { pattern, card } = layout, rows = model.open.patterns[head], w = pattern.w / rows.length, h = Math.min(layout.tall, pattern.h / rows.length * 1.001);
     const topOf = (i) => pattern.y + (rows.length > 1 ? (i * (pattern.h - h)) / (rows.length - 1) : 0);
     if (pattern.w < 20) return;
-    const room = (card.x + card.w - pattern.x - pattern.w + (level === "cell" ? -layout.steps.w : 0)) / SMALL;
+    const room = (level === "cell" ? layout.steps.x - pattern.x - pattern.w - 8 : card.x + card.w - pattern.x - pattern.w - 8) / SMALL;
     rows.forEach((row, i) => {
       const position = model.rows[i][0];
       row.forEach((p, j) => {
@@ -460,6 +462,7 @@ export function wholeModel(element) {
       return finish();
     }
     const began = performance.now();
+    drawing.dataset.moving = "true";
     const step = () => {
       const share = Math.min(1, (performance.now() - began) / MOVE);
       layout = share < 1 ? between(from, to, 1 - (1 - share) ** 3) : to;
@@ -472,6 +475,7 @@ export function wholeModel(element) {
 
   function finish() {
     draw();
+    delete drawing.dataset.moving;
     countDraw(drawing);
   }
 
@@ -530,8 +534,10 @@ export function wholeModel(element) {
     if (!item || event.altKey || event.ctrlKey || event.metaKey) return;
     if (step) {
       const items = [...nodes.values()].filter((node) => node.item?.name).map((node) => node.item);
-      const next = items[nextTo(items.map(({ box }) => box), items.indexOf(item), step)];
-      nodes.get(next.name).focus();
+      const kindOf = ({ name }) => name.slice(0, name.indexOf(":"));
+      const beside = (among) => among[nextTo(among.map(({ box }) => box), among.indexOf(item), step)];
+      const same = beside(items.filter((other) => kindOf(other) === kindOf(item))); // its own kind first
+      nodes.get((same === item ? beside(items) : same).name).focus();
     } else if (event.key === "Enter" || event.key === " ") item.act?.();
     else return;
     event.preventDefault();

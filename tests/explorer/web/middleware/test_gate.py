@@ -248,6 +248,12 @@ def test_a_body_is_json_of_the_right_types(client):
     ):
         answer = client.post(path, content=body, headers=headers)
         assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
+    events = client.get("/sub/config").json()["dependencies"]
+    (explore,) = (event for event in events if event["api_name"] == "explore")
+    file = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}  # which Gradio would read for a public event
+    data = [file, *(None for _input in explore["inputs"][1:])]
+    named = client.post(path, json={"data": data, "session_hash": "a", "fn_index": explore["id"]})
+    assert named.status_code == 422 and "must be" in named.json()["detail"]
     assert client.post(path, content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
     assert client.post(path, json={"data": [], "session_hash": "a", "fn_index": 10**6}).status_code == 404
 
