@@ -220,9 +220,9 @@ CHUNK_BYTES = 1 << 20
 def checkpoint_fingerprint(location: str | Path) -> str:
     """Return a hash that differs if a checkpoint's files do, and is the same on all machines with the same files.
 
-    The smallest files are read, those of one size all or none, at most `MAX_FINGERPRINT_BYTES` together. For the others that
-    are not in the hub's cache, size and modification time count: files that machines share are to be copied with
-    their times.
+    The smallest files are read, those of one size all or none, at most `MAX_FINGERPRINT_BYTES` together. For the
+    others that are not in the hub's cache, size and modification time count: files that machines share are to be
+    copied with their times.
 
     Args:
         location: see `ModelCatalog.locate`.
