@@ -207,7 +207,8 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
         visitors.append(person)
         person.page.set_viewport_size(viewport)
         fields = {name: str(value) for name, value in query.items()}
-        page_state = opening.state_from_query({"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view} | fields)
+        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": "all"}
+        page_state = opening.state_from_query(initial | fields)
         return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 
     yield visit

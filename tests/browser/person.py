@@ -1,6 +1,7 @@
 """A user at the page: locators, actions and expectations."""
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -20,13 +21,17 @@ RESTORE_STATE = """(state) => {
   scrollTo(0, 0);
   sessionStorage.clear();
   if (document.body.classList.contains("dark")) window.modules.dom.toggleTheme();
+  const switches = ":is([data-shows=stages], [data-shows=more])"; // see OPEN_SWITCHES
+  const open = `.toast-close, #notices .notice button, .fold[aria-expanded=true]:not(${switches})`;
+  for (const button of document.querySelectorAll(`${open}, ${switches}[aria-expanded=false]`)) button.click();
   localStorage.clear();
-  const open = ".toast-close, #notices .notice button, .fold[aria-expanded=true]";
-  for (const button of document.querySelectorAll(open)) button.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
   const { own } = window.modules.history; // what other models wrote, the one that was left among them
   for (const model of Object.keys(own)) delete own[model];
 }"""
+# All columns of the next token's table and all settings, for tests that are not about folding them.
+OPEN_SWITCHES = """for (const part of ["stages", "more"])
+  if (localStorage.getItem(`explorer-${part}`) === null) localStorage.setItem(`explorer-${part}`, "true");"""
 IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
 IN_ADDRESS = """(fields) => {
   const query = new URLSearchParams(location.search);
@@ -81,11 +86,13 @@ class Person:
         self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
-        """Open the page with all its figures and wait for the first ones.
+        """Open the page with all its figures, columns and settings, and wait for the first figures.
 
         `view` "" opens it as a first-time user finds it.
         """
-        query |= {"view": view, "unfolded": "all"} | query if view else {}
+        if view:
+            query = {"view": view, "unfolded": "all"} | query
+            self.page.add_init_script(OPEN_SWITCHES)
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -244,3 +251,18 @@ class Person:
 
 def count_draws(drawing: Locator) -> int:
     return int(drawing.get_attribute("data-draws") or 0)
+
+
+@contextmanager
+def collect_posts(person: Person) -> Iterator[list[str]]:
+    """Collect the paths of what the page posts in the block, until all of it is answered."""
+    paths: list[str] = []
+
+    def note(request):
+        if request.method == "POST":
+            paths.append(urlsplit(request.url).path)
+
+    person.page.on("request", note)
+    yield paths
+    person.at_rest()
+    person.page.remove_listener("request", note)

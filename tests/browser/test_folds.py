@@ -1,9 +1,13 @@
-"""Rarely used controls are folded away on a telephone, so that a tab's text comes early."""
+"""What is shown on demand: a view's further figures, columns and settings, and on a telephone rarely used controls."""
+
+import json
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.exhaustive import first_in_core
+
+from .person import ANSWER, Person, collect_posts
 
 TELEPHONE = {"width": 390, "height": 844}
 TOPS = """(view) => {
@@ -60,3 +64,76 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
 def test_a_wide_screen_shows_the_lists(person):
     expect(person.chooser("layer")).to_be_visible()
     expect(person.page.locator("#attention-choosers .fold")).to_be_hidden()
+
+
+def open_as_found(person: Person, **query) -> Person:
+    """Open the attention view as a user finds it, with nothing unfolded."""
+    person.page.goto(f"{person.address}?{'&'.join(f'{name}={value}' for name, value in query.items())}")
+    person.wait_until("page.state.view === 'attention'")
+    return person.at_rest()
+
+
+def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
+    person, name = newcomer(), "attention-row"
+    with person.page.expect_response(ANSWER) as response:
+        open_as_found(person, view="attention")
+    answers = [contents for line in response.value.text().splitlines() for contents in json.loads(line).items()]
+    assert [content for key, content in answers if key == name] == [{"folded": True}]
+    assert f"{name}-mark" not in dict(answers)
+    assert "attention-pattern-mark" in dict(answers)
+    figure, others = person.page.locator(f"#{name}"), person.page.locator(f".panels > .folded:not(#{name})")
+    num_others = others.count()
+    assert num_others >= 3
+    title = figure.get_by_role("button", name="The chosen query’s weights")
+    expect(title).to_have_attribute("aria-expanded", "false")
+    expect(figure.locator(".plot")).to_be_hidden()
+    with collect_posts(person) as posts:
+        title.press("Enter")
+        expect(figure.locator(".main-svg").first).to_be_visible()
+        expect(figure.locator(".evidence-mark")).to_contain_text("recomputed")
+    assert posts == ["/explorer/answer"]
+    person.expect_selected(unfolded=name)
+    expect(title).to_be_focused()
+    expect(others).to_have_count(num_others)
+    person.page.reload()
+    expect(figure.locator(".main-svg").first).to_be_visible()
+    expect(others).to_have_count(num_others)
+    title.click()
+    expect(figure.locator(".plot")).to_be_hidden()
+    expect(title).to_have_attribute("aria-expanded", "false")
+    person.expect_selected(unfolded="")
+
+
+@pytest.mark.parametrize(("switch", "part"), [("stages", "#next-token thead"), ("more", "#top_p")])
+def test_a_switch_is_remembered(newcomer, switch, part):
+    person = open_as_found(newcomer(), view="attention")
+    button = person.page.locator(f"[data-shows={switch}]")
+    for is_open in (True, False):
+        expect(person.page.locator(part)).to_be_visible(visible=not is_open)
+        button.click()
+        for _visit in range(2):
+            expect(button).to_have_attribute("aria-expanded", str(is_open).lower())
+            expect(person.page.locator(part)).to_be_visible(visible=is_open)
+            person.page.reload()
+            person.at_rest()
+
+
+def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcomer):
+    person = open_as_found(newcomer(viewport=TELEPHONE), view="attention")
+    page, temperature, step = person.page, person.slider("temperature"), person.page.locator("#step")
+    expect(temperature).to_be_hidden()
+    page.get_by_role("button", name="Settings").click()
+    for control in (
+        temperature,
+        person.page.get_by_label("number input for temperature"),
+        person.slider("top-k"),
+        step,
+    ):
+        expect(control).to_be_in_viewport(ratio=1)
+        control.click(trial=True)  # fails if something lies over it
+    assert page.evaluate("scrollY") == 0
+    person.set("temperature", 0)
+    person.expect_selected(temperature=0)
+    expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # what the sliders change
+    page.get_by_role("button", name="Settings").click()
+    expect(temperature).to_be_hidden()

@@ -110,7 +110,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         person.page.mouse.click(*get_centre(component))
         person.expect_selected(**{"layer": 0, "head": 0, "target": 1} | selects)
         expect(person.page.locator("#overview-map .told")).to_be_hidden() if kind != "next_token" else None
-        person.visit("overview", "Overview")
+        person.visit("overview", "Whole model")
         expect(picture).to_be_visible()
 
 
@@ -120,7 +120,7 @@ def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers
     person.page.route("**/gradio_api/queue/**", lambda route: None)
     person.page.mouse.click(*get_centre(picture.locator(".part.norm").first))
     expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
-    person.visit("overview", "Overview")
+    person.visit("overview", "Whole model")
     expect(picture).to_be_visible()
 
 

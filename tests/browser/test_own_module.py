@@ -63,7 +63,7 @@ def test_the_first_difference_is_told_drawn_and_on_the_map(newcomer, mine):
     assert name == FIRST
     person.page.mouse.click(x, y)
     person.expect_selected(view="activations", tap=FIRST)
-    person.visit("overview", "Overview")
+    person.visit("overview", "Whole model")
     differs = person.page.locator("#overview-map .part[aria-label*='≠']")
     expect(differs).to_have_count(1)
     expect(differs).to_have_attribute("aria-label", re.compile(f"parts from the reference here, at {re.escape(FIRST)}"))

@@ -1,28 +1,9 @@
 """Requests that the page sends: one for each thing that is done."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from urllib.parse import urlsplit
-
 import pytest
 from playwright.sync_api import expect
 
-from .person import ANSWER, Person
-
-
-@contextmanager
-def collect_posts(person: Person) -> Iterator[list[str]]:
-    """Collect the paths of what the page posts in the block, until all of it is answered."""
-    paths: list[str] = []
-
-    def note(request):
-        if request.method == "POST":
-            paths.append(urlsplit(request.url).path)
-
-    person.page.on("request", note)
-    yield paths
-    person.at_rest()
-    person.page.remove_listener("request", note)
+from .person import ANSWER, collect_posts
 
 
 @pytest.mark.parametrize("view", ["attention", ""])

@@ -10,7 +10,7 @@ from explorer.views.style import LIGHT
 from explorer.web.actions.page_actions import FIRST_PROMPT
 
 from .painted import pixels, scale_colours
-from .two_runs import OTHER, chips_of_b, compare, expect_painted, show_run, switch
+from .two_runs import OTHER, chips_of_b, compare, expect_painted, open_more, show_run, switch
 
 
 @pytest.fixture
@@ -37,10 +37,13 @@ def test_another_prompt_stands_beside_this_one(person):
 def test_b_has_another_prompt_in_place_of_its_own(person):
     compare(person)
     bar = person.page.locator("#runs")
+    expect(bar.get_by_role("button", name="another prompt")).to_be_hidden()
+    open_more(person)
     bar.get_by_role("button", name="another prompt").click()
     expect(person.page.get_by_label("the other prompt")).to_have_value(OTHER)
     person.page.keyboard.press("Escape")
     expect(bar.locator(".switch")).to_be_visible()
+    open_more(person)
     bar.get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill("Once upon a day")
     bar.get_by_role("button", name="Compare", exact=True).click()
@@ -99,14 +102,33 @@ def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):
     expect(person.chips.nth(1)).to_have_attribute("aria-selected", "true")
 
 
+def test_what_is_seldom_done_with_two_runs_is_behind_a_button_that_closes_as_others(visitor):
+    person = visitor(**{"b.text": OTHER})
+    more = person.page.get_by_role("button", name="more of the two runs")
+    copy = person.page.get_by_role("button", name="copy A to B")
+    expect(copy).to_be_hidden()
+    for close in (lambda: person.page.keyboard.press("Escape"), person.page.locator("#next-token-words").click):
+        more.click()
+        expect(copy).to_be_in_viewport(ratio=1)
+        copy.click(trial=True)  # fails if something lies over it
+        close()
+        expect(copy).to_be_hidden()
+        expect(more).to_have_attribute("aria-expanded", "false")
+    more.click()
+    copy.click()
+    expect(person.page.locator("#strip-b .strip")).to_have_text(FIRST_PROMPT)
+
+
 @pytest.mark.exhaustive
 def test_tokens_are_put_together_by_hand(person):
     compare(person)
     person.chips.nth(7).click()
+    open_more(person)
     person.page.locator("#runs").get_by_role("button", name="put together").click()
     chips_of_b(person).nth(9).click()
     expect(person.page.locator("#runs .aligned")).to_contain_text("as you put them")
     expect(chips_of_b(person).nth(9)).to_have_attribute("aria-selected", "true")
+    open_more(person)
     person.page.locator("#runs").get_by_role("button", name="align anew").click()
     expect(person.page.locator("#runs .aligned")).to_contain_text("shortest edit script")
 

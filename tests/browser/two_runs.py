@@ -23,6 +23,13 @@ def compare(person, text: str = OTHER):
     person.at_rest()
 
 
+def open_more(person):
+    """Open the list of what is seldom done with two runs."""
+    more = person.page.get_by_role("button", name="more of the two runs")
+    if more.get_attribute("aria-expanded") == "false":
+        more.click()
+
+
 def switch(person, name: str):
     return person.page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
 

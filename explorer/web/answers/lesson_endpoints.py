@@ -118,6 +118,7 @@ class LessonContents:
         step_number, model = lesson.steps.index(step) + 1, self.lesson_model(lesson, page_state.run.checkpoint)
         payload = {"name": lesson.name, "title": lesson.title, "against": lesson.misconception, "heading": step.title}
         payload |= {"step": step_number, "steps": len(lesson.steps), "before": step.before, "target": step.target}
+        payload["view"] = step.state["view"]
         if following := lesson.steps[step_number : step_number + 1]:
             payload["next"] = {"heading": following[0].title, "before": following[0].before}
         if model is None:

@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from explorer.lessons.course.lesson import LessonLibrary, LessonStep
+from explorer.views import VIEW_BY_NAME
 
 LESSONS = LessonLibrary().lessons
 
@@ -33,11 +34,29 @@ def open_lesson(page: Page, address: str, **query):
     expect(column(page)).to_be_visible()
 
 
+NAVIGATION = "#navigation, #search, #present, #share, #prompt-row, #mode, #lessons, #glossary, footer"
+FIGURES_IN_SIGHT = """[...document.querySelectorAll("#view .panels > .block, #next-token")]
+  .filter((figure) => figure.getBoundingClientRect().height).map(({ id }) => id)"""
+
+
+def expect_one_figure(page: Page, step: LessonStep):
+    """Expect a step to leave its text and one figure in sight, and nothing that leads elsewhere; a task leaves all."""
+    if step.task or step.target == "prompt":
+        return expect(page.locator("#navigation")).to_be_visible()
+    expect(page.locator(NAVIGATION).locator("visible=true")).to_have_count(0)
+    in_sight = page.evaluate(FIGURES_IN_SIGHT)
+    assert len(in_sight) == 1, in_sight
+    if step.target.split("-")[0] in VIEW_BY_NAME and not step.target.endswith("-what-ifs"):
+        assert in_sight == [step.target]
+    expect(page.locator(f"#{in_sight[0]}")).to_be_in_viewport()
+
+
 def expect_step(page: Page, step: LessonStep, number: int, steps: int):
     """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
     expect(column(page).locator("h2")).to_have_text(step.title)
     expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
     page.wait_for_function("!document.querySelector('[data-old-since]')")
+    expect_one_figure(page, step)
     for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).to_be_hidden()
     if step.target and step.target not in step.hidden_figures:

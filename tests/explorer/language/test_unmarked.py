@@ -26,8 +26,8 @@ EXCEPTIONS = {
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
         "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
-    }
-    | {text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)},
+        **{text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)},
+    },
     "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
     ),
@@ -55,7 +55,8 @@ EXCEPTIONS = {
         "export const {} = {};\n": "script",
     },
     "web/error_messages.py": {
-        **dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
+        "can't allocate memory": "as torch says it",
+        "out of memory": "as torch says it",
         " (the last line of this client for now)": "log",
     },
     "web/middleware/security_middleware.py": {

@@ -328,11 +328,11 @@ function questionNodes(asked, judged) {
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
 
-/** What of the page a step leaves in sight: one figure, the next token, what is above a view's figures, or, for a task, all. */
-function subjectOf({ target = "", task }) {
-  if (task || target === "prompt") return "page";
+/** What of the page a step leaves in sight: one figure, the next token, what is above a view's figures, or, for a task or in another view, all. */
+function subjectOf({ target = "", task, view }) {
+  if (task || target === "prompt" || view !== state.view) return "page";
   if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
-  return !target || ["strip", "prompt", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
+  return !target || ["strip", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
 }
 
 /** @param {HTMLElement} element */
@@ -411,6 +411,7 @@ export function lesson(element) {
 
   function follow() {
     const isOpen = Boolean(state.lesson);
+    if (isOpen && content) document.body.dataset.lessonOn = subjectOf(content);
     if (isOpen !== column.hidden) return;
     column.hidden = !isOpen;
     document.body.classList.toggle("in-lesson", isOpen);

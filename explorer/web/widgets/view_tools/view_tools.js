@@ -357,7 +357,7 @@ export function runs(element) {
     return [span("what", _("compare with")), ...found];
   }
 
-  const anotherPrompt = (properties) => button(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); }, properties);
+  const anotherPrompt = (properties) => button(_("another prompt"), () => { typing = true; openMore(false); draw(value); find(ways, "input").focus(); }, properties);
 
   function promptBox() {
     const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
@@ -408,10 +408,15 @@ export function runs(element) {
 
   // What is seldom pressed is behind a button.
   function more() {
-    const tell = (button) => { button.ariaExpanded = String(box.classList.contains("open")); };
-    const made = button("⋯", () => { box.classList.toggle("open"); tell(made); }, { className: "more", ariaLabel: _("more of the two runs") });
-    tell(made);
+    const made = button("⋯", () => openMore(!box.classList.contains("open")), { className: "more", ariaLabel: _("more of the two runs") });
+    made.ariaExpanded = String(box.classList.contains("open"));
     return made;
+  }
+
+  function openMore(isOpen) {
+    box.classList.toggle("open", isOpen);
+    const press = find(two, ".more");
+    if (press) press.ariaExpanded = String(isOpen);
   }
 
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
@@ -432,6 +437,12 @@ export function runs(element) {
     difference: _("Pictures show what A has more than B, at the tokens that stand beside each other."),
   });
 
+  box.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || !box.classList.contains("open")) return;
+    openMore(false);
+    find(two, ".more").focus();
+  });
+  document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) openMore(false); });
   onState(element, mark);
   onContent(element, draw);
 }
