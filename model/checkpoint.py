@@ -28,8 +28,7 @@ from model.offloading import Device, ShardedPlacement
 from model.pretrained.hub import get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
-from model.pretrained.tokenizer import PretrainedTokenizer
-from model.pretrained.tokenizer_files import TOKENIZER_FILES
+from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM

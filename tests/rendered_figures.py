@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.views import graph_objects as go
-from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import Diagram
 from explorer.views.view import Panel
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.model_map import ModelMap

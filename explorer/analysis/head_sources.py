@@ -1,4 +1,4 @@
-"""What each head brings from each earlier token: the terms of its contribution to a logit."""
+"""Contributions of each head to a logit, by the token that it reads."""
 
 from dataclasses import dataclass
 

@@ -1,12 +1,17 @@
-"""Tokenizers for models with a custom vocabulary."""
+"""Tokenizers for models with a custom vocabulary, and tokens and merges from the usual textual forms."""
 
-from collections.abc import Callable, Collection, Sequence
+import ast
+import base64
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from explorer.errors import UserError
 from explorer.translations import N_, _
 from model.errors import Note
+from model.pretrained.tokenizer import VISIBLE_TO_BYTE
 from model.tokenizer import MergeRules
 
 BYTES = 256
@@ -165,3 +170,166 @@ def greedy_encoder(tokens: Sequence[bytes]) -> Callable[[str], list[int]]:
         return token_ids
 
     return encode
+
+
+SPECIAL = re.compile(r"<\|[^|]*\|>|<(?:s|/s|pad|unk|bos|eos)>|\[(?:PAD|UNK|BOS|EOS|CLS|SEP|MASK)\]")
+PRINTED = r"b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\""  # as Python prints bytes
+ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")  # of "backslashreplace"
+LOST = "\N{REPLACEMENT CHARACTER}"
+MAX_LINES = 8  # of one merge, whose tokens may hold line breaks
+
+
+def _from_escaped(text: str) -> bytes:
+    parts = ESCAPED.split(text)
+    return b"".join(bytes.fromhex(segment) if index % 2 else segment.encode() for index, segment in enumerate(parts))
+
+
+def _is_printed(texts: Collection[str]) -> bool:
+    return all(re.fullmatch(PRINTED, text, re.DOTALL) for text in texts)
+
+
+def _is_visible(texts: Collection[str]) -> bool:
+    characters = {character for text in texts for character in text}
+    return characters <= VISIBLE_TO_BYTE.keys() and ("Ġ" in characters or set(texts) >= VISIBLE_TO_BYTE.keys())
+
+
+def _from_visible(text: str) -> bytes:
+    """Return the bytes of a piece in GPT-2's alphabet.
+
+    Raises:
+        KeyError: it has other characters.
+    """
+    return bytes(map(VISIBLE_TO_BYTE.__getitem__, text))
+
+
+def _is_latin(texts: Collection[str]) -> bool:
+    return {chr(byte) for byte in range(BYTES)} <= set(texts) and max(map(ord, "".join(texts))) < BYTES
+
+
+ALPHABETS: tuple[tuple[Callable[[Collection[str]], bool], Callable[[str], bytes]], ...] = (
+    (_is_printed, ast.literal_eval),
+    (lambda texts: {f"{byte:02x}" for byte in range(BYTES)} <= set(texts), bytes.fromhex),
+    (lambda texts: "AA==" in texts and "/w==" in texts, lambda text: base64.b64decode(text, validate=True)),
+    (_is_visible, _from_visible),  # GPT-2's
+    (_is_latin, lambda text: text.encode("latin-1")),
+    (lambda texts: r"\x80" in texts, _from_escaped),
+    (lambda texts: True, lambda text: text.encode("utf-8", "surrogateescape")),
+)
+
+
+@dataclass(frozen=True)
+class DecodedVocabulary:
+    """A vocabulary decoded from its textual form.
+
+    Attributes:
+        tokens: the bytes of each id, b"" where unknown.
+        decoders: functions from a text to bytes, the likeliest first.
+        is_lossy: whether bytes that are no characters were omitted or replaced.
+    """
+
+    tokens: list[bytes]
+    decoders: tuple[Callable[[str], bytes], ...]
+    is_lossy: bool
+
+
+def decode_tokens(raw_tokens: Sequence[Any]) -> DecodedVocabulary:
+    """Decode tokens to bytes: from texts in any alphabet, bytes, or lists of bytes."""
+    texts = [text for text in raw_tokens if isinstance(text, str) and text and not SPECIAL.fullmatch(text)]
+    fitting = [decode for is_alphabet, decode in ALPHABETS if not texts or is_alphabet(texts)]
+    tokens = [_to_bytes(token, fitting[0]) for token in raw_tokens]
+    decoded = list(tokens)
+    first = raw_tokens.index("a") - ord("a") if "a" in raw_tokens else -1
+    if first >= 0 and list(raw_tokens[first + 32 : first + 127]) == list(map(chr, range(32, 127))):
+        for byte in range(128, BYTES):  # no characters: they are known by their places
+            tokens[first + byte : first + byte + 1] = [bytes([byte])]
+    distinct = set()
+    for token_id, token in enumerate(tokens):
+        if token in distinct or LOST.encode() in token:
+            tokens[token_id] = b""
+        distinct.add(token)
+    return DecodedVocabulary(tokens, (*fitting, _from_visible), tokens != decoded)
+
+
+def _to_bytes(token: Any, decode: Callable[[str], bytes]) -> bytes:
+    if isinstance(token, str):
+        return token.encode() if SPECIAL.fullmatch(token) else decode(token)
+    return bytes(token)
+
+
+def decode_merges(merges: Any, vocabulary: DecodedVocabulary, name: str) -> tuple[list[tuple[bytes, bytes]], int]:
+    """Return the two tokens of each merge, in order, and the number of merges omitted for lost bytes.
+
+    Args:
+        merges: a text with a merge a line, or a sequence of pairs of tokens, or of ids.
+
+    Raises:
+        UserError: one is not of two tokens that make a third, or it is unclear which were lost.
+    """
+    wrong = None
+    for decode in vocabulary.decoders:
+        merge_pairs = list(_merge_pairs(merges, vocabulary, decode))
+        unread = [merge for merge, pair in merge_pairs if pair is None]
+        pairs = [pair for _merge, pair in merge_pairs if pair is not None]
+        merged = {left + right for left, right in pairs}
+        # Each merge makes a token of its own: where all ASCII tokens are made, none of their merges was lost.
+        missing = [token for token in vocabulary.tokens if len(token) > 1 and token.isascii() and token not in merged]
+        missing = [token for token in missing if not SPECIAL.fullmatch(token.decode())]
+        if not unread or (vocabulary.is_lossy and not missing):
+            return pairs, len(unread)
+        wrong = wrong or unread[0]
+    raise UserError(
+        _(
+            "Some merges of {file} do not join two tokens into a third, such as {merge!r}: save them as JSON, a list "
+            "of pairs, in GPT-2’s alphabet.",
+            file=name,
+            merge=wrong,
+        )
+    )
+
+
+def _merge_pairs(
+    merges: Any, vocabulary: DecodedVocabulary, decode: Callable[[str], bytes]
+) -> Iterator[tuple[Any, tuple[bytes, bytes] | None]]:
+    """Yield each merge with its two tokens, None where they are ambiguous."""
+    known_tokens = set(vocabulary.tokens) - {b""}
+
+    def fitting(choices: Sequence[Sequence[bytes]]) -> tuple[bytes, bytes] | None:
+        pairs = [tuple(pair) for pair in choices if len(pair) == 2 and {*pair, b"".join(pair)} <= known_tokens]
+        return pairs[0] if pairs else None
+
+    if isinstance(merges, str):
+        lines, line_index = merges.removesuffix("\n").split("\n"), 0
+        line_index = 1 if lines[0].startswith("#version") else 0
+        while line_index < len(lines):
+            tried = [(count, "\n".join(lines[line_index : line_index + count])) for count in range(1, MAX_LINES + 1)]
+            count, pair = next(
+                ((count, pair) for count, text in tried if (pair := fitting(_split_candidates(text, decode)))),
+                (1, None),
+            )
+            if pair or lines[line_index].strip("\r"):
+                yield lines[line_index], pair
+            line_index += count
+        return
+    for merge in merges:
+        if isinstance(merge, str):
+            yield merge, fitting(_split_candidates(merge, decode))
+        elif all(isinstance(token, int) for token in merge):
+            yield merge, fitting([[vocabulary.tokens[token] for token in merge if token < len(vocabulary.tokens)]])
+        else:
+            yield merge, fitting([[_to_bytes_or_empty(token, decode) for token in merge]])
+
+
+def _to_bytes_or_empty(token: Any, decode: Callable[[str], bytes]) -> bytes:
+    try:
+        return _to_bytes(token, decode)
+    except (ValueError, KeyError, SyntaxError):  # not written in this way
+        return b""
+
+
+def _split_candidates(line: str, decode: Callable[[str], bytes]) -> list[list[bytes]]:
+    """Return the pairs of tokens that a line can be split into, at each space or tab."""
+    if re.match(r"[(\[]?b['\"]", line):
+        return [[ast.literal_eval(part) for part in re.findall(PRINTED, line)]]
+    line = line.removesuffix("\r")
+    cuts = [index for index, character in enumerate(line) if character in " \t" and 0 < index < len(line) - 1]
+    return [[_to_bytes_or_empty(line[:index], decode), _to_bytes_or_empty(line[index + 1 :], decode)] for index in cuts]

@@ -1,37 +1,294 @@
-"""Find where a module differs from the reference."""
+"""Find where a module differs from the reference, segment by segment, and why."""
 
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from explorer.diagnosis.block_dataflow import check_supported
-from explorer.diagnosis.block_segment import BlockSegment
+from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugSearch, as_singletons
+from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.build_model import build_with_weights
+from explorer.diagnosis.bugs.norms import find_reduced_precision
 from explorer.diagnosis.candidate_configs import candidate_configs, with_context
-from explorer.diagnosis.deviation import Deviation
-from explorer.diagnosis.from_module import TOLERANCE, check_ids, logit_error
-from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
-from explorer.diagnosis.prepare_diagnosis import add_missing_gains, draw_random_ids, probe_norms, randomise_untrained
+from explorer.diagnosis.from_module import TOLERANCE, build_with_weights, check_ids, logit_error
+from explorer.diagnosis.match_weights import Table, WeightLocation, WeightMatch, match_weights
 from explorer.diagnosis.record_values import RecordedValues, record_values
-from explorer.diagnosis.reference_formulas import reference_formulas
+from explorer.diagnosis.reference_formulas import DATAFLOWS, NORMS, Formulas, check_supported, reference_formulas
 from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
-from explorer.diagnosis.segment_diagnosis import SegmentDiagnosis
-from explorer.diagnosis.segments import PROBE, EmbeddingSegment, UnembeddingSegment
+from explorer.diagnosis.segments import (
+    PROBE,
+    BlockSegment,
+    Deviation,
+    EmbeddingSegment,
+    ModelSegment,
+    UnembeddingSegment,
+)
 from explorer.errors import UserError
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference, TapComparison
 from explorer.translations import N_, _
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
+
+NUM_EXAMPLE_TOKENS, SEED = 17, 0
+PROBE_MEAN_SQUARES = (
+    1e-9,
+    1e-13,
+    1e6,
+)  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
+
+
+def draw_random_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
+    """Return random token ids that fit the vocabulary and the context."""
+    size = len(match.locations["token_embedding"].weight) if "token_embedding" in match.locations else 1
+    length = min(NUM_EXAMPLE_TOKENS, config.context_length if config else NUM_EXAMPLE_TOKENS)
+    if "position_embedding" in match.locations:
+        length = min(length, len(match.locations["position_embedding"].weight))
+    return torch.randint(size, (length,), generator=torch.Generator().manual_seed(SEED)).tolist()
+
+
+def randomise_untrained(match: WeightMatch) -> list[str]:
+    """Randomise in place gains that are all 1 and biases that are all 0; return a note about it."""
+    generator, gains, biases = torch.Generator().manual_seed(SEED), 0, 0
+    for name, location in match.locations.items():
+        if "norm" in name and bool((location.weight == 1).all()):
+            location.weight.copy_(0.5 + torch.rand(location.weight.shape, generator=generator))
+            gains += 1
+        # joined biases are copies of the module's
+        if location.bias is not None and not location.heads and bool((location.bias == 0).all()):
+            location.bias.copy_(torch.randn(location.bias.shape, generator=generator) / 10)
+            biases += 1
+    if not gains + biases:
+        return []
+    return [
+        _(
+            "{gains} gains that were all 1 and {biases} biases that were all 0, as before training, are drawn at "
+            "random in both: what is left out would not show.",
+            gains=gains,
+            biases=biases,
+        )
+    ]
+
+
+def add_missing_gains(match: WeightMatch, placement: str = "pre", draws: bool = True) -> tuple[WeightMatch, list[str]]:
+    """Add gains for norms that the module lacks, so that a missing norm is found as a bug; also return notes.
+
+    Args:
+        placement: of the reference's norms.
+        draws: whether gains are random; else they are 1.
+    """
+    table = match.locations.get("token_embedding")
+    required = [f"blocks.{layer}.{name}" for layer in range(match.num_layers) for name in ("attn_norm", "ffn_norm")]
+    required += [] if placement == "post" else ["final_norm"]
+    missing = [name for name in required if name not in match.locations] if table and placement in DATAFLOWS else []
+    if not missing:
+        return match, []
+    generator, width = torch.Generator().manual_seed(SEED), table.weight.shape[1]
+    gains = {name: 0.5 + torch.rand(width, generator=generator) if draws else torch.ones(width) for name in missing}
+    locations = {**match.locations, **{name: WeightLocation(gain) for name, gain in gains.items()}}
+    note = _(
+        "The module has no weights for {count} norms of the reference, such as {name}: theirs are drawn at random.",
+        count=len(missing),
+        name=missing[-1],
+    )
+    return replace(match, locations=locations), [note]
+
+
+@torch.no_grad()
+def probe_norms(student: nn.Module, match: WeightMatch, recorded: RecordedValues, config: ModelConfig) -> None:
+    """Record the norms' outputs for vectors so short that their ε matters, and for long ones."""
+    for name, location in match.locations.items():
+        x = recorded.values.get(f"{name}.in")
+        if x is None or not location.module or name.split(".")[-1] not in NORMS:
+            continue
+        size = x.square().mean().sqrt()
+        if not torch.isfinite(size) or size == 0:
+            continue
+        short = torch.cat(
+            [x * (mean_square**0.5 / size) for mean_square in (config.norm_eps, *PROBE_MEAN_SQUARES)]
+        )  # (4 T, D)
+        try:
+            output = student.get_submodule(location.module)(short[None])
+        except Exception:  # then there is no probe; the run itself succeeded
+            continue
+        if isinstance(output, Tensor) and output.numel() == short.numel():
+            recorded.values[f"{name}.{PROBE}.in"] = short
+            recorded.values[f"{name}.{PROBE}.out"] = output.detach().float().reshape(short.shape)
+
+
+HIDDEN_TAPS = {  # intermediate taps that have no submodule -> under the tap at which their bugs are visible
+    "attn.z": INTERMEDIATE_TAPS[3:8],
+    "ffn.hidden": ("ffn.gate", "ffn.hidden"),
+}
+
+
+class SegmentDiagnosis(BugSearch):
+    """The diagnosis of one segment: `differences` in order, and the `formulas` with the bugs identified.
+
+    Args:
+        identified_bugs: bugs of earlier segments, which are tried first; this segment's are appended.
+        exhausted_taps: taps of earlier segments at which all pairs of bugs were tried; this segment's are added.
+    """
+
+    def __init__(
+        self,
+        scope: ModelSegment,
+        formulas: Formulas,
+        identified_bugs: list[KnownBug] | None = None,
+        exhausted_taps: set | None = None,
+    ):
+        super().__init__(scope, formulas, identified_bugs, exhausted_taps)
+        scope.choose_values(formulas)
+        self.first_deviations = {tap: self.deviation(tap, formulas) for tap in scope.taps if tap in scope.tap_values}
+        self.differences = list(self._explain_differences())
+
+    def _explain_differences(self) -> Iterator[tuple[Difference, tuple[KnownBug, ...]]]:
+        skipped: set[str] = set()
+        while wrong := [tap for tap in self.differing_taps(self.formulas) if tap not in skipped]:
+            tap, deviation = wrong[0], self.deviation(wrong[0], self.formulas)
+            best = self.best_hypotheses(tap, wrong)
+            if not best and (bugs := self._find_reduced_precision(tap)):
+                skipped |= {tap, f"{tap}.{PROBE}"}
+                for bug in bugs:
+                    yield self._difference((bug,), tap, deviation), (bug,)
+                continue
+            if not best:
+                skipped |= {tap, f"{tap}.{PROBE}"}
+                yield self._unexplained_difference(tap, deviation), ()
+                continue
+            self.formulas = best[0].formulas
+            if f"{tap}.{PROBE}" not in wrong:  # the norm's probe is right; only its input or use differs
+                skipped.add(f"{tap}.{PROBE}")
+            self.identified_bugs += [
+                bug for hypothesis in best for bug in hypothesis.bugs if bug not in self.identified_bugs
+            ]
+            for bugs in self._order_bugs(best, tap):
+                yield self._difference(bugs, tap, deviation), bugs
+        yield from self._find_cancelling_bugs()
+
+    def _order_bugs(self, best: list[BugHypothesis], tap: str) -> Iterator[tuple[KnownBug, ...]]:
+        """Yield each bug of a pair by itself, in the order of their taps; or all equally good bugs together."""
+        if len(best) > 1 or len(best[0].bugs) == 1:
+            yield tuple(dict.fromkeys(bug for hypothesis in best for bug in hypothesis.bugs))
+            return
+        reach = self.candidate_taps(tap)
+        for bug in sorted(
+            best[0].bugs, key=lambda bug: self._tap_index(self._first_tap(bug, self.first_visible_tap(bug, reach)))
+        ):
+            yield (bug,)
+
+    def _find_reduced_precision(self, tap: str) -> tuple[KnownBug, ...]:
+        """Return the bug that a norm is computed in lower precision, after another of its bugs if any; () for none."""
+        if tap not in NORMS:
+            return ()
+        norm_name = f"{self.scope.start}{tap}"
+        x, gain = self.scope.recorded.values.get(f"{norm_name}.in"), self.scope.weights.get(f"{norm_name}.weight")
+        if x is None or gain is None:
+            return ()
+        norm_bugs = [bug for bug in KNOWN_BUGS if tap in bug.visible_at and bug.applies_to(self.scope.config)]
+        for other_bugs in ((), *as_singletons(norm_bugs)):
+            formulas = self.formulas
+            for bug in other_bugs:
+                formulas = bug.change(formulas, tap)
+            norm = partial(self.scope.norm, tap, formulas=formulas)
+            if bug := find_reduced_precision(self.scope.tap_values[tap], norm(x), x, gain, norm):
+                self.formulas = formulas
+                return (*other_bugs, bug)
+        return ()
+
+    def _difference(self, bugs: tuple[KnownBug, ...], tap: str, deviation: Deviation) -> Difference:
+        plain_tap = tap.removesuffix(f".{PROBE}")
+        full_name = f"{self.scope.start}{plain_tap}"
+        names, texts = tuple(bug.name for bug in bugs), tuple(bug.text for bug in bugs)
+        cause = BugExplanation(names, texts, tuple(dict(bug.values) for bug in bugs))
+        reach = self.candidate_taps(tap)
+        first_tap = min(
+            (self._first_tap(bug, self.first_visible_tap(bug, reach) or plain_tap) for bug in bugs), key=self._tap_index
+        )
+        return Difference(
+            first_tap, full_name, *self._deviation_fields(deviation), cause, probed=self._probe_scale(tap, deviation)
+        )
+
+    def _first_tap(self, bug: KnownBug, visible_tap: str) -> str:
+        """Return the full name of the first tap that a bug changes."""
+        taps = {role: tap for tap, role in self.scope.roles.items()}
+        first_tap = taps.get(bug.first_tap, bug.first_tap) or visible_tap
+        if first_tap == "ffn.gate" and not self.scope.config.is_gated:
+            first_tap = "ffn.hidden"
+        return f"{self.scope.start}{first_tap}"
+
+    def _tap_index(self, full_name: str) -> int:
+        """Return the index of a tap in its segment."""
+        order = [hidden_tap for tap in self.scope.taps for hidden_tap in HIDDEN_TAPS.get(tap, (tap,))]
+        tap = full_name.removeprefix(self.scope.start)
+        return order.index(tap) if tap in order else len(order)
+
+    def _unexplained_difference(self, tap: str, deviation: Deviation) -> Difference:
+        plain_tap = tap.removesuffix(f".{PROBE}")
+        full_name = f"{self.scope.start}{plain_tap}"
+        return Difference(
+            full_name,
+            full_name,
+            *self._deviation_fields(deviation),
+            equal_to=self._last_equal_tap(tap),
+            probed=self._probe_scale(tap, deviation),
+        )
+
+    def _deviation_fields(self, deviation: Deviation) -> tuple[float, float, tuple[int, ...]]:
+        positions = (deviation.by_position > 1).nonzero().flatten() % len(
+            self.scope.recorded.token_ids
+        )  # probes repeat the run's vectors
+        return deviation.largest, deviation.scale, tuple(positions.unique().tolist())
+
+    def _probe_scale(self, tap: str, deviation: Deviation) -> float:
+        """Return how many times shorter the probe that deviates most is than the run's vectors; 0 if none."""
+        if not tap.endswith(PROBE):
+            return 0.0
+        name = f"{self.scope.start}{tap.removesuffix(f'.{PROBE}')}"
+        run, short = (self.scope.recorded.values[f"{name}.{suffix}"] for suffix in ("in", f"{PROBE}.in"))
+        sizes = short.view(-1, *run.shape)
+        worst = int(deviation.by_position.nan_to_num(0.0).view(len(sizes), -1).amax(-1).argmax())
+        return (run.norm() / sizes[worst].norm()).item()
+
+    def _last_equal_tap(self, tap: str) -> str:
+        """Return the last intermediate value of the sublayer that the module reproduces; else the tap before."""
+        recorded = self._recorded_intermediates(self.formulas, [tap])
+        if intermediates := [name for name in INTERMEDIATE_TAPS if name in recorded]:
+            return f"{self.scope.start}{intermediates[-1]}"
+        before = [name for name in self.scope.taps[: self.scope.taps.index(tap)] if not name.endswith(PROBE)]
+        return f"{self.scope.start}{before[-1]}" if before else ""
+
+    def _find_cancelling_bugs(self) -> Iterator[tuple[Difference, tuple[KnownBug, ...]]]:
+        """Yield bugs that change no later value: rotations that affect all queries and keys alike."""
+        scope = self.scope
+        if (
+            not isinstance(scope, BlockSegment)
+            or not scope.config.has_rope(scope.layer)
+            or "attn.q" not in scope.tap_values
+        ):
+            return
+        expected = scope.attention(self.formulas)["q_rot"]
+        if scope.recorded.contains(scope.layer, expected):
+            return
+        for bug in (bug for bug in KNOWN_BUGS if bug.first_tap == "attn.q_rot"):
+            formulas = bug.change(self.formulas, "attn.z")
+            alternative = scope.attention(formulas)["q_rot"]
+            if scope.recorded.contains(scope.layer, alternative) and not self.has_deviation("attn.z", formulas):
+                merged = [value.transpose(0, 1).flatten(-2) for value in (alternative, expected)]
+                yield self._difference((bug,), "attn.z", Deviation.between(*merged)), (bug,)
+                return
+
+    def has_deviation(self, tap: str, formulas: Formulas) -> bool:
+        return tap in self.scope.tap_values and self.deviation(tap, formulas).differs
+
 
 HEAD_TAPS = "q", "k", "v", "z"
 

@@ -1,21 +1,220 @@
-"""Map the names of another module's weights to ours.
-
-A table has names without ".weight" and ".bias", with * for the layer number, and a second * for the number of a head
-that is a module of its own (`join_heads`); a tuple stands for several maps stored in one, their rows one after another.
-Names in no table are matched by shape and order (`match_by_shape`).
-"""
+"""Map the names of another module's weights to ours, by tables, by shape and order, or head by head."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor, nn
 
-from explorer.diagnosis.join_heads import join_heads
-from explorer.diagnosis.match_by_shape import match_by_shape
-from explorer.diagnosis.name_tables import NAME_TABLES
 from explorer.errors import UserError
 from explorer.translations import _
+from model.pretrained.llama import NAMES as LLAMA
+
+COURSE = {
+    "token_embeddings": "token_embedding",
+    "layers.*.ln1": "blocks.*.attn_norm",
+    "layers.*.attn.q_proj": "blocks.*.attn.q_proj",
+    "layers.*.attn.k_proj": "blocks.*.attn.k_proj",
+    "layers.*.attn.v_proj": "blocks.*.attn.v_proj",
+    "layers.*.attn.output_proj": "blocks.*.attn.o_proj",
+    "layers.*.ln2": "blocks.*.ffn_norm",
+    "layers.*.ffn.w1": "blocks.*.ffn.gate_proj",
+    "layers.*.ffn.w3": "blocks.*.ffn.up_proj",
+    "layers.*.ffn.w2": "blocks.*.ffn.down_proj",
+    "ln_final": "final_norm",
+    "lm_head": "lm_head",
+}
+NANOGPT = {
+    "transformer.wte": "token_embedding",
+    "transformer.wpe": "position_embedding",
+    "transformer.h.*.ln_1": "blocks.*.attn_norm",
+    "transformer.h.*.attn.c_attn": ("blocks.*.attn.q_proj", "blocks.*.attn.k_proj", "blocks.*.attn.v_proj"),
+    "transformer.h.*.attn.c_proj": "blocks.*.attn.o_proj",
+    "transformer.h.*.ln_2": "blocks.*.ffn_norm",
+    "transformer.h.*.mlp.c_fc": "blocks.*.ffn.up_proj",
+    "transformer.h.*.mlp.c_proj": "blocks.*.ffn.down_proj",
+    "transformer.ln_f": "final_norm",
+    "lm_head": "lm_head",
+}
+LECTURE = {  # of A. Karpathy's lecture "Let's build GPT", whose heads are modules of their own
+    "token_embedding_table": "token_embedding",
+    "position_embedding_table": "position_embedding",
+    "blocks.*.ln1": "blocks.*.attn_norm",
+    "blocks.*.sa.heads.*.query": "blocks.*.attn.q_proj",
+    "blocks.*.sa.heads.*.key": "blocks.*.attn.k_proj",
+    "blocks.*.sa.heads.*.value": "blocks.*.attn.v_proj",
+    "blocks.*.sa.proj": "blocks.*.attn.o_proj",
+    "blocks.*.ln2": "blocks.*.ffn_norm",
+    "blocks.*.ffwd.net.0": "blocks.*.ffn.up_proj",
+    "blocks.*.ffwd.net.2": "blocks.*.ffn.down_proj",
+    "ln_f": "final_norm",
+    "lm_head": "lm_head",
+}
+OURS = {
+    name: name
+    for name in (
+        *("token_embedding", "position_embedding", "final_norm", "lm_head", "blocks.*.attn_norm", "blocks.*.ffn_norm"),
+        *(f"blocks.*.attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")),
+        *(f"blocks.*.ffn.{name}" for name in ("gate_proj", "up_proj", "down_proj")),
+    )
+}
+NAME_TABLES = {"course": COURSE, "nanogpt": NANOGPT, "lecture": LECTURE, "llama": LLAMA, "ours": OURS}
+
+
+NUMBERED = re.compile(r"^(.*?)(\d+)\.(.*)$")
+HINTS = {  # what a name's parts tell of a map where they are any of these; the order decides where none is
+    "q_proj": ("q", "query", "queries", "wq", "w_q", "q_proj", "to_q"),
+    "k_proj": ("k", "key", "keys", "wk", "w_k", "k_proj", "to_k"),
+    "v_proj": ("v", "value", "values", "wv", "w_v", "v_proj", "to_v"),
+    "o_proj": ("o", "out", "wo", "w_o", "o_proj", "out_proj", "output_proj", "proj", "to_out", "dense"),
+    "gate_proj": ("gate", "gate_proj", "w1", "w_gate"),
+    "up_proj": ("up", "up_proj", "w3", "w_up", "fc", "fc1", "c_fc"),
+    "down_proj": ("down", "down_proj", "w2", "w_down", "fc2"),
+}
+
+
+def match_by_shape(
+    stored: Mapping[str, Tensor], known_names: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Map names to our modules by shape and order; {} where the shapes are ambiguous.
+
+    The model is assumed to be pre-norm: each layer has two norms, four maps of the attention, or one for queries,
+    keys and values and one after it, and two or three of the feed-forward, in the order of registration.
+
+    Args:
+        known_names: name -> our modules, for those that are matched already.
+    """
+    known_names = dict(known_names or {})
+    weights = {name: tuple(weight.shape) for name, weight in stored.items() if not name.endswith("bias")}
+    layers: dict[str, dict[str, tuple[int, ...]]] = {}
+    outside: dict[str, tuple[int, ...]] = {}
+    for name, shape in weights.items():
+        if numbered := NUMBERED.match(name):
+            layers.setdefault(numbered[2], {})[name] = shape
+        else:
+            outside[name] = shape
+    tables = [name for name, shape in outside.items() if len(shape) == 2 and name not in known_names]
+    if not layers or not tables:
+        return {}
+    width = outside[tables[0]][1]
+    matched = dict(known_names)
+    for name, our_names in zip(tables, _embedding_names(tables, outside), strict=False):
+        matched[name] = (our_names,)
+    for name, shape in outside.items():
+        if shape == (width,) and name not in known_names:
+            matched[name] = ("final_norm",)
+    if is_transposed_layer(list(next(iter(layers.values())).values()), width):
+        layers = {number: {name: shape[::-1] for name, shape in layer.items()} for number, layer in layers.items()}
+    for number, layer in enumerate(sorted(layers, key=int)):
+        numbered = _match_layer(
+            {name: shape for name, shape in layers[layer].items() if name not in known_names}, width
+        )
+        matched |= {
+            name: tuple(f"blocks.{number}.{our_name}" for our_name in our_names) for name, our_names in numbered.items()
+        }
+    matched |= {
+        name: matched[owner]
+        for name in stored
+        if name.endswith("bias") and (owner := f"{name.removesuffix('bias')}weight") in matched
+    }
+    num_matched = len([our_names for name, our_names in matched.items() if not name.endswith("bias")])
+    num_distinct = len({our_names for name, our_names in matched.items() if not name.endswith("bias")})
+    return matched if set(matched) == set(stored) and num_matched == num_distinct else {}
+
+
+def _embedding_names(names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Return our names of the matrices outside of layers.
+
+    The first is the embedding; the last of the same shape, if any, the unembedding; others are of positions.
+    """
+    same = [name for name in names if shapes[name] in (shapes[names[0]], shapes[names[0]][::-1])]
+    our_names = ["token_embedding" if name == names[0] else "position_embedding" for name in names]
+    if len(same) > 1:
+        our_names[names.index(same[-1])] = "lm_head"
+    return our_names
+
+
+def is_transposed_layer(shapes: Sequence[tuple[int, ...]], width: int) -> bool:
+    """Return whether a layer's maps are (in, out), judged by the feed-forward's shapes."""
+    wide = [shape for shape in shapes if len(shape) == 2 and shape[0] != shape[1] and 3 * width not in shape]
+    into = [shape[0] == width for shape in wide]
+    return bool(into) and (into[0] if len(into) == 2 else sum(into) > len(into) / 2)
+
+
+def _match_layer(shapes: Mapping[str, tuple[int, ...]], width: int) -> dict[str, tuple[str, ...]]:
+    norms = [name for name, shape in shapes.items() if shape == (width,)]
+    maps = [name for name, shape in shapes.items() if len(shape) == 2]
+    matched = {name: (our_name,) for name, our_name in zip(norms, ("attn_norm", "ffn_norm"), strict=False)}
+    fused = [name for name in maps if shapes[name] == (3 * width, width)]
+    if fused and sum(shapes[name] == (width, width) for name in maps) == 1:
+        matched[fused[0]] = "attn.q_proj", "attn.k_proj", "attn.v_proj"
+        matched |= {name: ("attn.o_proj",) for name in maps if shapes[name] == (width, width)}
+    else:
+        square = [name for name in maps if shapes[name][1] == width and shapes[name][0] <= width]
+        matched |= _assign_in_order(square[:4], ("q_proj", "k_proj", "v_proj", "o_proj"), "attn")
+    rest = [name for name in maps if name not in matched]
+    down = [name for name in rest if shapes[name][0] == width]
+    wide = [name for name in rest if name not in down]
+    matched |= dict.fromkeys(down[:1], ("ffn.down_proj",))
+    matched |= _assign_in_order(wide, ("gate_proj", "up_proj") if len(wide) == 2 else ("up_proj",), "ffn")
+    return matched
+
+
+def _assign_in_order(names: Sequence[str], our_names: Sequence[str], sublayer: str) -> dict[str, tuple[str, ...]]:
+    """Assign our names to names by `HINTS` if these identify all of them, or all but one of several, else in order."""
+    hinted = {
+        our_name: name
+        for name in names
+        for our_name in our_names
+        if set(name.lower().split(".")) & set(HINTS[our_name])
+    }
+    left, left_names = set(our_names) - set(hinted), set(names) - set(hinted.values())
+    if len(our_names) > 2 and len(left) == len(left_names) == 1:
+        hinted[left.pop()] = left_names.pop()
+    if len(hinted) < len(our_names) or len(set(hinted.values())) < len(our_names):
+        hinted = dict(zip(our_names, names, strict=False))
+    return {name: (f"{sublayer}.{our_name}",) for our_name, name in hinted.items()}
+
+
+HEAD_NUMBER = re.compile(r"(.*?\d+\.(?:.*?\.)?)(\d+)(\..+)")  # the second number of a name; the first is the layer's
+
+
+def join_heads(stored: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]]]:
+    """Join matrices of a layer, (d, D) or (D, d), that differ by one number in their names, and their biases.
+
+    Only equal shapes that make at most D dimensions together are heads' maps.
+
+    Returns:
+        The weights in their order, joined ones by a name with * in place of the number; and for each of these names
+        the names that it joins, by head.
+    """
+    numbered: dict[str, dict[int, str]] = defaultdict(dict)
+    for name in stored:
+        if match := HEAD_NUMBER.fullmatch(name):
+            numbered[f"{match[1]}*{match[3]}"][int(match[2])] = name
+    heads = {joined: tuple(names[number] for number in sorted(names)) for joined, names in numbered.items()}
+    maps = {joined for joined, names in heads.items() if _are_heads([stored[name].shape for name in names])}
+    biases = {joined for joined in heads if joined.endswith(".bias") and f"{joined.removesuffix('bias')}weight" in maps}
+    heads = {joined: names for joined, names in heads.items() if joined in maps | biases}
+    joined_names = {name: joined for joined, names in heads.items() for name in names}
+    weights = {}
+    for name, weight in stored.items():
+        joined = joined_names.get(name, name)
+        if joined not in weights:
+            weights[joined] = _join([stored[part] for part in heads[joined]]) if joined in heads else weight
+    return weights, heads
+
+
+def _are_heads(shapes: list[tuple[int, ...]]) -> bool:
+    is_matrix = len(shapes) > 1 and len(set(shapes)) == 1 and len(shapes[0]) == 2
+    return is_matrix and len(shapes) * min(shapes[0]) <= max(shapes[0])
+
+
+def _join(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, 1 if parts[0].ndim == 2 and parts[0].shape[0] > parts[0].shape[1] else 0)
+
 
 # Prefixes of torch.compile, parallel training and activation checkpointing, anywhere in a name, any number of times.
 WRAPPERS = re.compile(

@@ -14,14 +14,13 @@ from typing import Any
 
 import torch
 
-from explorer.diagnosis.build_model import build_with_weights
 from explorer.diagnosis.command import load_name_table, parse_settings, reference_config
 from explorer.diagnosis.constructor import SIZE_BY_ALIAS
 from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
-from explorer.diagnosis.diagnose import diagnose
+from explorer.diagnosis.diagnose import add_missing_gains, diagnose
+from explorer.diagnosis.from_module import build_with_weights
 from explorer.diagnosis.load_module import load_own_module
 from explorer.diagnosis.match_weights import match_weights
-from explorer.diagnosis.prepare_diagnosis import add_missing_gains
 from explorer.diagnosis.report_text import report_lines
 from explorer.diagnosis.run_module import copy_module
 from explorer.diagnosis.vocabulary import read_vocabulary

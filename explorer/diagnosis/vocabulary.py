@@ -15,16 +15,21 @@ from typing import Any, ClassVar
 import tiktoken
 import tokenizers
 
-from explorer.diagnosis.custom_tokenizer import BYTES, CustomTokenizer, greedy_encoder
+from explorer.diagnosis.custom_tokenizer import (
+    BYTES,
+    SPECIAL,
+    CustomTokenizer,
+    decode_merges,
+    decode_tokens,
+    greedy_encoder,
+)
 from explorer.diagnosis.run_module import first_line
-from explorer.diagnosis.token_texts import SPECIAL, decode_merges, decode_tokens
 from explorer.errors import UserError
 from explorer.translations import N_, _
 from model.checkpoint import is_checkpoint, load_checkpoint
 from model.errors import ModelError, Note
 from model.pretrained import llama2c
-from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece, read_tokenizer_json
 from model.tokenizer import MergeRules, Tokenizer
 
 MAX_FILE_BYTES = 1 << 26

@@ -107,7 +107,7 @@ class InterventionHooks:
 
 
 class TraceLike(Protocol):
-    """What effects read of a run."""
+    """The part of a trace that effects read."""
 
     def direction(self, spec: Any) -> np.ndarray:
         """Return the unit vector (D,) of a direction."""

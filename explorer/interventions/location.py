@@ -1,4 +1,4 @@
-"""Where an intervention acts: sets of positions, and axes of values that an index refers to."""
+"""The location of an intervention: sets of positions, and axes of values that an index refers to."""
 
 import re
 from collections.abc import Callable, Iterable

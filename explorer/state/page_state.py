@@ -165,12 +165,12 @@ def undo_token(state: PageState) -> PageState:
     return replace_continuation(state, path, generation_start=min(state.began, len(path)))
 
 
-# what the browser names -> what it does; `place` is that of the selected token among all of the run
+# what the browser names -> what it does; `position` is that of the selected token among all of the run
 COMMANDS: dict[str, Callable[[PageState, int, Mapping[str, Any]], PageState]] = {
-    "take": lambda asked, place, move: replace_next_token(asked, place, *parse_token_ids([move.get("token")])),
-    "go": lambda asked, place, move: go_to_branch(asked, parse_token_ids(move.get("path") or ())),
-    "undo": lambda asked, place, move: undo_token(asked),
-    "prune": lambda asked, place, move: prune_branch(asked, parse_token_ids(move.get("path") or ())),
+    "take": lambda state, position, move: replace_next_token(state, position, *parse_token_ids([move.get("token")])),
+    "go": lambda state, position, move: go_to_branch(state, parse_token_ids(move.get("path") or ())),
+    "undo": lambda state, position, move: undo_token(state),
+    "prune": lambda state, position, move: prune_branch(state, parse_token_ids(move.get("path") or ())),
 }
 
 

@@ -213,16 +213,16 @@ def container_available_bytes(files: tuple[Path, Path]) -> int | None:
     return None
 
 
-MAX_BYTES = 256 << 20  # of all files that are read for this: more would take longer than an answer may
+MAX_FINGERPRINT_BYTES = 256 << 20  # of all files that are read for this: more would take longer than an answer may
 CHUNK_BYTES = 1 << 20
 
 
 def checkpoint_fingerprint(location: str | Path) -> str:
     """Return a hash that differs if a checkpoint's files do, and is the same on all machines with the same files.
 
-    The smallest files are read, those of one size all or none, at most `MAX_BYTES` together. For the others that
-    are not in the hub's cache, size and modification time count: files that machines share are to be copied with
-    their times.
+    The smallest files are read, those of one size all or none, at most `MAX_FINGERPRINT_BYTES` together. For the
+    others that are not in the hub's cache, size and modification time count: files that machines share are to be
+    copied with their times.
 
     Args:
         location: see `ModelCatalog.locate`.
@@ -235,7 +235,7 @@ def checkpoint_fingerprint(location: str | Path) -> str:
             files += _weights(folder, file_stat(index))  # parts that the index names, in other folders, too
     versions = {path: file_stat(path) for path in files}
     sizes = [version[-1] for version in versions.values() if version]
-    read = (size for size in sizes if sum(other for other in sizes if other <= size) <= MAX_BYTES)
+    read = (size for size in sizes if sum(other for other in sizes if other <= size) <= MAX_FINGERPRINT_BYTES)
     max_bytes = max(read, default=0)
     entries = [(path.name, _file_fingerprint(path, version, max_bytes)) for path, version in versions.items()]
     return hashlib.sha256(repr(entries).encode()).hexdigest()

@@ -162,7 +162,7 @@ def run_in_thread(work: Callable[[ProgressCallback], Any]) -> JobSteps:
     return np.zeros(1)  # the cached result: the job is done
 
 
-MAX_BYTES = 256 << 20  # of one training's models: larger ones are loaded on request
+MAX_PREFETCH_BYTES = 256 << 20  # of one training's models: larger ones are loaded on request
 
 
 class Prefetcher:
@@ -173,7 +173,7 @@ class Prefetcher:
         max_bytes: of all steps together.
     """
 
-    def __init__(self, library: Library, max_bytes: int = MAX_BYTES):
+    def __init__(self, library: Library, max_bytes: int = MAX_PREFETCH_BYTES):
         self.library, self.max_bytes = library, max_bytes
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="loading-ahead")
         self._loading: dict[str, Future] = {}  # of each model's steps

@@ -27,7 +27,7 @@ from model.kv_cache import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-MAX_BYTES = 128 << 20
+MAX_LOGITS_CACHE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LogitsCache:
 
     def __init__(self, library: Library):
         self.library = library
-        self._cache = LRUCache(MAX_BYTES, size=lambda entry: entry.nbytes)
+        self._cache = LRUCache(MAX_LOGITS_CACHE_BYTES, size=lambda entry: entry.nbytes)
 
     def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
         """Return a trace with the logits after every token; it holds the model, and should not be kept.

@@ -7,8 +7,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import tokenizers
 import torch
 from safetensors.torch import save_file
+from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
 from model.checkpoint_reader import weights_to_save
@@ -16,13 +18,32 @@ from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
 from model.pretrained.config_reader import HFConfigReader
-from model.pretrained.export_tokenizer_json import tokenizer_json
 from model.pretrained.reference_logits import save_reference_logits
-from model.pretrained.tokenizer import PretrainedTokenizer
-from model.pretrained.tokenizer_files import TOKENIZER_JSON
+from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+
+
+def tokenizer_json(tokenizer: Tokenizer | PretrainedTokenizer) -> str:
+    """Return the content of a `tokenizer.json`.
+
+    Raises:
+        ValueError: one of our tokens cannot be made by merges, which the format requires.
+    """
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return tokenizer.to_json()
+    ordinary = [token for token in tokenizer.bytes_of_ids if token is not None]
+    ids = {encode_byte_level_piece(token): token_id for token_id, token in enumerate(ordinary)}
+    merges = [(encode_byte_level_piece(left), encode_byte_level_piece(right)) for left, right in tokenizer.merges]
+    hf_tokenizer = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=merges))
+    hf_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False
+    )  # splits by GPT-2's pattern, as WORD_PATTERN does
+    hf_tokenizer.decoder = decoders.ByteLevel()
+    hf_tokenizer.add_special_tokens([tokenizers.AddedToken(text, special=True) for text in tokenizer.special_tokens])
+    return hf_tokenizer.to_str(pretty=True)
+
 
 Weights = dict[str, Tensor]
 

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from model.errors import ModelError
 from model.file_formats import unsupported_files_error
 from model.pretrained.reference_logits import REFERENCE_LOGITS
-from model.pretrained.tokenizer_files import TOKENIZER_FILES
+from model.pretrained.tokenizer import TOKENIZER_FILES
 from model.pretrained.weight_files import choose_weight_files, find_weight_files, read_index
 
 ENDPOINT: str | None = None  # where the hub is, other than where HF_ENDPOINT says

@@ -35,8 +35,7 @@ from model.pretrained import (
 )
 from model.pretrained.config_reader import HFConfigReader
 from model.pretrained.rope_config import limit_longrope_context
-from model.pretrained.tokenizer import PretrainedTokenizer
-from model.pretrained.tokenizer_files import read_tokenizer
+from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 from model.weight_placement import Placement, build_model

@@ -13,7 +13,7 @@ from .painted import capture_visible_run
 from .person import Person
 
 TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
-RUN = {"checkpoint": "gpt-twin", "layer": 1, "head": 2, "query": 9, "key": 4}  # of 3 layers of 4 heads
+RUN = {"checkpoint": "gpt-twin", "text": "The fox asked the moon", "layer": 1, "head": 2, "query": 5, "key": 3}
 CURVES = """(figure) => [...figure.querySelectorAll(".curve")].map((curve) => {
   const { strokeWidth, stroke } = getComputedStyle(curve);
   return [curve.dataset.head, +curve.dataset.key, parseFloat(strokeWidth), stroke];
@@ -45,7 +45,7 @@ def expect_path(figure: Locator, path: str):
     expect(figure.locator(".path")).to_have_attribute("data-path", path)
 
 
-def level_of(person: Person) -> str:
+def open_level(person: Person) -> str:
     return person.state.get("open", "")
 
 
@@ -54,12 +54,12 @@ def test_every_curve_is_as_wide_as_its_norm(visitor):
     state = person.state
     selection = Selection().replace(**{name: state[name] for name in ("layer", "head", "query", "key", "target")})
     expected = draw_whole_model(capture_visible_run(person), selection)
-    drawn = figure.evaluate(CURVES)
-    assert len(drawn) == len(expected.curves) > 5
+    rendered = figure.evaluate(CURVES)
+    assert len(rendered) == len(expected.curves) > 5
     curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
-    widest = max(width for _head, _key, width, _stroke in drawn)
+    widest = max(width for _head, _key, width, _stroke in rendered)
     colours = {True: set(), False: set()}
-    for head, key, width, stroke in drawn:
+    for head, key, width, stroke in rendered:
         curve = curves[head, key]
         assert width == pytest.approx(max(0.75, widest * curve.norm / expected.largest_norm), abs=0.02)
         if abs(curve.effect) > 0.05 * expected.largest_effect:
@@ -76,12 +76,13 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     expect(figure.locator(".pattern")).to_have_count(4)
     figure.get_by_role("button", name=re.compile(r"^head 2\.3:")).click()
     expect_path(figure, "Model › Block 2 › Attention › head 3")
-    expect(figure.locator(".cell")).to_have_count(len(person.state["prompt"]) * (len(person.state["prompt"]) + 1) // 2)
-    cell = figure.locator(".cell").nth(40)
+    size = len(person.state["prompt"])
+    expect(figure.locator(".cell")).to_have_count(size * (size + 1) // 2)
+    cell = figure.locator(".cell.here")
     label = cell.get_attribute("aria-label")
     cell.click()
     expect(figure.locator(".step").first).to_be_visible()
-    assert level_of(person) == "cell" and person.state["head"] == 3
+    assert open_level(person) == "cell" and person.state["head"] == 3
     query, key = re.match(r"(.*) looks at (.*):", label).groups()
     expect_path(figure, f"Model › Block 2 › Attention › head 3 › “{query}” → “{key}”")
     person.at_rest()
@@ -90,7 +91,7 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     expect(figure.locator(".pattern")).to_have_count(4)
     person.page.keyboard.press("Escape")
     expect_path(figure, "Model")
-    assert level_of(person) == ""
+    assert open_level(person) == ""
 
 
 def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
@@ -102,25 +103,25 @@ def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
     state = person.state
     assert (state["open"], f"{state['layer']}.{state['head']}", state["key"]) == ("cell", head, int(key))
     person.page.keyboard.press("Escape")
-    figure.get_by_role("button", name=re.compile("^token 5:")).click()
+    figure.get_by_role("button", name=re.compile("^token 4:")).click()
     person.at_rest()
-    assert person.state["query"] == 5
-    expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 5:"))
-    assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(5))
+    assert person.state["query"] == 4
+    expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 4:"))
+    assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(4))
 
 
 def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
     person, figure = open_figure(visitor)
     page, stops = person.page, figure.locator("svg [tabindex='0']")
     expect(stops).to_have_count(1)
-    stops.focus()
+    figure.get_by_role("button", name=re.compile("^token 5:")).focus()
 
     def press(key: str, focused: str):
         page.keyboard.press(key)
         expect(page.locator(":focus")).to_have_attribute("aria-label", re.compile(focused))
 
-    press("ArrowUp", "^token 8:")
-    press("ArrowDown", "^token 9:")
+    press("ArrowUp", "^token 4:")
+    press("ArrowDown", "^token 5:")
     figure.get_by_role("button", name=re.compile("^Block 0,")).focus()
     press("ArrowRight", "^Block 1,")
     press("Enter", r"^head 1\.2:")
@@ -146,6 +147,7 @@ def test_labels_never_overlap_in_any_size(visitor, viewport, level):
         figure.locator({"": ".curve", "block": ".pattern", "head": ".cell", "cell": ".step"}[level]).first
     ).to_be_attached()
     person.at_rest()
+    expect(figure.locator(".drawing[data-moving]")).to_have_count(0)
     assert figure.evaluate(OVERLAPS) == []
     assert person.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     box = figure.locator("svg").bounding_box()
@@ -155,14 +157,14 @@ def test_labels_never_overlap_in_any_size(visitor, viewport, level):
 
 def test_the_answer_is_covered_while_it_is_guessed(visitor):
     person, figure = open_figure(visitor)
-    before = figure.bounding_box()
     person.page.evaluate("document.body.classList.add('guessing')")
     for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
         expect(text).to_have_css("visibility", "hidden")
     expect(figure.locator(".block[aria-label*='best guess']")).to_have_count(0)
-    assert figure.bounding_box() == before
+    covered = figure.bounding_box()
     person.page.evaluate("document.body.classList.remove('guessing')")
     expect(figure.locator("text.answer").first).to_have_css("visibility", "visible")
+    assert figure.bounding_box() == covered
 
 
 def test_the_sentence_flows_once_after_run_and_any_key_ends_it(newcomer):
@@ -182,5 +184,7 @@ def test_who_cannot_see_it_is_told(visitor):
     person, figure = open_figure(visitor, open="block")
     expect(figure.locator("svg")).to_have_attribute("aria-label", re.compile(r"^The model at .*blocks.*\.$"))
     results = Axe().run(person.page, context="#overview-whole")
-    serious = [found for found in results.response["violations"] if found["impact"] in ("serious", "critical")]
-    assert [(found["id"], found["nodes"][0]["html"][:120]) for found in serious] == []
+    serious = [
+        violation for violation in results.response["violations"] if violation["impact"] in ("serious", "critical")
+    ]
+    assert [(violation["id"], violation["nodes"][0]["html"][:120]) for violation in serious] == []

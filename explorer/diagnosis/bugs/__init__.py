@@ -1,12 +1,9 @@
 """The catalogue of common implementation bugs, one file per subject."""
 
-from explorer.diagnosis.bugs.attention import attention_bugs
-from explorer.diagnosis.bugs.blocks import block_bugs
+from explorer.diagnosis.bugs.attention import attention_bugs, head_bugs
+from explorer.diagnosis.bugs.blocks import block_bugs, embedding_and_unembedding_bugs
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.bugs.embedding_and_unembedding import embedding_and_unembedding_bugs
-from explorer.diagnosis.bugs.feed_forward import feed_forward_bugs
-from explorer.diagnosis.bugs.heads import head_bugs
-from explorer.diagnosis.bugs.linear import linear_bugs
+from explorer.diagnosis.bugs.feed_forward import feed_forward_bugs, linear_bugs
 from explorer.diagnosis.bugs.norms import norm_bugs
 from explorer.diagnosis.bugs.rope import rope_bugs
 from explorer.diagnosis.bugs.steps import step_bugs

@@ -6,10 +6,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.block_dataflow import Value
 from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.bugs.linear import MAPS
-from explorer.diagnosis.reference_formulas import Formulas, linear, mask_scores
+from explorer.diagnosis.bugs.feed_forward import MAPS
+from explorer.diagnosis.reference_formulas import Formulas, Value, linear, mask_scores
 from explorer.translations import N_
 
 MAP_NAMES = {

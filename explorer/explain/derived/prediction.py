@@ -95,7 +95,6 @@ LOSS_LOCATION = N_("of {count} tokens, all but the first: −ln of the probabili
 
 
 ANALYSIS = "explorer/analysis/token_contributions.py"
-TRACING = "explorer/tracing/token_attribution.py"
 
 
 def token_contribution(

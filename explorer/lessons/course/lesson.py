@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from explorer.lessons.course.yaml_blocks import (
     validate_fields,
 )
 from explorer.state.selection import field_choices, view_names
+from explorer.translations import LANGUAGES, current_locale, use_locale
 
 NEXT_TOKEN = "next-token"  # as a question names the panel beside the tabs
 
@@ -272,7 +272,7 @@ ORDER = (  # of those beside this folder; a teacher's own come after, by their n
 
 @dataclass(frozen=True)
 class LessonLibrary:
-    """Lessons by name, loaded at the first use.
+    """Lessons by name, in the user's language where there is a translation, loaded at the first use.
 
     Attributes:
         teacher_folder: a folder with a teacher's lessons, which replace bundled ones of the same name.
@@ -283,23 +283,30 @@ class LessonLibrary:
     teacher_folder: Path | None = None
     figure_ids: Collection[str] = ()
     bundled: Path = BUNDLED
+    _by_language: dict[str, dict[str, Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @cached_property
+    @property
     def lessons(self) -> dict[str, Lesson]:
-        """All lessons by name, in the order in which they are listed.
+        """All lessons by name, in the order in which they are listed, in the current locale's language.
 
         Raises:
             LessonError: a file is no lesson.
         """
+        language = current_locale()
+        if language not in self._by_language:
+            self._by_language[language] = self._load(language)
+        return self._by_language[language]
+
+    def _load(self, language: str) -> dict[str, Lesson]:
         paths = {
             path.stem: path for folder in (self.bundled, self.teacher_folder) if folder for path in lesson_files(folder)
         }
         first = [name for name in ORDER if name in paths]
         names = [*first, *sorted(paths.keys() - {*first})]
-        return {name: load_lesson(paths[name], self.figure_ids) for name in names}
+        return {name: load_lesson(translated_path(paths[name], language), self.figure_ids) for name in names}
 
     def check(self):
-        """Load all lessons.
+        """Load all lessons in all languages.
 
         Raises:
             LessonError: a file is no lesson.
@@ -307,7 +314,15 @@ class LessonLibrary:
         """
         if self.teacher_folder and not lesson_files(self.teacher_folder):
             raise FileNotFoundError(f"there are no lessons, files that end with .md, in {self.teacher_folder}")
-        _all = self.lessons
+        for language in LANGUAGES:
+            with use_locale(language):
+                _all = self.lessons
+
+
+def translated_path(path: Path, language: str) -> Path:
+    """Return the path of a lesson's translation, `zh_CN/NAME.md` beside it, or its own if there is none."""
+    translation = path.parent / language.replace("-", "_") / path.name
+    return translation if translation.is_file() else path
 
 
 def lesson_files(folder: Path) -> list[Path]:

@@ -15,8 +15,9 @@ Block = dict[str, Any]
 BULLET, NUMBERED = re.compile(r"[-*] +"), re.compile(r"\d+[.)] +")
 ROW, RULE = re.compile(r"\|.*\|\s*$"), re.compile(r"\|[\s|:-]+\|\s*$")
 INLINE = re.compile(
-    r"`(?P<code>[^`]+)`|\*\*(?P<strong>\S(?:.*?\S)?)\*\*|(?<![\w*])\*(?P<emphasis>\S(?:.*?\S)?)\*(?![\w*])"
-    r"|(?<!\w)_(?P<underscored>\S(?:.*?\S)?)_(?!\w)|\{(?P<value>\w+)\}"
+    r"`(?P<code>[^`]+)`|\*\*(?P<strong>\S(?:.*?\S)??)\*\*"
+    r"|(?<!(?a:[\w*]))\*(?P<emphasis>\S(?:.*?\S)??)\*(?!(?a:[\w*]))"  # between Chinese characters too
+    r"|(?<!\w)_(?P<underscored>\S(?:.*?\S)??)_(?!\w)|\{(?P<value>\w+)\}"
 )
 FENCE = "```"
 

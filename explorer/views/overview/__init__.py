@@ -22,13 +22,10 @@ from explorer.views.labels import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.overview.inspection import inspect_part, inspect_running_sum
 from explorer.views.overview.landscape_layout import HEIGHT, WIDTH
-from explorer.views.overview.map_data import Diagram
-from explorer.views.overview.map_parts import MapParts
-from explorer.views.overview.model_map import make_diagram
-from explorer.views.overview.running_sum import CLICK_FIELDS, running_sum
-from explorer.views.overview.two_maps import MAPS
+from explorer.views.overview.map_parts import Diagram, MapParts
+from explorer.views.overview.model_map import MAPS, make_diagram
+from explorer.views.overview.running_sum import CLICK_FIELDS, inspect_part, inspect_running_sum, running_sum
 from explorer.views.overview.whole_model import (
     OPEN_FIELD,
     cell_formula,

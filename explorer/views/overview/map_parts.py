@@ -1,10 +1,14 @@
-"""The parts of a model on its map: their boxes, hover texts, and what a click on each selects."""
+"""The parts of a model on its map as data: boxes, labels, numbers, and what a click on each selects."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
 
 from explorer.analysis.direct_logit_attribution import Overview
+from explorer.analysis.next_token import next_token_distribution, next_token_ranking, ranking_without_interventions
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture import logits
 from explorer.architecture.block_layout import block_layout
@@ -20,11 +24,143 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_data import MapPart
 from explorer.views.overview.map_layout import Box, MapLayout
-from explorer.views.overview.next_tokens import NextTokenBox, next_token_boxes
 from explorer.views.overview.portrait_layout import PortraitLayout
 from explorer.views.style import shorten_token
+
+
+@dataclass(frozen=True)
+class MapPart:
+    """A part of the map: a component, an operation or a next token.
+
+    Attributes:
+        kind: "head", "norm", …; parts of a kind look alike.
+        boxes: its edges on each sheet.
+        hover_text: lines of plain text.
+        selects: what a click on it selects, by the field of the selection; with "view" among them a tab opens.
+        value: the number that its colour shows: its contribution to the logit or, for a next token, its
+            probability.
+        label: on it, lines of plain text.
+    """
+
+    kind: str
+    boxes: tuple[Box, ...]
+    hover_text: str
+    selects: Mapping[str, str | int]
+    value: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class MapLine:
+    """A line on the map, along which a vector flows from one part to another.
+
+    Attributes:
+        kind: its source: "attention", "feed_forward", "embedding", or "residual" for the stream and its
+            readers.
+        corners: the x and y of each in turn.
+        width: of the line.
+        arrow: whether its end has an arrowhead.
+    """
+
+    kind: str
+    corners: tuple[float, ...]
+    width: float
+    arrow: bool = False
+
+
+@dataclass(frozen=True)
+class MapLabel:
+    """A text on the map.
+
+    Attributes:
+        x, y: its position; y is the middle of its height.
+        text: plain.
+        kind: "title", "token", "name" or "number"; "heading" of numbers, "sum" for contributions, "tick" for
+            the ends of the colour scale, "apart" for the marker of the first difference.
+        side: the part of the text that is at x: its "start", "middle" or "end".
+    """
+
+    x: float
+    y: float
+    text: str
+    kind: str = "name"
+    side: str = "middle"
+
+
+@dataclass(frozen=True)
+class MapArrangement:
+    """One arrangement of the map, for wide or for narrow pages.
+
+    Attributes:
+        size: its width and height.
+        lines: from the lowest to the uppermost; all are below the parts.
+        labels: those besides the ones on parts.
+        labelled_kinds: the kinds of parts that have room for their label.
+        legend: for each kind of disc on the map, the kind and the edges of one.
+        scale: edges of the colour bar.
+    """
+
+    size: tuple[float, float]
+    lines: Sequence[MapLine]
+    labels: Sequence[MapLabel]
+    labelled_kinds: Sequence[str]
+    legend: Sequence[tuple[str, Box]]
+    scale: Box
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """The map of a model: its parts, and their arrangements for wide and for narrow pages.
+
+    Attributes:
+        parts: in the order of the data flow.
+        sheets: the arrangements for a wide and for a narrow page.
+        largest: the value at the end of the colour scale, which is symmetric about 0.
+        alt: alternative text, in a sentence.
+    """
+
+    parts: Sequence[MapPart]
+    sheets: tuple[MapArrangement, MapArrangement]
+    largest: float
+    alt: str
+
+
+MAX_LISTED = 5  # besides those chosen
+
+
+class NextTokenBox(NamedTuple):
+    """A next token in the list: hover text, what a click selects, probability and token."""
+
+    hover_text: str
+    selects: dict[str, int]
+    probability: float
+    token: str
+
+
+def next_token_boxes(trace: Trace, selection: Selection) -> list[NextTokenBox]:
+    """Return the most probable next tokens, and the chosen ones whatever their rank."""
+    query = selection.query
+    baseline_ranking, current_ranking = ranking_without_interventions(trace, query), next_token_ranking(trace, query)
+    probabilities, logits = next_token_distribution(trace, query).plain, trace.logits.row(query)
+    chosen_ids = {baseline_ranking[rank - 1] for rank in (selection.target, selection.rival) if rank}
+    listed = []
+    is_listed = np.isin(current_ranking, list(chosen_ids))
+    is_listed[:MAX_LISTED] = True
+    for index in np.flatnonzero(is_listed).tolist():
+        token_id = current_ranking[index]
+        token = trace.vocabulary[token_id]
+        hover_text = _(
+            "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",
+            token=shorten_token(token),
+            rank=index + 1,
+            probability=format_six_digits(probabilities[token_id]),
+            logit=format_six_digits(logits[token_id]),
+        )
+        selects = {"target": int(np.flatnonzero(baseline_ranking == token_id)[0]) + 1}
+        listed.append(NextTokenBox(hover_text, selects, float(probabilities[token_id]), token))
+    return listed
+
 
 NORM_BEFORE = {  # by the sublayers that read what a norm gives out
     ("attn",): N_("layer {layer} {norm}, before the attention"),

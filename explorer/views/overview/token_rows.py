@@ -5,18 +5,18 @@ from collections.abc import Collection
 import numpy as np
 
 
-def fold_tokens(importance: np.ndarray, kept: Collection[int], max_rows: int) -> list[range]:
+def fold_tokens(importance: np.ndarray, required: Collection[int], max_rows: int) -> list[range]:
     """Return ranges of positions that cover a text in order: single tokens, and folds of the others.
 
     Args:
         importance: (T,), of each token; the most important ones are single, as far as there are rows.
-        kept: positions that are single in any case.
-        max_rows: number of rows, at least three more than twice the kept positions.
+        required: positions that are single in any case.
+        max_rows: number of rows, at least three more than twice the required positions.
     """
     total = len(importance)
     if total <= max_rows:
         return [range(i, i + 1) for i in range(total)]
-    single = set(kept)
+    single = set(required)
     for position in np.argsort(-importance, kind="stable").tolist():
         if position not in single and len(make_rows(single | {position}, total)) <= max_rows:
             single.add(position)

@@ -54,7 +54,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Curve:
-    """What the query takes from a key through a head: ‖weight × W_O v‖₂ and its contribution to the logit."""
+    """A vector that a head writes from a key: ‖weight × W_O v‖₂, and its contribution to the logit."""
 
     layer: int
     head: int
@@ -84,7 +84,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Cell:
-    """How one head's query and key come to a contribution: the products of each dimension, and the steps after them."""
+    """One head's query and key by dimension, and the steps from their product to a contribution."""
 
     query: list[float | None]
     key: list[float | None]

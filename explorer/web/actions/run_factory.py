@@ -169,7 +169,7 @@ def rerun_with_model(
     ):
         run = replace(saved_state.run, edits=page_state.run.edits)
         return replace(page_state, run=run, branches=saved_state.branches, began=saved_state.began)
-    (_, old), (_, new) = (run_factory.runs.model(name) for name in (page_state.run.checkpoint, checkpoint))
+    (_lm, old), (_other_lm, new) = (run_factory.runs.model(name) for name in (page_state.run.checkpoint, checkpoint))
     if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
         run = replace(page_state.run, checkpoint=checkpoint)
     else:

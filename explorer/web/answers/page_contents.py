@@ -67,20 +67,20 @@ class ContinuationSurprisals:
 
         Branches with tokens outside the model's vocabulary are left out.
         """
-        lm, _ = self.library.model(page_state.run.checkpoint)
+        lm, _tokenizer = self.library.model(page_state.run.checkpoint)
         paths = {branch.path for branch in page_state.branches} | ({page_state.run.generated} - {()})
         valid_paths = [path for path in paths if max(path) < lm.config.vocab_size]
         return {path: self.surprisals_of_run(replace(page_state.run, generated=path)) for path in valid_paths}
 
     def surprisals_of_run(self, run: Run) -> np.ndarray:
         """Return the surprisals (G,) of the generated tokens in bits: -log₂ of their probability at temperature 1."""
-        lm, _ = self.library.model(run.checkpoint)
-        _, bits = self._surprisals.get((get_identity(lm), run), lambda: (run, self.compute_surprisals(run)))
+        lm, _tokenizer = self.library.model(run.checkpoint)
+        _run, bits = self._surprisals.get((get_identity(lm), run), lambda: (run, self.compute_surprisals(run)))
         return bits
 
     def compute_surprisals(self, run: Run) -> np.ndarray:
         """Compute each token's surprisal given the window of tokens that the generator reads: one trace per window."""
-        lm, _ = self.library.model(run.checkpoint)
+        lm, _tokenizer = self.library.model(run.checkpoint)
         ids, context = np.array(run.token_ids), lm.config.context_length
         indices = np.arange(len(run.prompt), len(ids))
         starts = np.array([window_start(index, context) for index in indices])

@@ -8,7 +8,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_BY_NAME
-from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS, select_fields
 from explorer.views.two_runs import Placeholder

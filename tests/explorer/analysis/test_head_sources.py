@@ -1,4 +1,4 @@
-"""What heads bring from each token: terms of their contributions, and norms of the written vectors."""
+"""Contributions of heads by the token that they read, and norms of the vectors that they write."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The commands of the README that make catalogues."""
+"""The commands of the README that make catalogues, and the template of messages."""
 
 import re
 import shlex
@@ -27,3 +27,11 @@ def pybabel() -> Callable[..., None]:
         assert done.returncode == 0, done.stdout + done.stderr
 
     return run_command
+
+
+@pytest.fixture(scope="session")
+def template(pybabel, tmp_path_factory) -> Path:
+    """The template: all messages of the code."""
+    path = tmp_path_factory.mktemp("messages") / "explorer.pot"
+    pybabel("extract", ROOT, "-o", str(path))
+    return path

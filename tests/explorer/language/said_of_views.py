@@ -7,7 +7,7 @@ from typing import Any
 
 from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
-from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS
 from explorer.views.view import SmallMultiples

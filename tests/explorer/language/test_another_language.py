@@ -33,7 +33,9 @@ def folder(tmp_path, pybabel) -> Path:
     """Copy of the explorer with the bracketed language."""
     for name in ("explorer", "model"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
+    pybabel("extract", tmp_path)
     pybabel("init", tmp_path, "-l", PSEUDO)
     path = tmp_path / "explorer" / "translations" / PSEUDO / "LC_MESSAGES" / "explorer.po"
     with path.open("rb") as file:

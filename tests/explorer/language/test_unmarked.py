@@ -14,21 +14,19 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
-    "explain/derived/attention_scores.py": {"qᵢ kᵢ / {}": "a formula"},
+    "explain/derived/positions.py": {"qᵢ kᵢ / {}": "a formula"},
     "lessons/course/measures.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/course/questions/worked_examples.py": dict.fromkeys(
+    "lessons/course/worked_examples.py": dict.fromkeys(
         ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
     ),
-    "lessons/example_prompts.py": {
+    "lessons/prompts.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
         "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
-    },
-    "lessons/prompt_pairs.py": {
-        text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)
+        **{text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)},
     },
     "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
@@ -36,11 +34,11 @@ EXCEPTIONS = {
     "state/contrastive_prompts.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
-    "views/attention/line_plot.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
+    "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/running_sum.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
-    "views/training/step_metrics.py": {"middle right": "Plotly's"},
+    "views/training/metrics.py": {"middle right": "Plotly's"},
     "tracing/model_registry.py": dict.fromkeys(
         (
             "{} is asked of the model, and ",
@@ -56,9 +54,15 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/error_messages.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
-    "web/middleware/content_policy.py": {"'self' data: blob:": "a policy"},
-    "web/middleware/security_middleware.py": {"public, max-age=31536000, immutable": "a header"},
+    "web/error_messages.py": {
+        "can't allocate memory": "as torch says it",
+        "out of memory": "as torch says it",
+        " (the last line of this client for now)": "log",
+    },
+    "web/middleware/security_middleware.py": {
+        "'self' data: blob:": "a policy",
+        "public, max-age=31536000, immutable": "a header",
+    },
     "web/middleware/health.py": {
         "gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
@@ -67,13 +71,12 @@ EXCEPTIONS = {
         "TransformerLM Explorer": "a name",
         "{}({ props, watch, emit: { {} } })": "script",
     },
-    "web/page.py": {BAR_CSS: "style"},
+    "web/page.py": {BAR_CSS: "style", "{}, all": "script"},
     "web/stores.py": {
         "this process": "for who looks after the server",
         PUT_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
     },
-    "web/log_limits.py": {" (the last line of this client for now)": "log"},
 }
 
 

@@ -30,7 +30,7 @@ def test_a_word_is_either_everyday_or_explained():
     """Add a new word to the glossary, or an everyday word to everyday.txt."""
     everyday = set((HERE / "everyday.txt").read_text(encoding="utf-8").split())
     explained = {word for entry in ENTRIES for form in entry.forms for word in split_words(form)}
-    with (CATALOGUES / "explorer.pot").open("rb") as file:
+    with next(CATALOGUES.glob("*/LC_MESSAGES/explorer.po")).open("rb") as file:
         messages = [message.id for message in read_po(file) if message.id]
     texts = [text for message in messages for text in ([message] if isinstance(message, str) else message)]
     page_words = {word for text in texts for word in split_words(text)}

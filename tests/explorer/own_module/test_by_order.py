@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from explorer.diagnosis.match_by_shape import match_by_shape
+from explorer.diagnosis.match_weights import match_by_shape
 
 WIDTH, HIDDEN_WIDTH, VOCAB_SIZE = 8, 20, 30
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]

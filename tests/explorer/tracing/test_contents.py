@@ -53,7 +53,7 @@ HASH = fingerprint_module.hashlib.sha256
 
 
 def test_of_a_large_file_it_is_size_and_time(copy_checkpoint, monkeypatch):
-    monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 100)
+    monkeypatch.setattr(fingerprint_module, "MAX_FINGERPRINT_BYTES", 100)
     fingerprint_module._file_fingerprint.cache_clear()
     before = checkpoint_fingerprint(copy_checkpoint)
     os.utime(copy_checkpoint / "model.safetensors", (8, 8))
@@ -63,12 +63,16 @@ def test_of_a_large_file_it_is_size_and_time(copy_checkpoint, monkeypatch):
 def test_of_many_parts_as_few_bytes_are_read_as_of_one_file(copy_checkpoint, monkeypatch):
     for part in range(4):
         shutil.copy(copy_checkpoint / "model.safetensors", copy_checkpoint / f"model-0000{part}-of-00004.safetensors")
-    monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 2 * (copy_checkpoint / "model.safetensors").stat().st_size)
+    monkeypatch.setattr(
+        fingerprint_module, "MAX_FINGERPRINT_BYTES", 2 * (copy_checkpoint / "model.safetensors").stat().st_size
+    )
     fingerprint_module._file_fingerprint.cache_clear()
     lengths_read = []
     monkeypatch.setattr(fingerprint_module.hashlib, "sha256", lambda *given: CountingHash(lengths_read, *given))
     checkpoint_fingerprint(copy_checkpoint)
-    assert (copy_checkpoint / "config.json").stat().st_size < sum(lengths_read) <= fingerprint_module.MAX_BYTES
+    assert (
+        (copy_checkpoint / "config.json").stat().st_size < sum(lengths_read) <= fingerprint_module.MAX_FINGERPRINT_BYTES
+    )
 
 
 class CountingHash:
@@ -86,7 +90,7 @@ class CountingHash:
 
 
 def test_what_the_hubs_cache_has_is_known_by_its_name(copy_checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint_module, "MAX_BYTES", 100)
+    monkeypatch.setattr(fingerprint_module, "MAX_FINGERPRINT_BYTES", 100)
     (tmp_path / "blobs").mkdir()
     weights = copy_checkpoint / "model.safetensors"
     weights.rename(tmp_path / "blobs" / "0f3c")

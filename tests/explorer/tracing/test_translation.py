@@ -8,7 +8,7 @@ from explorer.state.run import MAX_TOKENS, Run
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import retokenize
 from model.checkpoint import load_checkpoint
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import read_tokenizer_json
 from model.tokenizer import Tokenizer
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 from tests.sample_models import STORIES

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
-from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.view import SmallMultiples
 from explorer.web.answers.view_contents import figure_payload

@@ -12,7 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views.labels import target_and_contrast
-from explorer.views.overview.map_data import Diagram
+from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.two_runs import Placeholder, draw_two_runs, selection_in_other
 from explorer.views.view import SmallMultiples

@@ -1,7 +1,7 @@
 import pytest
 
 from model.generation.autoregressive import StopStrings, truncate_at_stop
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import read_tokenizer_json
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 
 

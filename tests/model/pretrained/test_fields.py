@@ -10,8 +10,16 @@ from typing import Any
 
 import pytest
 
-from model.pretrained.config_defaults import ALIASES, DEFAULTS, NULL_IS_NONE, WITHOUT_EFFECT
-from model.pretrained.config_reader import ACTIVATIONS, COMMON_FIELDS, GATES, HFConfigReader
+from model.pretrained.config_reader import (
+    ACTIVATIONS,
+    ALIASES,
+    COMMON_FIELDS,
+    DEFAULTS,
+    GATES,
+    NULL_IS_NONE,
+    WITHOUT_EFFECT,
+    HFConfigReader,
+)
 from model.pretrained.hugging_face_loader import FAMILIES
 from tests.hugging_face import transformers
 from tests.model.pretrained.reference import NoReferenceError, max_logit_difference

@@ -11,7 +11,7 @@ from model.config import RopeScaling
 from model.errors import ModelError
 from model.generation.autoregressive import generate
 from model.pretrained.export_hugging_face import save_hugging_face
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import read_tokenizer_json
 from tests.hugging_face import transformers
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 from tests.sample_models import STORIES, TEXT

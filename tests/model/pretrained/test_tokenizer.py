@@ -8,7 +8,7 @@ import tokenizers
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.errors import ModelError
-from model.pretrained.tokenizer_files import read_tokenizer, read_tokenizer_json
+from model.pretrained.tokenizer import read_tokenizer, read_tokenizer_json
 from tests.hugging_face import transformers
 from tests.model.pretrained.tokenizer_kinds import TEXT, tokenizer_of
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from tokenizers import Tokenizer
 
-from model.pretrained.tokenizer_files import read_tokenizer_json
+from model.pretrained.tokenizer import read_tokenizer_json
 from model.tokenizer import merge_steps
 from tests.model.pretrained.tokenizer_kinds import KINDS, TEXT, tokenizer_of
 from tests.model.test_tokenizer import NASTY_TEXTS

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from explorer.views.overview.map_data import Diagram, MapPart
+from explorer.views.overview.map_parts import Diagram, MapPart
 from explorer.web.widgets.widget import EVIDENCE, Widget
 
 

@@ -140,8 +140,10 @@ export function wholeModel(element) {
    * @param {{ kind: string, label: string, box: number[], act?: () => void, lights?: (curve: any) => boolean }} item
    */
   function putItem(group, name, { kind, label, box, act, lights }) {
+    const before = nodes.get(name), drawnAs = kind.split(" ")[0];
+    if (before && before.item.drawnAs !== drawnAs) before.remove(), nodes.delete(name); // a head is a dot, a pattern or a switch
     const node = put(group, name, "g", { class: `item ${kind}`, role: "button", tabindex: name === current ? 0 : -1, "aria-label": label });
-    node.item = { name, label, box, act, lights };
+    node.item = { name, drawnAs, label, box, act, lights };
     return node;
   }
 
@@ -354,8 +356,8 @@ export function wholeModel(element) {
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
-    within(node, 1, "text", { x: card.x + 22, y: y + 20 }, _("feed-forward"));
-    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, `${signed(block.feed_forward)} →`);
+    within(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
+    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${signed(block.feed_forward)} →` : signed(block.feed_forward));
   }
 
   function drawPattern({ layer, head, query, key, level }) {
@@ -460,6 +462,7 @@ export function wholeModel(element) {
       return finish();
     }
     const began = performance.now();
+    drawing.dataset.moving = "true";
     const step = () => {
       const share = Math.min(1, (performance.now() - began) / MOVE);
       layout = share < 1 ? between(from, to, 1 - (1 - share) ** 3) : to;
@@ -472,6 +475,7 @@ export function wholeModel(element) {
 
   function finish() {
     draw();
+    delete drawing.dataset.moving;
     countDraw(drawing);
   }
 

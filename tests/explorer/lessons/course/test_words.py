@@ -10,6 +10,10 @@ from explorer.lessons.course.markdown import fill_placeholders, parse_inline, pa
     [
         ("plain", ["plain"]),
         ("a **b** c", ["a ", {"kind": "strong", "parts": ["b"]}, " c"]),
+        (
+            "看*值*，*查询*",
+            ["看", {"kind": "emphasis", "parts": ["值"]}, "，", {"kind": "emphasis", "parts": ["查询"]}],
+        ),
         ("*a* and _b_", [{"kind": "emphasis", "parts": ["a"]}, " and ", {"kind": "emphasis", "parts": ["b"]}]),
         ("`x * y * z`", [{"kind": "code", "text": "x * y * z"}]),
         ("snake_case_name and 2 * 3 * 4", ["snake_case_name and 2 * 3 * 4"]),

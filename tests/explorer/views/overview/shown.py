@@ -1,7 +1,7 @@
 """Selection with which the map is tested, and geometry of its elements."""
 
 from explorer.state.selection import Selection
-from explorer.views.overview.map_data import MapPart
+from explorer.views.overview.map_parts import MapPart
 
 SELECTION = Selection(layer=1, head=2, query=9, target=2)
 

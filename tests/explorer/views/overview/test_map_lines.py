@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_data import MapLine
+from explorer.views.overview.map_parts import MapLine
 from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 

@@ -14,9 +14,8 @@ from explorer.state.selection import Selection
 from explorer.views import VIEWS
 from explorer.views.overview import landscape_layout as at
 from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_data import MapPart
 from explorer.views.overview.map_layout import Box
-from explorer.views.overview.map_parts import MapParts
+from explorer.views.overview.map_parts import MapPart, MapParts
 from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 

@@ -10,8 +10,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.landscape_layout import LEFT, RIGHT, LandscapeLayout
-from explorer.views.overview.map_data import Diagram, MapLabel
 from explorer.views.overview.map_layout import Box
+from explorer.views.overview.map_parts import Diagram, MapLabel
 from explorer.views.overview.portrait_layout import WIDTH, PortraitLayout
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM

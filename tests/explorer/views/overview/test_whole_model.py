@@ -37,9 +37,9 @@ def test_the_terms_add_up_to_the_captured_logit(style, capture_run):
         logit = logits[order[selection.target - 1]] - (logits[order[selection.rival - 1]] if selection.rival else 0)
         assert figure.logit == pytest.approx(logit, abs=1e-4)
         assert sum(term.value for term in figure.terms) == pytest.approx(logit, abs=5e-3)  # each has four decimals
-        drawn = sum(curve.effect for curve in figure.curves) + figure.rest[1]
+        total = sum(curve.effect for curve in figure.curves) + figure.rest[1]
         sources = [term.value for term in figure.terms if term.kind == "sources"]
-        assert drawn == pytest.approx(sum(sources), abs=1e-4 * (len(figure.curves) + 1))
+        assert total == pytest.approx(sum(sources), abs=1e-4 * (len(figure.curves) + 1))
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -1,0 +1,143 @@
+"""Translated lessons: they differ from the English ones only in their texts."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.lessons.course.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files, load_lesson, translated_path
+from explorer.lessons.course.questions import ChoiceQuestion, CurveQuestion, Question
+from explorer.translations import ENGLISH, LANGUAGES, use_locale
+from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
+
+# Lessons that a language lacks: the page shows them in English.
+UNTRANSLATED = {
+    "zh-CN": {
+        "feed-forward",
+        "learning-to-copy",
+        "many-heads",
+        "norms",
+        "order",
+        "residual-stream",
+        "silencing",
+        "the-mask",
+        "tokens-and-merges",
+        "vectors-and-meaning",
+    },
+}
+TRANSLATED = [
+    pytest.param(path, language, id=f"{path.stem}-{language}")
+    for language in UNTRANSLATED
+    for path in lesson_files(BUNDLED)
+    if translated_path(path, language) != path
+]
+LATIN_SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
+
+
+def without_texts(lesson: Lesson) -> Lesson:
+    """Return a lesson with nothing but what the page shows, asks for and checks."""
+    steps = tuple(
+        replace(
+            step,
+            title="",
+            question_text="",
+            line=1,
+            before=[count_kinds(block) for block in step.before],
+            after=[count_kinds(block) for block in step.after],
+            question=without_labels(step.question),
+        )
+        for step in lesson.steps
+    )
+    return replace(lesson, title="", audience="", misconception="", steps=steps)
+
+
+def without_labels(question: Question | None) -> Question | None:
+    if isinstance(question, ChoiceQuestion):
+        return replace(question, options=tuple(replace(option, text="") for option in question.options))
+    if isinstance(question, CurveQuestion):
+        return replace(question, labels=("",) * len(question.labels))
+    return question
+
+
+def count_kinds(tree: Any) -> Counter[tuple[str, str]]:
+    """Count the parts of a block that are no plain text: emphasised words, code, placeholders."""
+    if isinstance(tree, list):
+        return sum(map(count_kinds, tree), Counter())
+    if not isinstance(tree, dict):
+        return Counter()
+    return Counter([(tree.get("kind", ""), tree.get("name", ""))]) + count_kinds(list(tree.values()))
+
+
+def texts(lesson: Lesson) -> Iterator[str]:
+    yield from (lesson.title, lesson.audience, lesson.misconception)
+    for step in lesson.steps:
+        yield step.title
+        yield from plain_texts([step.before, step.after])
+        if step.question:
+            yield step.question_text
+        if isinstance(step.question, ChoiceQuestion):
+            yield from (option.text for option in step.question.options)
+
+
+def plain_texts(tree: Any) -> Iterator[str]:
+    """Yield the text of each block, without its marks."""
+    if isinstance(tree, list):
+        for inner in tree:
+            yield from plain_texts(inner)
+    elif isinstance(tree, dict) and "parts" in tree:
+        yield "".join(part if isinstance(part, str) else "".join(plain_texts([part])) for part in tree["parts"])
+
+
+@pytest.mark.parametrize(("path", "language"), TRANSLATED)
+def test_a_translation_differs_in_its_texts_alone(path, language):
+    lesson, translation = (load_lesson(file, ELEMENT_IDS) for file in (path, translated_path(path, language)))
+    assert without_texts(translation) == without_texts(lesson)
+
+
+@pytest.mark.parametrize(("path", "language"), TRANSLATED)
+def test_a_translation_leaves_no_text_in_english(path, language):
+    lesson, translation = (load_lesson(file) for file in (path, translated_path(path, language)))
+    assert set(texts(translation)) & set(texts(lesson)) == set()
+    assert [text for text in texts(translation) if LATIN_SENTENCE.search(text)] == []
+
+
+def test_what_a_language_lacks_is_listed():
+    """If this fails, translate the lesson, or list it above."""
+    names = {path.stem for path in lesson_files(BUNDLED)}
+    folders = {language: BUNDLED / language.replace("-", "_") for language in LANGUAGES if language != ENGLISH}
+    translated = {language: {path.stem for path in lesson_files(folder)} for language, folder in folders.items()}
+    assert {language: names - there for language, there in translated.items()} == UNTRANSLATED
+    assert all(there <= names for there in translated.values())
+
+
+def test_a_lesson_is_in_the_users_language_if_it_is_translated():
+    library = LessonLibrary()
+    assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
+    with use_locale("zh-CN"):
+        assert library.lessons["who-looks-at-whom"].title == "谁看谁"
+        assert library.lessons["norms"].title == LessonLibrary().lessons["norms"].title
+        order = list(library.lessons)
+    assert order == list(library.lessons)
+    assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
+
+
+def write_lesson(path: Path, title: str):
+    text = (BUNDLED / "norms.md").read_text(encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(re.sub("title: .+", f"title: {title}", text, count=1), encoding="utf-8")
+
+
+def test_our_translation_is_none_of_a_teachers_lesson(tmp_path):
+    write_lesson(tmp_path / "ours" / "same.md", "Ours")
+    write_lesson(tmp_path / "ours" / "zh_CN" / "same.md", "我们的")
+    write_lesson(tmp_path / "own" / "same.md", "Own")
+    library = LessonLibrary(tmp_path / "own", bundled=tmp_path / "ours")
+    with use_locale("zh-CN"):
+        assert [lesson.title for lesson in library.lessons.values()] == ["Own"]
+        write_lesson(tmp_path / "own" / "zh_CN" / "same.md", "自己的")
+        library = LessonLibrary(tmp_path / "own", bundled=tmp_path / "ours")
+        assert [lesson.title for lesson in library.lessons.values()] == ["自己的"]
