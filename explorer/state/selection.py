@@ -282,7 +282,7 @@ class Selection:
 
     @property
     def is_story(self) -> bool:
-        """Whether the story is open: a step of it, or a view that is told as one."""
+        """True if the story is open: a step of it, or a view that is told as one."""
         return self.depth == "story" or is_story_view(self.view)
 
     def is_unfolded(self, element_id: str) -> bool:

@@ -173,7 +173,8 @@ class PageLayout:
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
             fill_template("<header><h2>{title}</h2>", title=_("Next token")),
-            switch("stages", _("every stage")) + "</header>",
+            switch("stages", _("every stage")),
+            "</header>",
             NextTokenTable(elem_id=protocol.NEXT_TOKEN),
             TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
             elem_id="answer",
@@ -256,8 +257,9 @@ def view_navigation(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
     menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
-    parts = tabs + menus + view_tabs("steps", _("steps"), STORY_STEPS) + ComparisonBar(elem_id=protocol.RUNS).markup
-    return fill_template('<nav id="navigation" aria-label="{name}">', name=_("views")) + parts + "</nav>"
+    steps = view_tabs("steps", _("steps"), STORY_STEPS)
+    begin = fill_template('<nav id="navigation" aria-label="{views}">', views=_("views"))
+    return "".join((begin, tabs, menus, steps, ComparisonBar(elem_id=protocol.RUNS).markup, "</nav>"))
 
 
 def select_group(views: Sequence[View], group: str) -> list[View]:

@@ -14,8 +14,8 @@ from tests.benchmarks.served import serve_app
 from tests.browser.chromium import FLAGS, executable
 
 SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
-# page -> what its address asks for, and its first figure: of a first visit to the simple one, the tokens
-PAGES = {"Simple": ("", "#strip .chip"), "Full": ("?view=overview", "#overview-map .map[data-draws]")}
+# page -> what its address asks for, and its first figure
+PAGES = {"Simple": ("", "#overview-whole [data-draws]"), "Full": ("?view=overview", "#overview-whole [data-draws]")}
 # A promise of the milliseconds from the navigation to the second frame after the figure is there.
 UNTIL_PAINTED = """window.painted = new Promise((resolve) => {
   const next = requestAnimationFrame;

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 DEPTH = "document.body.dataset.depth"
 
 
-def turn_to(person, depth: str):
+def choose_depth(person, depth: str):
     person.page.locator(f"[data-mode={depth}]").click()
     person.page.evaluate("explorer.settled()")
 
@@ -18,17 +18,17 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
         person.page.locator("#attention-code"),
     )
     expect(formula).not_to_be_visible()
-    turn_to(person, "formula")
+    choose_depth(person, "formula")
     expect(formula).to_contain_text("score")
     expect(formula).to_be_visible()
     expect(code).not_to_be_visible()
-    turn_to(person, "code")
+    choose_depth(person, "code")
     expect(formula).to_be_visible()
     expect(code).to_contain_text("shapes in this run: B = 1, T = ")
     expect(code).to_contain_text("model/layers/attention.py")
-    turn_to(person, "story")
+    choose_depth(person, "story")
     assert page.evaluate("explorer.state.view") != "attention"
-    turn_to(person, "numbers")
+    choose_depth(person, "numbers")
     assert page.evaluate("explorer.state.view") == "attention"
     expect(formula).not_to_be_visible()
     expect(code).not_to_be_visible()
@@ -38,7 +38,7 @@ def test_the_depth_is_in_the_address_and_remembered(newcomer):
     person = newcomer().open("tokens", depth="code")
     expect(person.page.locator("#tokens-code")).to_contain_text("embed_tokens")
     person.page.wait_for_url("**depth=code**")
-    turn_to(person, "formula")
+    choose_depth(person, "formula")
     person.page.wait_for_url("**depth=formula**")
     again = newcomer().open("positions")
     assert again.page.evaluate(DEPTH) == "formula"

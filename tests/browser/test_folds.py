@@ -1,4 +1,4 @@
-"""What is shown on demand: a view's further figures, columns and settings, and on a telephone rarely used controls."""
+"""Parts shown on demand: a view's further figures, columns and settings, and on a telephone rarely used controls."""
 
 import json
 

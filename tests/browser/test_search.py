@@ -22,7 +22,7 @@ def results(person: Person) -> Locator:
     return person.page.locator("#search-results [role=option]")
 
 
-def go_to(person: Person, text: str):
+def choose_result(person: Person, text: str):
     """Type a text into the search and go to what is found first."""
     open_search(person).fill(text)
     expect(results(person).first).to_be_visible()
@@ -54,19 +54,19 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
 
 
 def test_a_name_leads_where_it_is(person):
-    go_to(person, "RoPE")
+    choose_result(person, "RoPE")
     person.expect_selected(view="positions")
-    go_to(person, "logit lens")
+    choose_result(person, "logit lens")
     person.expect_selected(view="prediction")
-    go_to(person, "L1H0")
+    choose_result(person, "L1H0")
     person.expect_selected(view="attention", layer=1, head=0)
-    go_to(person, "n1.5")
+    choose_result(person, "n1.5")
     person.expect_selected(view="feed_forward", layer=1, neuron=5)
-    go_to(person, "L0")  # which can be chosen in the open view
+    choose_result(person, "L0")  # which can be chosen in the open view
     person.expect_selected(view="feed_forward", layer=0)
-    go_to(person, "position 3")
+    choose_result(person, "position 3")
     person.expect_selected(query=3)
-    go_to(person, "dark theme")
+    choose_result(person, "dark theme")
     assert person.page.evaluate("document.body.classList.contains('dark')")
 
 
@@ -81,17 +81,17 @@ def test_a_token_becomes_the_explained_one(person):
 
 @pytest.mark.exhaustive
 def test_a_term_leads_to_its_entry_and_a_checkpoint_to_its_model(person):
-    go_to(person, "surprisal")
+    choose_result(person, "surprisal")
     expect(person.page.locator("#glossary dt", has_text="surprisal").first).to_be_focused()
-    go_to(person, "checkpoint gpt")
+    choose_result(person, "checkpoint gpt")
     person.wait_until("page.state.checkpoint === 'gpt'")
 
 
 def test_from_the_story_a_view_opens_at_its_numbers(visitor):
     person = visitor("pieces", depth="story")
-    go_to(person, "feed-forward")
+    choose_result(person, "feed-forward")
     person.expect_selected(view="feed_forward", depth="numbers")
-    go_to(person, "story")
+    choose_result(person, "story")
     person.expect_selected(view="pieces", depth="story")
 
 

@@ -200,8 +200,8 @@ def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person.tab(SIMPLE[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
-    for shown in (step, person.page.locator("#brief")):
-        expect(shown).to_be_in_viewport()
+    for control in (step, person.page.locator("#brief")):
+        expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44
 
 

@@ -23,7 +23,7 @@ def run_with_pattern(rope_trace):
     return with_pattern
 
 
-def attend_to(keys) -> np.ndarray:
+def make_pattern(keys) -> np.ndarray:
     """Return a pattern in which each query puts all its attention weight on one key."""
     return np.eye(len(keys))[list(keys)]
 
@@ -40,17 +40,17 @@ LOOKS = {
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_head_that_does_nothing_else_scores_1(run_with_pattern, name):
-    assert_allclose(head_scores(run_with_pattern(IDS, attend_to(LOOKS[name])), name), 1)
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS[name])), name), 1)
 
 
 def test_a_score_is_the_share_of_attention_paid(run_with_pattern):
-    half = (attend_to(LOOKS["previous_token"]) + attend_to(LOOKS["self"])) / 2
+    half = (make_pattern(LOOKS["previous_token"]) + make_pattern(LOOKS["self"])) / 2
     assert_allclose(head_scores(run_with_pattern((A, B, C), half[:3, :3]), "previous_token"), 0.5)
 
 
 def test_induction_checks_the_token(run_with_pattern):
     """With distinct tokens the same pattern is no induction: no query has an earlier occurrence to attend to."""
-    pattern = attend_to(LOOKS["induction"])
+    pattern = make_pattern(LOOKS["induction"])
     assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "induction")).all()
     assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "duplicate_token")).all()
     assert (head_scores(run_with_pattern((A, B, C, B, A, C), pattern), "induction") < 0.5).all()
@@ -59,13 +59,13 @@ def test_induction_checks_the_token(run_with_pattern):
 def test_an_even_head_is_spread_and_a_sharp_one_is_not(run_with_pattern):
     even = np.tri(6) / np.arange(1, 7)[:, None]
     assert_allclose(head_scores(run_with_pattern(IDS, even), "spread"), 1)
-    assert_allclose(head_scores(run_with_pattern(IDS, attend_to(LOOKS["self"])), "spread"), 0, atol=1e-12)
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS["self"])), "spread"), 0, atol=1e-12)
 
 
 def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(run_with_pattern):
     ids = (C, A, B, C, A, B)
     keys = (0, 1, 2, 1, 2, 3)  # what followed the query's last occurrence, itself if it is new
-    trace = run_with_pattern(ids, 0.9 * attend_to([0] * 6) + 0.1 * attend_to(keys))
+    trace = run_with_pattern(ids, 0.9 * make_pattern([0] * 6) + 0.1 * make_pattern(keys))
     assert_allclose(head_scores(trace, "induction"), 0.1)
     assert_allclose(head_scores(trace, "induction", hide_first=True), 1)
 

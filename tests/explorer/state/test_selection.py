@@ -57,8 +57,8 @@ def test_the_tab_is_one_that_there_is(asked, opened):
 
 
 def test_tabs_stand_in_the_order_that_people_know():
-    names = "overview tokens attention positions kv_cache feed_forward residual prediction activations experiments"
-    names += " directions compare patching training pieces looks guesses"
+    names = "overview tokens attention positions feed_forward residual prediction experiments directions compare"
+    names += " patching kv_cache activations training pieces looks guesses choosing"
     assert [view.name for view in VIEWS] == names.split()
 
 

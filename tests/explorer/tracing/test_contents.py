@@ -70,7 +70,9 @@ def test_of_many_parts_as_few_bytes_are_read_as_of_one_file(copy_checkpoint, mon
     lengths_read = []
     monkeypatch.setattr(fingerprint_module.hashlib, "sha256", lambda *given: CountingHash(lengths_read, *given))
     checkpoint_fingerprint(copy_checkpoint)
-    assert (copy_checkpoint / "config.json").stat().st_size < sum(lengths_read) <= fingerprint_module.MAX_FINGERPRINT_BYTES
+    assert (
+        (copy_checkpoint / "config.json").stat().st_size < sum(lengths_read) <= fingerprint_module.MAX_FINGERPRINT_BYTES
+    )
 
 
 class CountingHash:

@@ -114,7 +114,7 @@ class DepthDial(Widget):
             DIAL_HTML,
             depth=_("how much is shown"),
             story=_("Story"),
-            story_is=_("one story in three steps"),
+            story_is=_("one story in four steps"),
             numbers=_("Numbers"),
             numbers_is=_("every part, number and setting"),
             formula=_("Formula"),

@@ -1,4 +1,4 @@
-"""What the page's search can find."""
+"""Entries of the page's search."""
 
 import numpy as np
 import pytest

@@ -44,8 +44,8 @@ def test_without_enough_words_there_are_no_choices(prediction):
 def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
     settings = replace(SETTINGS, **changed)
     logits = trace.logits.row(5).astype(np.float64)
-    kept = np.sort(logits)[::-1][: settings.top_k]
-    share = 1 if settings.temperature == 0 else 1 / np.exp((kept - kept[0]) / settings.temperature).sum()
+    top_logits = np.sort(logits)[::-1][: settings.top_k]
+    share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
     token = quote_token(trace.vocabulary[int(logits.argmax())])
     assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
 
