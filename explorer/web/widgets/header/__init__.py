@@ -105,7 +105,7 @@ DIAL_HTML = """<div class="mode" role="group" aria-label="{depth}">
 
 
 class DepthDial(Widget):
-    """Buttons: a story in three steps; every part with its numbers; with the formulas, too; with the code, too."""
+    """Buttons: a story in four steps; every part with its numbers; with the formulas, too; with the code, too."""
 
     kind = "mode_switch"
 
