@@ -73,6 +73,8 @@ class CrossRunIntervention(Intervention):
         pins: pairs of positions that the user aligned.
     """
 
+    hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
+    effect_class: ClassVar[type[Effect]] = PatchEffect
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|final_norm|blocks\.\d+\.(?!attn\.scores$).+"),
         N_("embed, final_norm and what a layer computes but for attn.scores"),
@@ -100,8 +102,6 @@ class Patch(CrossRunIntervention):
 
     operation: ClassVar[str] = "patch"
     order: ClassVar[int] = 60
-    hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
-    effect_class: ClassVar[type[Effect]] = PatchEffect
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         return _("{name} as in the other run", name=self.value_label())

@@ -179,12 +179,13 @@ class PageLayout:
             TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
-        self.temperature = make_slider("temperature", 0.05)
-        with gr.Row(elem_id="limit"):
-            self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
-            self.all_tokens = gr.Checkbox(
-                not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
-            )
+        with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
+            self.temperature = make_slider("temperature", 0.05)
+            with gr.Row(elem_id="limit"):
+                self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
+                self.all_tokens = gr.Checkbox(
+                    not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
+                )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
             region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
             with gr.Row(elem_classes="buttons"):

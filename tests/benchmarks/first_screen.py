@@ -28,10 +28,10 @@ MEASURE = """() => {
   let words = 0;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
   while (walker.nextNode()) {
-    if (walker.currentNode.parentElement.closest("#strip, #strip-b, script, style")) continue;
+    if (walker.currentNode.parentElement.closest("#strip, #strip-b, script, style, option")) continue;
     range.selectNodeContents(walker.currentNode);
-    const box = range.getBoundingClientRect();
-    if (isAbove(box) && box.left < right && walker.currentNode.parentElement.checkVisibility({ visibilityProperty: true }))
+    const box = range.getBoundingClientRect(), element = walker.currentNode.parentElement;
+    if (isAbove(box) && box.left < right && element.checkVisibility({ visibilityProperty: true }))
       words += walker.currentNode.textContent.trim().split(/\\s+/).filter(Boolean).length;
   }
   const isInSight = (id) => {

@@ -40,11 +40,13 @@ OUTSIDE = """() => [...document.querySelectorAll(".presented, .presented .main-s
   .filter(([, { left, right }]) => left < -1 || right > innerWidth + 1)
   .map(([text]) => text)"""
 TWO_FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+# That no figure in sight waits to be drawn.
+ALL_DRAWN = "[...document.querySelectorAll('[data-old-since]')].every((block) => !block.checkVisibility())"
 BEAMER = {"width": 1024, "height": 768}
 
 
 def at_rest(page: Page):
-    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.wait_for_function(ALL_DRAWN)
     page.evaluate(TWO_FRAMES)  # a resized figure is drawn in one of its own
 
 

@@ -10,18 +10,24 @@ from tests.exhaustive import first_in_core
 from .person import ANSWER, Person, collect_posts
 
 TELEPHONE = {"width": 390, "height": 844}
+# How far below the navigation, and what the page may advise there, a view's words, its first figure (where it has one),
+# its controls and the bar at the bottom begin.
 TOPS = """(view) => {
-  const top = (selector) => document.querySelector(selector).getBoundingClientRect().top;
-  return [`#${view}-words`, `#${view}-formula`, "#bar"].map((place) => top(place) - top("#views"));
+  const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
+  const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
+  const top = box(find("#navigation")).top + box(find("#advice")).height;
+  const parts = [find(`#${view}-words`), figures[0], find(`#${view}-choosers`), find("#bar")];
+  return parts.map((part) => part ? box(part).top - top : null);
 }"""
 
 
-@pytest.mark.parametrize("view", first_in_core(["attention", "patching"]))
-def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(visitor, view):
+@pytest.mark.parametrize(("view", "has_figure"), first_in_core([("attention", True), ("patching", False)]))
+def test_a_telephone_shows_a_tab_s_sentences_and_figure_before_its_controls(visitor, view, has_figure):
     person = visitor(view, viewport=TELEPHONE).at_rest()
-    prose_top, formula, bar = person.page.evaluate(TOPS, view)
-    assert prose_top < 80
-    assert formula < 360
+    words, figure, controls, bar = person.page.evaluate(TOPS, view)
+    assert words < 80
+    assert figure is None if not has_figure else words < figure < 160
+    assert controls > (figure or words)
     assert bar > 200  # so much of the tab is in sight without scrolling
 
 
@@ -52,12 +58,15 @@ def test_a_line_says_how_much_is_changed(visitor):
 def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     page = person.page
-    behind = ["#facts", "#language", "#share", "#strip label:not(.beginning)"]
+    behind = ["#model-facts", "#language", "#share", "#strip label:not(.beginning)"]
     for selector in behind:
         expect(page.locator(selector)).to_be_hidden()
     page.locator("#more-of-header button").click()
     for selector in behind:
         expect(page.locator(selector)).to_be_visible()
+    page.locator("#model-facts summary").click()
+    expect(page.locator("#facts")).to_be_in_viewport(ratio=1)
+    page.locator("#facts").click(trial=True)  # fails if something lies over it
 
 
 @pytest.mark.exhaustive
@@ -77,10 +86,10 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     person, name = newcomer(), "attention-row"
     with person.page.expect_response(ANSWER) as response:
         open_as_found(person, view="attention")
-    answers = [contents for line in response.value.text().splitlines() for contents in json.loads(line).items()]
-    assert [content for key, content in answers if key == name] == [{"folded": True}]
-    assert f"{name}-mark" not in dict(answers)
-    assert "attention-pattern-mark" in dict(answers)
+    lines = [json.loads(line).get("contents", {}) for line in response.value.text().splitlines()]
+    assert [contents[name] for contents in lines if name in contents] == [{"folded": True}]
+    assert not [contents for contents in lines if f"{name}-mark" in contents]
+    assert [contents for contents in lines if "attention-pattern-mark" in contents]
     figure, others = person.page.locator(f"#{name}"), person.page.locator(f".panels > .folded:not(#{name})")
     num_others = others.count()
     assert num_others >= 3

@@ -93,7 +93,7 @@ def expect_painted(person, opening):
     except TimeoutError:
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
     if state["view"] == "overview":
-        diagram = open_view.draw(FULL[0].panels[0])
+        diagram = open_view.draw(next(panel for panel in FULL[0].panels if panel.kind == "model_map"))
         expected_names = [accessible_name(component.hover_text, component.label) for component in diagram.parts]
         person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=expected_names)
         assert person.page.evaluate(WRITTEN)[1] == [word.text for word in diagram.sheets[0].labels]

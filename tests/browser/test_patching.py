@@ -30,7 +30,7 @@ def heads(person):
 def compute_map(person):
     """Wait for the maps, which begin by themselves as they take little."""
     for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job, and all are drawn
-        expect(person.page.locator(f"#patching-{name} .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+        expect(person.page.locator(f"#patching-{name} .main-svg").first).to_be_visible()
     expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
 
 

@@ -54,8 +54,8 @@ function mark(number, question, view, before) {
   }, AT_ONCE);
 }
 
-/** Whether a picture of the open tab, or the next token, is still to be drawn as it was last asked for. */
-export const areOld = () => [...old].some((block) => block.isConnected);
+/** Whether a picture of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
+export const areOld = () => [...old].some((block) => block.checkVisibility());
 
 /** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
 export async function allDrawn(isAsking) {

@@ -267,10 +267,12 @@ export function hide(element, isHidden) {
   element.closest("[data-widget]")?.classList.toggle("hidden", isHidden);
 }
 
+const FADES = 32; // pixels at the ends of a box that scrolls sideways (page.css)
+
 /** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */
 export function bringSideways(box, item) {
   const around = box.getBoundingClientRect(), at = item.getBoundingClientRect();
-  box.scrollLeft += Math.max(0, at.right - around.right) || Math.min(0, at.left - around.left);
+  box.scrollLeft += Math.max(0, at.right + FADES - around.right) || Math.min(0, at.left - FADES - around.left);
 }
 
 /**

@@ -7,7 +7,7 @@ import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
 import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
 import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
-import { addBase, fetchPlotly } from "./plots.js";
+import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
 import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
 import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
@@ -304,7 +304,7 @@ window.explorer = Object.freeze({
 });
 
 /** Resolved once no question is open and nothing is being drawn. */
-function settled() { return allDrawn(() => isBusy() || isWriting() || !state.checkpoint); }
+function settled() { return allDrawn(() => isBusy() || isWriting() || isPlotlyComing || !state.checkpoint); }
 
 addBase();
 if (openedFirst().view !== STORY_TABS[0]) fetchPlotly();

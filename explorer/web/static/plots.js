@@ -318,12 +318,17 @@ export const fetchPlotly = () => document.head.append(make("link", { rel: "prelo
 
 /** @type {Promise<void> | null} */
 let coming = null;
+/** Whether figures wait for that script. */
+export let isPlotlyComing = false;
 
 /** Resolved once that script is there. It takes a second to run: what is not Plotly's is shown before. */
 export function plotlyHere() {
-  coming ??= new Promise((resolve) => {
+  if (coming) return coming;
+  isPlotlyComing = true;
+  coming = new Promise((resolve) => {
     document.head.append(make("script", { src: PLOTLY, onload: () => resolve() }));
   });
+  coming.then(() => setTimeout(() => { isPlotlyComing = false; })); // those that waited have begun by then
   return coming;
 }
 

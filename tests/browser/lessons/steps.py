@@ -7,6 +7,8 @@ from playwright.sync_api import Locator, Page, expect
 from explorer.lessons.course.lesson import LessonLibrary, LessonStep
 from explorer.views import VIEW_BY_NAME
 
+from ..legible import ALL_DRAWN
+
 LESSONS = LessonLibrary().lessons
 
 PHONE = {"width": 390, "height": 844}
@@ -55,7 +57,7 @@ def expect_step(page: Page, step: LessonStep, number: int, steps: int):
     """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
     expect(column(page).locator("h2")).to_have_text(step.title)
     expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
-    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.wait_for_function(ALL_DRAWN)
     expect_one_figure(page, step)
     for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).to_be_hidden()

@@ -13,7 +13,8 @@ def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bu
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
     step = LESSONS[CORE_LESSON].step(2)
     expect_step(page, step, 2, len(LESSONS[CORE_LESSON].steps))
-    page.get_by_role("tab", name="Residual stream").click()
+    page.evaluate("explorer.select({ view: 'residual' })")
+    expect(page.locator("#navigation")).to_be_visible()  # outside of the step's view the whole page is in sight
     expect(page.locator("#residual-lengths [data-draws]")).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(get_figure(page, "residual-lengths")).to_be_hidden()
     expect(page.locator("#residual-formula .formula")).to_be_hidden()
@@ -36,6 +37,8 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     ):
         expect(page.locator(selector)).to_be_hidden()
     page.set_viewport_size(PHONE)
+    page.evaluate("explorer.select({ view: 'tokens' })")  # where the whole page is in sight
+    expect(page.locator("#step")).to_be_visible()
     expect(page.locator("#brief button")).to_be_hidden()
     column(page).get_by_role("button", name="Show it without my reply").click()
     expect(column(page).locator(".verdict p")).to_contain_text("The run says")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import TimeoutError, expect
 
-from ..legible import BEAMER, assert_accessible, assert_fits, assert_legible
+from ..legible import ALL_DRAWN, BEAMER, assert_accessible, assert_fits, assert_legible
 from .steps import CORE_LESSON, LESSONS, PHONE, column, next_step, open_lesson
 
 PAGE_TIMEOUT_MS = 40_000  # milliseconds
@@ -21,7 +21,7 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
     for _step in range(3):  # words, a question, a working
         assert_accessible(page, "#lesson")
         next_step(page)
-        page.wait_for_function("!document.querySelector('[data-old-since]')")
+        page.wait_for_function(ALL_DRAWN)
 
 
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
@@ -31,7 +31,7 @@ def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newco
     name = "norms"
     page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     open_lesson(page, bundled_address, lesson=name, step=1)
-    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.wait_for_function(ALL_DRAWN)
     page.keyboard.press("p")
     page.wait_for_selector("body.presenting")
     lesson, stages = LESSONS[name], []

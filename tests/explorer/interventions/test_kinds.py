@@ -5,6 +5,7 @@ import numpy as np
 import explorer.interventions
 from explorer.analysis.interventions import recompute_with_interventions
 from explorer.interventions import KINDS, parse_interventions, text
+from explorer.interventions.intervention import Effect, InterventionHooks
 from explorer.tracing.capture import capture
 
 NEGATION = """
@@ -36,6 +37,13 @@ def test_the_kinds_act_in_their_order():
     """First where tokens stand, then what computes a value in another way, then what changes a computed value."""
     kinds = "shift base norm mask drop mean patch patch_mean scale zero clamp remove add"
     assert list(KINDS) == kinds.split()
+
+
+def test_every_kind_says_how_it_acts():
+    """Those without an exact effect change how a value is computed, which the value's own formula recomputes."""
+    assert all(issubclass(kind.hooks_class, InterventionHooks) for kind in KINDS.values())
+    by_formula = {name for name, kind in KINDS.items() if kind.effect_class is Effect}
+    assert by_formula == {"shift", "base", "norm", "mask"}
 
 
 def test_a_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):

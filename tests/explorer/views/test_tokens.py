@@ -13,8 +13,8 @@ from explorer.state.selection import Selection
 from explorer.views import tokens
 from explorer.views.plots import position_vector_map
 from explorer.views.style import SELECTED, label
-from explorer.views.tokens import embedding, token_table
-from explorer.views.tokens import token_table as token_facts
+from explorer.views.tokens import embedding
+from explorer.views.tokens import table as token_facts
 from model.tokenizer import MergeRules
 
 QUERY = 9
@@ -63,7 +63,7 @@ def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query,
 
 @pytest.mark.parametrize("position", range(12))
 def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
-    figure = token_table.merge_tree(rope_trace, position)
+    figure = token_facts.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
     rows = {}
     boxes, words = figure.data
@@ -89,7 +89,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
     moon = "🌙".encode()
     merged_tokens = moon[:2], moon[:3], moon
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, merged_tokens), token_ids=(258,))
-    figure = token_table.merge_tree(trace, 0)
+    figure = token_facts.merge_tree(trace, 0)
     assert list(map(plain, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f", r"\x8c", r"\x99"),
@@ -102,7 +102,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
 def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
-    data = json.loads(token_table.merge_tree(trace, 0).to_json())["data"]
+    data = json.loads(token_facts.merge_tree(trace, 0).to_json())["data"]
     for text in data[0]["text"] + data[1]["text"]:
         assert "<" not in text.replace("<br>", "")
         assert "&l" not in text.replace("&lt;", "")
@@ -110,11 +110,11 @@ def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
 
 def test_a_token_that_no_merge_built_says_so(rope_trace):
     special = replace(rope_trace, token_ids=(299, 120))
-    assert "special token" in token_table.merge_tree(special, 0).layout.annotations[0].text
-    assert "single byte" in token_table.merge_tree(special, 1).layout.annotations[0].text
-    assert alt(token_table.merge_tree(special, 1)) == "No merge built “x”."
-    assert token_table.format_hex(special, 299) == "none"
-    assert not token_table.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
+    assert "special token" in token_facts.merge_tree(special, 0).layout.annotations[0].text
+    assert "single byte" in token_facts.merge_tree(special, 1).layout.annotations[0].text
+    assert alt(token_facts.merge_tree(special, 1)) == "No merge built “x”."
+    assert token_facts.format_hex(special, 299) == "none"
+    assert not token_facts.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
 def test_a_tokens_vector_is_the_captured_one(trace):
@@ -196,7 +196,7 @@ def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_facts.token_table(trace, QUERY)
-    assert panels["merges"](trace, selection) == token_table.merge_tree(trace, QUERY)
+    assert panels["merges"](trace, selection) == token_facts.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)

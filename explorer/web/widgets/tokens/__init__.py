@@ -258,7 +258,7 @@ def format_perplexity(bits: float) -> str:
 
 NUM_CHOICES = 3
 CHOICE_RANKS = range(12)  # of the likeliest tokens, among which the choices are
-GUESS_HTML = """<div class="guess" hidden>
+GUESS_HTML = """<div class="guess">
 <form>
   <p>{promise}</p>
   <h2>{ask}</h2>

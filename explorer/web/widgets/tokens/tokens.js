@@ -321,7 +321,7 @@ export function guess(element) {
   function show({ choices: words, says, told, wrote }) {
     choices.replaceChildren(...words.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
     find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote || says;
-    card.hidden = false;
+    card.inert = false;
     reveal();
     countDraw(card);
   }
@@ -354,7 +354,8 @@ export function guess(element) {
     reveal();
     box.focus();
   });
-  coverTheAnswer(); // before it is seen at all
+  card.inert = true; // until there is something to guess
+  reveal(); // before it is seen at all
   // A guess is told as long as the place is the same.
   onState(element, () => {
     coverTheAnswer();
