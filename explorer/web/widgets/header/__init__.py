@@ -105,7 +105,7 @@ DIAL_HTML = """<div class="mode" role="group" aria-label="{depth}">
 
 
 class DepthDial(Widget):
-    """Buttons: a story in three steps; every part with its numbers; with the formulas, too; with the code, too."""
+    """Buttons: a story in four steps; every part with its numbers; with the formulas, too; with the code, too."""
 
     kind = "mode_switch"
 
@@ -114,7 +114,7 @@ class DepthDial(Widget):
             DIAL_HTML,
             depth=_("how much is shown"),
             story=_("Story"),
-            story_is=_("one story in three steps"),
+            story_is=_("one story in four steps"),
             numbers=_("Numbers"),
             numbers_is=_("every part, number and setting"),
             formula=_("Formula"),
