@@ -139,7 +139,7 @@ class WholeModel:
     curves: list[Curve]
     largest_norm: float
     largest_effect: float
-    rest: tuple[int, float | None]
+    rest: list[float | None]
     terms: list[Term]
     key_groups: int
     open: OpenPart | None
@@ -178,7 +178,7 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
         curves=curves,
         largest_norm=max((curve.norm or 0.0 for curve in curves), default=0.0),
         largest_effect=max((abs(curve.effect or 0.0) for curve in curves), default=0.0),
-        rest=rest,
+        rest=list(rest),
         terms=[Term(kind, label, finite(value)) for kind, label, value in logit_terms(trace, selection)],
         key_groups=config.num_heads // (config.num_kv_heads or config.num_heads),
         open=open_part(trace, selection, rows, sources),

@@ -68,7 +68,7 @@ def test_a_view_speaks_in_sentences(view, tiny_config):
     instead = [view.unavailable_message(replace(tiny_config, position=position)) for position in CHOICES["position"]]
     for text in (view.description, *instead):
         assert text[0].isupper() and text.endswith(".")
-    assert 2 <= len(re.findall(r"\.(?= |$)", view.description)) <= 4
+    assert len(view.description.split()) <= 25
     assert not re.search(
         r"\b(plus|arrow|Enter|Shift) keys?\b", view.description
     )  # the glossary explains `key` of attention

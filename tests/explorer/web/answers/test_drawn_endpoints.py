@@ -44,7 +44,7 @@ def text(lms, tiny_tokenizer) -> dict[str, list[int]]:
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "slid"])
 def shown_answer(request, endpoints, text) -> dict:
     """State, contents and visible token ids: for the prompt alone, and for the end of the whole text."""
-    state = {"checkpoint": "rope", "view": "attention", "query": 20, **SETTINGS, **text}
+    state = {"checkpoint": "rope", "view": "attention", "query": 20, "unfolded": "all", **SETTINGS, **text}
     state |= {} if request.param else {"generated": []}
     ids = state["prompt"] + state["generated"]
     start = window_start(len(ids), CONTEXT)

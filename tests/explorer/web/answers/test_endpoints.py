@@ -24,7 +24,8 @@ def endpoints(library) -> Endpoints:
 @pytest.fixture
 def state(endpoints) -> dict:
     run = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl")
-    return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
+    selection = Selection(view="attention", query=3, key=1, unfolded="all")
+    return run.as_dict() | selection.as_dict() | {"temperature": 1.0, "top_k": 0}
 
 
 @pytest.fixture
@@ -81,6 +82,23 @@ def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, vi
     assert "later" not in [contents[name] for name in drawn_names[:at_once]]
     assert {contents[name] for name in drawn_names[at_once:]} <= {"later"}
     assert endpoints.num_stages("show", state | {"view": view.name}) > 1
+
+
+@every_view
+def test_of_figures_below_the_first_row_those_that_are_unfolded_are_drawn(all_contents, state, view):
+    folded = all_contents("view", state | {"view": view.name, "unfolded": ""})
+    unfolded = all_contents("view", state | {"view": view.name})
+    ids = [f"{view.name}-{panel.name}" for panel in view.panels]
+    shown_ids = [name for name in ids if unfolded[name] is not None]
+    later_ids = [name for name in shown_ids if folded[name] == {"folded": True}]
+    assert later_ids == shown_ids[len(shown_ids) - len(later_ids) :]
+    assert len(shown_ids) - len(later_ids) in (1, 2) or not shown_ids
+    assert not any(f"{name}-mark" in folded for name in later_ids)
+    assert [name for name in ids if folded[name] is None] == [name for name in ids if unfolded[name] is None]
+    if later_ids:
+        one = all_contents("view", state | {"view": view.name, "unfolded": later_ids[-1]})
+        assert one[later_ids[-1]] == unfolded[later_ids[-1]] and f"{later_ids[-1]}-mark" in one
+        assert [name for name in ids if one[name] == {"folded": True}] == later_ids[:-1]
 
 
 @pytest.mark.parametrize(
