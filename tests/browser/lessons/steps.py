@@ -46,8 +46,8 @@ def expect_one_figure(page: Page, step: LessonStep):
     if step.task or step.target == "prompt":
         return expect(page.locator("#navigation")).to_be_visible()
     expect(page.locator(NAVIGATION).locator("visible=true")).to_have_count(0)
+    page.wait_for_function(f"({FIGURES_IN_SIGHT}).length === 1")
     in_sight = page.evaluate(FIGURES_IN_SIGHT)
-    assert len(in_sight) == 1, in_sight
     if step.target.split("-")[0] in VIEW_BY_NAME and not step.target.endswith("-what-ifs"):
         assert in_sight == [step.target]
     expect(page.locator(f"#{in_sight[0]}")).to_be_in_viewport()
@@ -57,8 +57,8 @@ def expect_step(page: Page, step: LessonStep, number: int, steps: int):
     """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
     expect(column(page).locator("h2")).to_have_text(step.title)
     expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
-    page.wait_for_function(ALL_DRAWN)
     expect_one_figure(page, step)
+    page.wait_for_function(ALL_DRAWN)
     for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).to_be_hidden()
     if step.target and step.target not in step.hidden_figures:
