@@ -77,7 +77,7 @@ def test_a_key_goes_from_term_to_term(person):
     person.all_marked()
     person.page.get_by_role("tab", name="Attention").focus()
     person.page.keyboard.press("t")
-    terms = person.page.locator("#view .tabitem:not([hidden]) .term")
+    terms = person.page.locator("#main .term:visible")  # from the tabs on
     expect(terms.first).to_be_focused()
     expect(person.page.locator("#definition")).to_be_visible()
     person.page.keyboard.press("t")

@@ -72,7 +72,8 @@ def test_an_unknown_tab_is_told(newcomer):
     person.expect_selected(view="overview")
 
 
-def test_a_link_can_be_copied(person):
+def test_a_link_can_be_copied(visitor):
+    person = visitor(unfolded="")
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()
     share = person.page.locator("#share")
