@@ -60,6 +60,7 @@ DATA = {
     "edit",
     "data",
     "after",
+    "choices",
 }
 
 

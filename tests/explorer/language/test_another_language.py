@@ -22,9 +22,9 @@ PSEUDO = "eo"  # a language that has two forms of a noun, as English has
 NAMES = re.compile(
     r"TransformerLM Explorer|English|简体中文|llama-fables(-\w+)?(/step-\d+)?"
     r"|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|GELU|GeGLU|RMS|PCA|KL|cpu"
-    r"|√\(var \+ ε\)|log₂|\bln\b|\bvar\b|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
+    r"|Ctrl K|√\(var \+ ε\)|log₂|\bln\b|\bvar\b|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
     r"|\u2068[^\u2069]*\u2069|^[\da-f]{2}(?: [\da-f]{2})*(?: …)?$"  # tokens, and the bytes of one
-    r"|%\{\w+(?::[^}]+)?\}|<br>|<extra></extra>"  # Plotly's
+    r"|%\{[\w.]+(?::[^}]+)?\}|<br>|<extra></extra>"  # Plotly's
 )
 
 
