@@ -17,7 +17,9 @@ from tests.rendered_figures import Point as Seen
 from tests.rendered_figures import RenderedFigure, RenderedMap, numbers, render_panel
 from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
 
-UNEXPLAINED = {"tokens-merges", "residual-gains", "training-loss", "training-copying"}
+UNEXPLAINED = {
+    *("tokens-merges", "residual-gains", "training-loss", "training-copying", "overview-whole", "choosing-temperature"),
+}
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
 NO_NUMBER = (
     "not defined",

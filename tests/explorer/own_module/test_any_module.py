@@ -79,10 +79,11 @@ def test_a_view_draws_what_is_there_or_says_what_it_lacks(bloom, view, parts):
 
 def test_what_is_there_is_shown(bloom):
     view_names = {view.name for view in VIEWS if view.is_applicable(trace_module(bloom, IDS, PARTS))}
-    assert {"attention", "residual", "activations", "pieces", "training", "compare"} == view_names
+    assert {"attention", "residual", "activations", "pieces", "choosing", "training", "compare"} == view_names
     assert {view.name for view in VIEWS if view.is_applicable(trace_module(bloom, IDS, STREAM))} == {
         "activations",
         "pieces",
+        "choosing",
     }
     panels = {
         panel.name for panel in VIEW_BY_NAME["attention"].panels if panel.is_applicable(trace_module(bloom, IDS, PARTS))

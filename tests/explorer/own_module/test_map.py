@@ -8,7 +8,7 @@ from explorer.views.overview import VIEW as OVERVIEW
 
 
 def test_the_first_difference_is_marked_on_the_map(show_view, page_state):
-    diagram = show_view(page_state, "overview").draw(OVERVIEW.panels[0])
+    diagram = show_view(page_state, "overview").draw(OVERVIEW.panels[1])
     (marked,) = [part for part in diagram.parts if "≠" in part.hover_text]
     assert (marked.kind, marked.selects["layer"]) == ("rotation", 0)
     for sheet, box in zip(diagram.sheets, marked.boxes, strict=True):
@@ -37,7 +37,7 @@ def test_every_value_has_its_part_on_the_map(show_view, page_state, tap, kind, l
     view = show_view(page_state, "overview")
     report = view.trace.diagnosis
     report_at_tap = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
-    diagram = replace(view, trace=replace(view.trace, diagnosis=report_at_tap)).draw(OVERVIEW.panels[0])
+    diagram = replace(view, trace=replace(view.trace, diagnosis=report_at_tap)).draw(OVERVIEW.panels[1])
     marked = [part for part in diagram.parts if "≠" in part.hover_text]
     assert len(marked) == count and all(told in part.hover_text for part in marked)
     assert {(part.kind, part.selects.get("layer")) for part in marked} == {(kind, layer)}

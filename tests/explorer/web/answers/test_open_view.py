@@ -20,7 +20,8 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_an_open_view_has_everything_it_shows(rope_trace, view):
     selection = Selection(query=2, key=1).clamp_to_trace(rope_trace)
     open_view = OpenView(view, rope_trace, selection)
-    assert open_view.description == view.description
+    sentence = view.sentence and view.sentence(rope_trace, selection)
+    assert open_view.description == (sentence or view.description)
     assert open_view.formula == (view.single_run_message if view.is_comparison else view.formula(rope_trace, selection))
     assert [choice.field for choice in open_view.choices] == ([] if view.is_comparison else list(view.select_controls))
     assert open_view.panels(newly=True) == list(view.panels)
