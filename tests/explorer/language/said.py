@@ -60,7 +60,6 @@ DATA = {
     "edit",
     "data",
     "after",
-    "choices",
 }
 
 
@@ -120,6 +119,8 @@ def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
             for name, content in contents.items():
                 if name == protocol.CHANGES:
                     content = [words for interventions in content.values() for _text, words in interventions]
+                if name == protocol.GUESS:
+                    content = {key: value for key, value in content.items() if key != "choices"}  # tokens
                 if name in (protocol.PICKER, protocol.VIEW):
                     continue  # names of models; markup, which is read above
                 if not name.startswith(view_prefixes) and name != protocol.STORY:
