@@ -137,11 +137,8 @@ VIEW = View(
     in_story=True,
     order=10,
     description=N_(
-        "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
-        "attention, on one side, and feed-forward, on the other, read it and add to it; lm_head turns the last into a "
-        "number for every possible next token (the logit). "
-        "Lines are as thick as the chosen token’s vectors are long, colours say what a part adds to the explained "
-        "logit: choose a part to open it."
+        "One column for each block: the chosen token’s residual stream runs through them, and curves show what each "
+        "head takes from earlier tokens."
     ),
     sentence=whole_model_sentence,
     fields=(OPEN_FIELD,),
