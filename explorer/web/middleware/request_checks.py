@@ -136,7 +136,7 @@ class RequestChecks:
             raise UserError(
                 _("The arguments must be a list ({wanted}), got {got}.", wanted=wanted, got=quote_value(data))
             )
-        if function.api_visibility != "public" or any(isinstance(value, dict | list) for value in data):
+        if function.api_visibility != "public" or _holds_file(data):
             types.check(data)
 
     def _check_call(self, call: CallBody, name: str):
@@ -155,3 +155,10 @@ class RequestChecks:
         if (function := next(endpoints, None)) is None:
             raise BodyError(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
         return argument_types(function.fn, len(function.inputs))
+
+
+def _holds_file(value: Any) -> bool:
+    """Return whether Gradio would take a value, or a part of it, for a file and read it before the function runs."""
+    if isinstance(value, dict):
+        return "path" in value or any(map(_holds_file, value.values()))
+    return isinstance(value, list) and any(map(_holds_file, value))

@@ -40,7 +40,7 @@ def test_the_kinds_act_in_their_order():
 
 
 def test_every_kind_says_how_it_acts():
-    """Those without an exact effect change how a value is computed, which the value's own formula recomputes."""
+    """Kinds without an exact effect change how a value is computed, which the value's own formula recomputes."""
     assert all(issubclass(kind.hooks_class, InterventionHooks) for kind in KINDS.values())
     by_formula = {name for name, kind in KINDS.items() if kind.effect_class is Effect}
     assert by_formula == {"shift", "base", "norm", "mask"}

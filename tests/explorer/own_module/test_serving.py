@@ -16,7 +16,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.library import Library
 from explorer.tracing.run_service import RunService
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, STORY_STEPS
 from explorer.views.diagnosis import VIEW, component_colour
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
@@ -121,7 +121,7 @@ def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
         markup = [block.value for block in page.build().blocks.values() if type(block) is gr.HTML]
         return sorted(re.findall(r'data-view="(\w+)"', "".join(markup)))
 
-    names = [view.name for view in (*FULL, *SIMPLE)]
+    names = [view.name for view in (*FULL, *STORY_STEPS)]
     assert tab_names(library, "Mine") == sorted([*names, "own_module"])
     assert tab_names(Library("cpu"), "llama-fables") == sorted(names)
 

@@ -53,7 +53,10 @@ def test_nothing_more_is_computed_for_who_is_gone(library):
 
 def test_a_tree_that_is_too_large_is_told_beside_the_pictures(library):
     endpoints = Endpoints(RunService(library))
-    state = RunFactory(endpoints.runs).create_run("rope", "a tree of many branches").as_dict() | {"view": "attention"}
+    state = RunFactory(endpoints.runs).create_run("rope", "a tree of many branches").as_dict() | {
+        "view": "attention",
+        "unfolded": "all",
+    }
     state["branches"] = "~".join(f"{first}.{second}" for first in range(5, 9) for second in range(5, 9))
     length = len(state["prompt"]) + 2
     with RequestBudget(max_tokens=4 * length, max_seconds=60).activate():

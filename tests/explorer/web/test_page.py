@@ -6,7 +6,7 @@ import gradio as gr
 import pytest
 
 from explorer.errors import UserError
-from explorer.views import FULL, SIMPLE, VIEWS
+from explorer.views import FULL, STORY_STEPS, VIEWS
 from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.page import as_api
 from explorer.web.view_markup import view_markup
@@ -22,8 +22,10 @@ def test_everything_that_is_drawn_has_its_place(page):
     assert {f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels} <= set(ids)
     tabs = re.findall(r'role="tab"[^>]* data-view="(\w+)" aria-controls="([\w-]+)"', markup)
     listed = re.findall(r'<button type="button" data-view="(\w+)"', markup)
-    assert sorted([view for view, _controls in tabs] + listed) == sorted(view.name for view in (*FULL, *SIMPLE))
-    assert len(tabs) - len(SIMPLE) <= 7  # of numbers, so that they are seen at once
+    names = [view for view, _controls in tabs]
+    assert tuple(names[-len(STORY_STEPS) :]) == tuple(view.name for view in STORY_STEPS)
+    assert sorted(names[: -len(STORY_STEPS)] + listed) == sorted(view.name for view in FULL)
+    assert len(names) - len(STORY_STEPS) <= 7  # so that they are seen at once
     assert {controls for _view, controls in tabs} <= set(ids)
 
 
