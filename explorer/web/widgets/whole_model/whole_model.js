@@ -194,8 +194,8 @@ export function wholeModel(element) {
       const isTold = isOpen ? 1 : (model.blocks.length - 1 - l) % tells === 0 ? tells : 0, letters = (isOpen ? layout.room[l] + 40 : narrowest * isTold - 10) / SMALL;
       const ends = tells > 1 && !isOpen, place = { x: ends ? x + w : x + (isOpen ? layout.room[l] / 2 : w / 2), "text-anchor": ends ? "end" : "middle" };
       const isHidden = !isTold || (open.level && !isOpen && (letters < 4 || width() < NARROW)) || (isOpen && layout.room[l] < 60);
-      within(node, 2, "text", { class: "guess", "aria-hidden": true, y: height - 27, ...place, "fill-opacity": 0.55 + 0.45 * (probability ?? 0) }, isHidden ? "" : fit(guess, letters));
-      within(node, 3, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...place }, isHidden || letters < 3 ? "" : percent(probability));
+      put("tokens", `guess:${l}`, "text", { class: "guess", "aria-hidden": true, y: height - 27, ...place, "fill-opacity": 0.55 + 0.45 * (probability ?? 0) }, isHidden ? "" : fit(guess, letters));
+      put("tokens", `share:${l}`, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...place }, isHidden || letters < 3 ? "" : percent(probability));
       if (!open.level) drawDots(block.heads, l, x, w, most);
       else if (isOpen && open.level !== "block") drawSwitches(block.heads, l, open, most);
     });
