@@ -5,8 +5,6 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.exhaustive import first_in_core
-
 from .person import ANSWER, Person, collect_posts
 
 TELEPHONE = {"width": 390, "height": 844}
@@ -21,7 +19,7 @@ TOPS = """(view) => {
 }"""
 
 
-@pytest.mark.parametrize(("view", "has_figure"), first_in_core([("attention", True), ("patching", False)]))
+@pytest.mark.parametrize(("view", "has_figure"), [("attention", True), ("patching", False)])
 def test_a_telephone_shows_a_tab_s_sentences_and_figure_before_its_controls(visitor, view, has_figure):
     person = visitor(view, viewport=TELEPHONE).at_rest()
     words, figure, controls, bar = person.page.evaluate(TOPS, view)

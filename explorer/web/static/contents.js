@@ -382,7 +382,7 @@ function foldIn(element) {
   let press = null;
   return (isFolded) => {
     block.classList.toggle("folded", isFolded);
-    if (isFolded && !press) {
+    if (!press && (isFolded || state.unfolded?.split("~").includes(block.id))) {
       press = button(title.textContent, () => toggleFigure(block.id), { className: "unfold" });
       title.replaceChildren(press);
     }
