@@ -113,7 +113,7 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
 def test_a_first_token_has_nothing_to_look_back_at():
     trace = capture(models()["rope"], tokenizer().encode("Once")[:1], tokenizer=tokenizer())
     figure = draw_whole_model(trace, select(trace, query=0))
-    assert figure.curves == [] and figure.rest == (0, 0.0)
+    assert figure.curves == [] and figure.rest == [0, 0.0]
     assert "no earlier token" in whole_model_sentence(trace, select(trace, query=0))
 
 

@@ -204,6 +204,7 @@ def test_every_picture_and_its_mark_go_to_its_own_widget(endpoints, view):
         "checkpoint": "rope",
         "prompt": [40, 50, 60, 70, 40, 50],
         "view": view.name,
+        "unfolded": "all",
         "query": 4,
         "key": 2,
         "head": 1,
