@@ -59,6 +59,7 @@ SETTING_LABELS = {
 
 
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
+NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><small>{stage}</small>"
 
 
 class StateComponent(gr.HTML):
@@ -172,7 +173,7 @@ class PageLayout:
         """Build the next-token table and the generation settings."""
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
-            fill_template("<header><h2>{title}</h2>", title=_("Next token")),
+            fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
             switch("stages", _("every stage")),
             "</header>",
             NextTokenTable(elem_id=protocol.NEXT_TOKEN),

@@ -25,6 +25,8 @@ from explorer.web.widgets.walk import WalkthroughButton
 from explorer.web.widgets.whole_model import WholeModelFigure
 from explorer.web.widgets.widget import Widget
 
+EMPTY_LINE = "\u00a0"  # the room of a sentence that comes with the run
+
 
 def view_markup(view: View) -> str:
     """Return a view's markup in the current language, without its content."""
@@ -42,7 +44,8 @@ def view_markup(view: View) -> str:
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
-    words = TextBlock(translate(view.description), elem_id=element_id(view.name, WORDS)).markup
+    text = EMPTY_LINE if view.sentence else translate(view.description)
+    words = TextBlock(text, elem_id=element_id(view.name, WORDS)).markup
     after: list[Widget] = []
     if view.continuation_text:
         after.append(TextBlock(kind="formula", elem_id=element_id(view.name, WRITTEN)))

@@ -102,6 +102,8 @@ class OpenView:
     @property
     def description(self) -> str:
         """The view's description, or why it has nothing to show."""
+        if self.view.is_comparison and self.has_single_run:
+            return translate(self.view.single_run_message)
         missing = [trace for trace, _selection in self.visible_runs if not self.applies_to(trace)]
         if missing:
             return self.view.unavailable_reason(missing[0])

@@ -225,7 +225,11 @@ export function explainTerms(forms, meanings) {
   new MutationObserver((changes) => { if (!changes.every(isInDialog)) soon(); }).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
   onState(told, () => { if (shown) tellOfRun(); });
+  let at = ""; // where the pointer was: what comes to be below it, while it rests, is not asked about
   const explain = (event) => {
+    const { clientX: x, clientY: y } = event, before = at;
+    if (x !== undefined) at = `${x} ${y}`;
+    if (event.type === "pointerover" && at === before) return;
     if (told.contains(event.target)) return stay();
     if (isControlOfShown(event.target)) return;
     const term = termAt(event, findTerms);

@@ -21,7 +21,8 @@ def test_an_open_view_has_everything_it_shows(rope_trace, view):
     selection = Selection(query=2, key=1).clamp_to_trace(rope_trace)
     open_view = OpenView(view, rope_trace, selection)
     sentence = view.sentence and view.sentence(rope_trace, selection)
-    assert open_view.description == (sentence or view.description)
+    alone = view.single_run_message if view.is_comparison else ""  # told where the view is otherwise empty
+    assert open_view.description == (alone or sentence or view.description)
     assert open_view.formula == (view.single_run_message if view.is_comparison else view.formula(rope_trace, selection))
     assert [choice.field for choice in open_view.choices] == ([] if view.is_comparison else list(view.select_controls))
     assert open_view.panels(newly=True) == list(view.panels)
