@@ -13,7 +13,8 @@ TELEPHONE = {"width": 390, "height": 844}
 TOPS = """(view) => {
   const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
   const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
-  const top = box(find("#navigation")).top + box(find("#advice")).height;
+  const above = box(find("#advice")).height + box(find("#runs")).height; // lines of their own, where they are shown
+  const top = box(find("#navigation")).top + above;
   const parts = [find(`#${view}-words`), figures[0], find(`#${view}-choosers`), find("#bar")];
   return parts.map((part) => part ? box(part).top - top : null);
 }"""

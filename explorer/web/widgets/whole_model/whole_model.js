@@ -438,7 +438,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = _("Wider curve: longer vector written. Blue adds to the answer, orange-red takes from it. Percent: before temperature.");
+    const most = _("Wider curve: longer vector written. Blue adds to the answer, orange-red takes from it. Probabilities before temperature.");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
