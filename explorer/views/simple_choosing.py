@@ -9,13 +9,13 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.plots import format_percent
-from explorer.views.style import figure, label
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, label
 from explorer.views.verification import verify_captured
 from explorer.views.view import Panel, View
 
 NUM_TOKENS = 5  # the likeliest, each a line
 TEMPERATURES = np.linspace(0.1, 2, 39)
-LINE_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888")  # told apart by the colour-blind, too
+LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
 
 def probabilities_by_temperature(logits: np.ndarray, temperatures: np.ndarray) -> np.ndarray:

@@ -141,6 +141,20 @@ def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figu
     return go.Figure(traces, {"meta": {"alt": alt, "of_tokens": token_letters}, **layout, **axes}, template(LIGHT))
 
 
+def head_map_axes() -> dict[str, dict]:
+    """Return the axes of a heatmap with a row for each layer, from the top, and a column for each head."""
+    return {
+        "xaxis": {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        "yaxis": {"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    }
+
+
+def frame_head(fig: go.Figure, layer: int, head: int) -> go.Figure:
+    """Frame a head's cell in a heatmap of layers and heads; return the figure."""
+    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+    return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+
+
 def shorten_token(token: str, max_chars: int = 14) -> str:
     """Return a token as plain text, at most `max_chars` characters, with visible marks for whitespace and the like.
 

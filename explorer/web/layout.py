@@ -257,16 +257,13 @@ MENUS = {"try": N_("Try"), "further": N_("Further")}  # groups of views that ope
 
 def view_navigation(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
-    menus = "".join(view_menu(translate(title), select_group(views, group)) for group, title in MENUS.items())
+    menus = "".join(
+        view_menu(translate(title), [view for view in views if view.group == group]) for group, title in MENUS.items()
+    )
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
     steps = view_tabs("steps", _("steps"), STORY_STEPS)
     begin = fill_template('<nav id="navigation" aria-label="{views}">', views=_("views"))
     return "".join((begin, tabs, menus, steps, ComparisonBar(elem_id=protocol.RUNS).markup, "</nav>"))
-
-
-def select_group(views: Sequence[View], group: str) -> list[View]:
-    """Return the views of a group."""
-    return [view for view in views if view.group == group]
 
 
 def view_menu(title: str, views: Sequence[View]) -> str:

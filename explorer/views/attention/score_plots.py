@@ -13,7 +13,7 @@ from explorer.views import graph_objects as go
 from explorer.views.head_scores import NO_REPEATED_TOKEN, chance_hover, uniform_score_text
 from explorer.views.labels import masked_keys_text
 from explorer.views.plots import score_term_bars
-from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
+from explorer.views.style import MONO, SELECTED, figure, frame_head, numbered_axis, positions
 
 MAX_STAGE_KEYS = 12  # keys whose numbers are written out
 
@@ -58,8 +58,7 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
         xaxis={"title": {"text": head_axis_title(baseline)}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
-    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    frame_head(fig, layer, head)
     if not has_chance:
         fig.add_annotation(text=translate(NO_REPEATED_TOKEN), xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
     return fig

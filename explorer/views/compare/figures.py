@@ -22,7 +22,18 @@ from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
 from explorer.views.plots import bar_token_axis, component_bar_data, component_keys, probability_bars
-from explorer.views.style import RESIDUAL, SELECTED, click_layers, figure, label, positions, stage_axis, token_axis
+from explorer.views.style import (
+    RESIDUAL,
+    SELECTED,
+    click_layers,
+    figure,
+    frame_head,
+    head_map_axes,
+    label,
+    positions,
+    stage_axis,
+    token_axis,
+)
 from explorer.views.two_runs import NoDifferenceError, selection_in_other
 
 MAX_RELATIVE_DISTANCE = 1.0  # end of the colour scale, in multiples of B's norm
@@ -104,11 +115,9 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        **head_map_axes(),
     )
-    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return frame_head(fig, layer, head)
 
 
 def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:

@@ -33,6 +33,8 @@ from explorer.views.style import (
     SELECTED,
     click_layers,
     figure,
+    frame_head,
+    head_map_axes,
     positions,
     stage_axis,
     sublayer_axis,
@@ -87,12 +89,10 @@ def head_ablation_map(
             head=largest_index[1],
             bits=format_contribution(values[largest_index]),
         ),
-        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        **head_map_axes(),
     )
     if layer is not None:
-        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+        frame_head(fig, layer, head)
     texts = [[str(Component(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))]
     for intervention in interventions:
         for row, column in zip(*np.nonzero(np.array(texts) == str(intervention)), strict=True):
@@ -222,12 +222,10 @@ def attention_shift_map(comparison: Comparison, layer: int | None = None, head: 
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        **head_map_axes(),
     )
     if layer is not None:
-        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+        frame_head(fig, layer, head)
     if values.max() <= limit:
         none = _(
             "no head looks elsewhere by as much as {dtype} can tell ({limit} of its attention)",

@@ -28,7 +28,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast, target_token
 from explorer.views.plots import component_bar_data, component_keys
-from explorer.views.style import SELECTED, figure, label
+from explorer.views.style import figure, frame_head, head_map_axes, label
 from explorer.views.verification import verify_comparison
 
 # bars after the single effects: axis label, description, derivation
@@ -181,12 +181,10 @@ def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Fi
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        **head_map_axes(),
     )
     layer, head = selection.layer, selection.head
-    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return frame_head(fig, layer, head)
 
 
 def component_compensation_bars(comparison: Comparison, selection: Selection) -> go.Figure:

@@ -18,7 +18,16 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
 from explorer.views.plots import component_bar_data
-from explorer.views.style import ATTENTION, EMBEDDING, SELECTED, figure, positions, token_axis
+from explorer.views.style import (
+    ATTENTION,
+    EMBEDDING,
+    SELECTED,
+    figure,
+    frame_head,
+    head_map_axes,
+    positions,
+    token_axis,
+)
 from explorer.views.verification import verify_derived
 
 
@@ -118,12 +127,10 @@ def head_contribution_map(
             layer=largest_index[0],
             head=largest_index[1],
         ),
-        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        **head_map_axes(),
     )
     if layer is not None:
-        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+        frame_head(fig, layer, head)
     return fig
 
 

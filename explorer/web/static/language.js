@@ -114,3 +114,11 @@ export function tokenNodes(token) {
   return pieces(token).map(({ text, mark }) =>
     (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
 }
+
+/** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
+export function percent(share) {
+  if (share === null) return "–";
+  if (share >= 0.995 && share < 1) return ">99%";
+  if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
+  return share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`;
+}

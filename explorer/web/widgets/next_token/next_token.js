@@ -5,7 +5,7 @@ import { drawTuned, makeMove, pick, syncControls, tune } from "../../static/aski
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, listenFor, make, rove, say, span, stopAt, tellSideways } from "../../static/dom.js";
 import { linkTo } from "../../static/history.js";
-import { _, inPieces, tokenNodes } from "../../static/language.js";
+import { _, inPieces, percent, tokenNodes } from "../../static/language.js";
 import { SETTINGS as QUICK, tunedTable, watchSliders } from "../../static/sampling.js";
 import { onState, state } from "../../static/state.js";
 
@@ -105,9 +105,6 @@ function fillRow(element, row, tokens, isApart, isLog) {
   bar.style.width = `${100 * length(row.probability, isLog)}%`;
   alone.style.left = `${100 * length(row.plain, isLog)}%`;
 }
-
-/** A probability as the story says it. @param {number} share */
-const percent = (share) => (share >= 0.995 && share < 1 ? ">99%" : share >= 0.1 || !share ? `${Math.round(100 * share)}%` : share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`);
 
 /** The part of a whole bar that stands for a probability. */
 const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(probability) / DECADES) : probability);

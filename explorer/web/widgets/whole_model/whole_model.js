@@ -4,7 +4,7 @@
 import { pick } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nextTo, onTheme, say, set, span } from "../../static/dom.js";
-import { _, ngettext } from "../../static/language.js";
+import { _, ngettext, percent } from "../../static/language.js";
 import { inA, onState, seen, state } from "../../static/state.js";
 
 // Where things are: of numbers alone, so that one drawing can move to another.
@@ -72,7 +72,6 @@ function between(from, to, share) {
 // Numbers and texts.
 
 const signed = (value) => (value === null ? "–" : `${value < -0.004 ? "−" : value > 0.004 ? "+" : ""}${Math.abs(value).toFixed(2)}`);
-const percent = (value) => (value === null ? "–" : value >= 0.995 || value < 0.0005 ? `${(100 * value).toFixed(0)}%` : `${(100 * value).toPrecision(2)}%`);
 const bare = (text) => text.replace(/[\u2068\u2069]/g, "");
 /** A text that has room for so many letters. @param {string} text @param {number} most */
 const fit = (text, most) => (bare(text).length > most ? `${bare(text).slice(0, Math.max(0, Math.floor(most) - 1))}…` : bare(text));
