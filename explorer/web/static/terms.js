@@ -88,7 +88,7 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 
 const SENTENCES = [
   ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(.panels, #generation) h2", "#answer header small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
@@ -237,7 +237,9 @@ export function explainTerms(forms, meanings) {
     else leaving ??= setTimeout(() => follow(null), GRACE_MS);
   };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
-  document.addEventListener("pointermove", (event) => { if (pictureAt(event)) explain(event); }); // in it are no elements to enter
+  document.addEventListener("pointermove", (event) => { // in a picture are no elements to enter; a term may have come below the pointer
+    if (pictureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
+  });
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") follow(null); });
   document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isElsewhere(event)) goToTerm(event.shiftKey); });
