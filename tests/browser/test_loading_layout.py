@@ -12,7 +12,7 @@ SETTLED = """async () => {
   const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")].filter((figure) => figure.checkVisibility());
   return figures.map((figure) => figure.dataset.draws ?? `${figure.closest(".block").id}: not drawn`);
 }"""
-VIEWS = ["positions", "residual", "prediction", "experiments", "training"]
+VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 
 
 @pytest.mark.parametrize("width", [1440, 390])
