@@ -13,7 +13,7 @@ from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, parse_arguments, user_limits
 from explorer.tracing.devices import set_num_threads
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.views import add_user_views
 from explorer.web.page import Page
 from explorer.web.stores import StoreError
@@ -34,7 +34,7 @@ def main():
     try:
         placement_options = {"device_map": options.device_map, "max_memory": options.max_memory}
         dtype = None if options.dtype == "auto" else options.dtype
-        library = Library(options.device, hub_names=allowed_hub_models(options), dtype=dtype, **placement_options)
+        library = ModelLibrary(options.device, hub_names=allowed_hub_models(options), dtype=dtype, **placement_options)
         if options.module:
             checkpoint = register_own_module(options, library)
         else:

@@ -28,7 +28,7 @@ VIOLATIONS = [  # `explain` may import what is in `tracing`, but not what needs 
     ("explorer/state/planted_d.py", "from explorer.tracing.trace import Trace"),
     ("explorer/analysis/planted_e.py", "def f():\n    from explorer.views.attention import VIEW"),
     ("explorer/tracing/planted_f.py", "import gradio.themes"),
-    ("explorer/explain/planted_g.py", "from explorer.tracing.library import Library"),
+    ("explorer/explain/planted_g.py", "from explorer.tracing.model_library import ModelLibrary"),
     ("explorer/views/planted_h.py", "import torch"),
     ("explorer/views/attention/planted_i.py", "from explorer.views.residual import VIEW"),
     ("explorer/lessons/planted_j.py", "from explorer.web.page import Page"),

@@ -7,8 +7,8 @@ import numpy as np
 from explorer.analysis.interventions import active_effects, apply_intervention_linear_part
 from explorer.architecture.logits import softcap, softcap_factor
 from explorer.tracing.logits import CHUNK_BYTES
-from explorer.tracing.matrices import iter_chunks, linear, linear_by_chunks
 from explorer.tracing.trace import Trace
+from explorer.tracing.weight_matrices import iter_chunks, linear, linear_by_chunks
 
 
 def unembed_vectors(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:

@@ -24,7 +24,7 @@ from explorer.diagnosis.match_weights import match_weights
 from explorer.diagnosis.report_text import report_lines
 from explorer.diagnosis.run_module import copy_module
 from explorer.diagnosis.vocabulary import read_vocabulary
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.translations import N_
 from model.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
@@ -34,7 +34,7 @@ from model.tokenizer import Tokenizer
 LOG = logging.getLogger(__name__)
 
 
-def register_own_module(options: argparse.Namespace, library: Library) -> str:
+def register_own_module(options: argparse.Namespace, library: ModelLibrary) -> str:
     """Register the module that the command line names, and return its name in the library.
 
     Args:

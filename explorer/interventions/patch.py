@@ -87,7 +87,7 @@ class CrossRunIntervention(Intervention):
     def for_prompt(self, prompt: Sequence[int]) -> Intervention:
         return replace(self, prompt=tuple(prompt))
 
-    def value_label(self) -> str:
+    def component_label(self) -> str:
         """Return a label of the value, for example "head 1 of layer 2" or "resid_post of layer 2"."""
         layer, name, part = self.target_labels()
         if name != "attn.z":
@@ -104,7 +104,7 @@ class Patch(CrossRunIntervention):
     order: ClassVar[int] = 60
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        return _("{name} as in the other run", name=self.value_label())
+        return _("{name} as in the other run", name=self.component_label())
 
 
 class PatchMean(CrossRunIntervention):
@@ -118,7 +118,7 @@ class PatchMean(CrossRunIntervention):
     )
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        return _("{name} at its mean over the other run", name=self.value_label())
+        return _("{name} at its mean over the other run", name=self.component_label())
 
 
 KINDS = (Patch, PatchMean)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.tracing.matrices import Matrix, StoredMatrix
+from explorer.tracing.weight_matrices import Matrix, StoredMatrix
 from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
 

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.architecture.residual_stream import output_norm
 from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, Prompts
-from explorer.tracing.matrices import Matrix
+from explorer.tracing.weight_matrices import Matrix
 from explorer.translations import _
 from model.config import ModelConfig
 

@@ -16,8 +16,8 @@ from explorer.errors import UserError
 from explorer.interventions import Intervention
 from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
-from explorer.tracing.library import Library, model_num_bytes
 from explorer.tracing.model_catalog import require_memory, weight_num_bytes
+from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.request_budget import check_budget
 from explorer.translations import _
 from model.checkpoint import CheckpointError, checkpoint_file_stats
@@ -52,7 +52,7 @@ class HubModelOpener:
         library: offers the models once they are open.
     """
 
-    def __init__(self, library: Library):
+    def __init__(self, library: ModelLibrary):
         self.library = library
         self._agreements: dict[tuple, LogitAgreement] = {}  # by a model's name and the version of its files
 
@@ -173,7 +173,7 @@ class Prefetcher:
         max_bytes: of all steps together.
     """
 
-    def __init__(self, library: Library, max_bytes: int = MAX_PREFETCH_BYTES):
+    def __init__(self, library: ModelLibrary, max_bytes: int = MAX_PREFETCH_BYTES):
         self.library, self.max_bytes = library, max_bytes
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="loading-ahead")
         self._loading: dict[str, Future] = {}  # of each model's steps

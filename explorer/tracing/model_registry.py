@@ -15,8 +15,8 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.jobs import MAX_CLICK_MACS, Job, get_or_run
-from explorer.tracing.matrices import Matrix
 from explorer.tracing.training_history import TrainingHistory
+from explorer.tracing.weight_matrices import Matrix
 from model.config import ModelConfig
 
 MAX_CACHED = 512  # outcomes, of all models together
@@ -27,7 +27,7 @@ class ModelServices:
     """Functions that a trace may call on its model; they hold the memory of the weights, and are freed with the model.
 
     Attributes:
-        weights: name -> weight, read-only (see `explorer.tracing.matrices`).
+        weights: name -> weight, read-only (see `explorer.tracing.weight_matrices`).
         ablate: (model, token ids, edits, position, token id) -> the job that computes the token's probability
             without each component (see `explorer.tracing.ablation`).
         next_token_outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see
@@ -165,7 +165,7 @@ def cached_outcome(
 class Weights(Mapping):
     """The weights of a model by name, read-only, while the model lives.
 
-    Each is a float32 array, or a `StoredMatrix` (see `explorer.tracing.matrices`). Every access raises
+    Each is a float32 array, or a `StoredMatrix` (see `explorer.tracing.weight_matrices`). Every access raises
     ModelUnloadedError once the model is unloaded.
     """
 

@@ -13,10 +13,10 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.library import Library
 from explorer.tracing.logits import LogitSummary
 from explorer.tracing.lru import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import Weights, get_identity
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
@@ -57,14 +57,14 @@ class LogitsCache:
     prefixes of it are part of it, since no token sees later ones.
     """
 
-    def __init__(self, library: Library):
+    def __init__(self, library: ModelLibrary):
         self.library = library
         self._cache = LRUCache(MAX_LOGITS_CACHE_BYTES, size=lambda entry: entry.nbytes)
 
     def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
         """Return a trace with the logits after every token; it holds the model, and should not be kept.
 
-        Raises as `Library.trace` does.
+        Raises as `ModelLibrary.trace` does.
         """
         lm, tokenizer = self.library.model(checkpoint)
         check_tokens(lm.config, token_ids)
@@ -132,7 +132,7 @@ class RunService:
     its tokens.
     """
 
-    def __init__(self, library: Library):
+    def __init__(self, library: ModelLibrary):
         self.library, self.logits_cache = library, LogitsCache(library)
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:

@@ -17,9 +17,9 @@ from explorer.interventions import Intervention
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.logits import Logits, LogitSummary, logits_from_array
 from explorer.tracing.lru import LRUCache
-from explorer.tracing.matrices import Matrix
 from explorer.tracing.model_registry import ModelQueries, get_model
 from explorer.tracing.training_history import TrainingHistory
+from explorer.tracing.weight_matrices import Matrix
 from model.config import ModelConfig
 from model.tokenizer import MergeRules
 

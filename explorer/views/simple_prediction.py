@@ -63,7 +63,7 @@ def draw(trace: Trace, query: int) -> go.Figure:
     )
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def next_token_sentence(trace: Trace, selection: Selection) -> str:
     """Return a sentence on the likeliest next tokens."""
     query = selection.query
     prediction = next_token_distribution(trace, query)
@@ -120,7 +120,7 @@ VIEW = View(
         "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
         "worked."
     ),
-    formula=formula,
+    formula=next_token_sentence,
     required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its prediction."),
     panels=(

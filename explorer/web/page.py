@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, negotiate_locale, use_locale
@@ -172,7 +172,7 @@ class Page:
 
     def __init__(
         self,
-        library: Library,
+        library: ModelLibrary,
         checkpoint: str,
         limits: UserLimits = NO_LIMITS,
         lessons: Path | None = None,

@@ -215,7 +215,7 @@ class HFConfigReader:
         value = self._fields.get(name)
         return default if value is None else value
 
-    def fields(self) -> dict[str, Any]:
+    def read_all(self) -> dict[str, Any]:
         """Return all fields and mark them as read."""
         self._read |= set(self._fields)
         return dict(self._fields)

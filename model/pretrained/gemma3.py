@@ -36,6 +36,8 @@ def rope_parameters(settings: HFConfigReader) -> tuple[dict[str, Any], dict[str,
     parameters = settings.read_object(
         "rope_parameters", settings.get("rope_parameters", {"full_attention": {"rope_type": "default"}})
     )
-    scaling = settings.read_object("rope_scaling", settings.get("rope_scaling", {})).fields()
+    scaling = settings.read_object("rope_scaling", settings.get("rope_scaling", {})).read_all()
     full_attention, sliding_attention = parameters.get("full_attention", {}), parameters.get("sliding_attention", {})
-    return settings.read_object("rope_parameters.full_attention", full_attention).fields() | scaling, sliding_attention
+    return settings.read_object(
+        "rope_parameters.full_attention", full_attention
+    ).read_all() | scaling, sliding_attention

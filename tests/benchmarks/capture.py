@@ -5,7 +5,7 @@ import argparse
 import torch
 
 from explorer.tracing.capture import capture, trace_num_bytes
-from explorer.tracing.library import MAX_TRACE_BYTES
+from explorer.tracing.model_library import MAX_TRACE_BYTES
 from model.transformer_lm import TransformerLM
 from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
 from tests.benchmarks.timing import alternate

@@ -88,7 +88,7 @@ def measure(folder: str, num_tokens: int, device: str):
     """Open, capture and draw in this process; print the time of each step, and the peak memory so far."""
     from explorer.state.selection import Selection
     from explorer.tracing.jobs import ResultNotReadyError
-    from explorer.tracing.library import Library, model_num_bytes
+    from explorer.tracing.model_library import ModelLibrary, model_num_bytes
     from explorer.tracing.request_budget import RequestBudget
     from explorer.tracing.run_service import RunService
     from explorer.views import VIEWS
@@ -111,7 +111,7 @@ def measure(folder: str, num_tokens: int, device: str):
         took, began = time.perf_counter() - began, time.perf_counter()
         print(f"{label:58s} {took:7.2f} s, {peak[0]:5.2f} GB at most", flush=True)
 
-    library = Library(device)
+    library = ModelLibrary(device)
     name = library.catalog.open(folder)
     lm, _tokenizer = library.model(name)
     weights = model_num_bytes(lm) / 1e9

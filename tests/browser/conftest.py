@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import ANY_NAME
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import FIRST_PROMPT
 from explorer.web.actions.run_factory import RunFactory
@@ -78,9 +78,9 @@ def hub(tmp_path_factory) -> Iterator[Hub]:
 
 
 @pytest.fixture(scope="package")
-def library(checkpoints, hub) -> Library:
-    """Library with the tests' models, and one more opened from a folder."""
-    library = Library("cpu", hub_names=ANY_NAME)
+def library(checkpoints, hub) -> ModelLibrary:
+    """ModelLibrary with the tests' models, and one more opened from a folder."""
+    library = ModelLibrary("cpu", hub_names=ANY_NAME)
     library.catalog.open(STORIES)
     return library
 

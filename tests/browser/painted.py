@@ -7,7 +7,7 @@ import numpy as np
 from playwright.sync_api import Locator
 
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import Trace
 from explorer.views.style import DARK, LIGHT, Theme
 from model.tokenizer import Tokenizer
@@ -52,7 +52,7 @@ BARS = """(plot, places) => {
 
 
 def model(checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-    return Library("cpu").model(checkpoint)
+    return ModelLibrary("cpu").model(checkpoint)
 
 
 def capture_visible_run(person: Person, edits=()) -> Trace:

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from model.generation.autoregressive import generate
 
 LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as chance would soon end the text
@@ -20,7 +20,7 @@ VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._full
 
 def continuation(prompt: str, max_new_tokens: int, **settings) -> str:
     """Return the first model's continuation of a prompt, by the library alone."""
-    lm, tokenizer = Library("cpu").model("tiny")
+    lm, tokenizer = ModelLibrary("cpu").model("tiny")
     settings = {"temperature": 0.8, "top_k": 40, "seed": 0} | settings
     steps = generate(lm, tokenizer.encode(prompt), max_new_tokens=max_new_tokens, **settings)
     return tokenizer.decode([step.token_id for step in steps])

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import TimeoutError, expect
 
 from explorer.state.page_state import PageState
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL
 from explorer.web.actions.run_factory import RunFactory
@@ -46,7 +46,7 @@ LARGE_PATTERN = """() => Array.from(
 @pytest.mark.by_hand
 def test_every_tab_paints_what_the_map_chose(visitor):
     person = visitor(view="overview", layer=0, head=0)
-    opening, overview = RunFactory(RunService(Library("cpu"))), person.page.locator("#overview-map .map")
+    opening, overview = RunFactory(RunService(ModelLibrary("cpu"))), person.page.locator("#overview-map .map")
     for view in FULL:  # all have been drawn with another selection
         visit(person, opening, view)
     visit(person, opening, FULL[0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import Trace
 from tests.exhaustive import first_in_core
 
@@ -32,13 +32,13 @@ COLOURS = r"""mark => {
 @pytest.fixture
 def wrong(monkeypatch):
     """Make the second layer's pattern 1 % too large in every run of the test."""
-    right = Library.trace_model
+    right = ModelLibrary.trace_model
 
     def trace_with_error(*args) -> Trace:
         trace = right(*args)
         return replace(trace, values=trace.values | {WRONG: trace[WRONG] * np.float32(1.01)})
 
-    monkeypatch.setattr(Library, "trace_model", trace_with_error)
+    monkeypatch.setattr(ModelLibrary, "trace_model", trace_with_error)
 
 
 def get_badge(person: Person, picture: str) -> Locator:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from explorer.diagnosis.register import register_own_module
 from explorer.options import parse_arguments
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 from tests import course
 
@@ -32,7 +32,7 @@ def mine(checkpoints, tmp_path):
     """URL of an app that was started with a module."""
     (tmp_path / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "mine.py").write_text(MODULE_SOURCE, encoding="utf-8")
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     name = register_own_module(
         parse_arguments(["--module", f"{tmp_path}/mine.py:Mine", "--checkpoint", "tiny"]), library
     )

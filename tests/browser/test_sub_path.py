@@ -8,7 +8,7 @@ import uvicorn
 from fastapi import FastAPI, Response
 from playwright.sync_api import expect
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 
 
@@ -17,7 +17,7 @@ def app_url(checkpoints):
     """URL of the app under /sub."""
     app = FastAPI()
     app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers ask for it, at the root
-    app = Page(Library("cpu"), "tiny").mount(app, "/sub")
+    app = Page(ModelLibrary("cpu"), "tiny").mount(app, "/sub")
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
 GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
@@ -16,7 +16,7 @@ GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
 
 def expected_definition(person, name: str) -> str:
     """Return the definition of a term that the page is to show."""
-    runs, page_state = RunService(Library("cpu")), PageState.parse(person.state)
+    runs, page_state = RunService(ModelLibrary("cpu")), PageState.parse(person.state)
     _lm, trace = runs.model_and_trace(page_state.run)
     return ENTRY_BY_NAME[name].define(
         GlossaryContext(trace, page_state.selection.clamp_to_trace(trace), GenerationSettings.parse(person.state))

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from explorer.analysis.prediction_reasons import prediction_reasons
 from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.state.page_state import PageState
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
 from .person import ANSWER
@@ -16,7 +16,7 @@ from .person import ANSWER
 
 def expected_clauses(state: dict) -> list:
     """Return the clauses that the page is to show for its state."""
-    runs, page_state = RunService(Library("cpu")), PageState.parse(state)
+    runs, page_state = RunService(ModelLibrary("cpu")), PageState.parse(state)
     _lm, trace = runs.model_and_trace(page_state.run)
     reasons = prediction_reasons(trace, page_state.selection.query, page_state.selection.target)
     return list(explain_prediction(trace, page_state.selection.query, reasons))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import Trace
 from explorer.views.style import template
 from model.checkpoint import save_checkpoint
@@ -137,5 +137,5 @@ def style_checkpoints(checkpoint_of_each_style) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def library(style_checkpoints) -> Library:
-    return Library("cpu")
+def library(style_checkpoints) -> ModelLibrary:
+    return ModelLibrary("cpu")

@@ -17,7 +17,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.library import Library, model_num_bytes
+from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.patching.methods import activation_patching, path_patching
 from explorer.tracing.token_attribution import token_contributions
 from model import offloading
@@ -184,7 +184,7 @@ def test_its_folder_goes_with_the_model(checkpoints_folder, tiny_tokenizer):
 
 def test_a_library_spreads_its_models(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
-    library = Library("cpu", device_map="auto", max_memory={"cpu": 20_000})
+    library = ModelLibrary("cpu", device_map="auto", max_memory={"cpu": 20_000})
     lm, _tokenizer = library.model("some")
     assert lm.offloaded.readers
     trace = library.trace("some", tuple(IDS))

@@ -10,8 +10,8 @@ from explorer.architecture.logits import softcap_formula
 from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_number
 from explorer.explain.source_code import SourceLine
-from explorer.tracing.matrices import iter_chunks
 from explorer.tracing.trace import Trace
+from explorer.tracing.weight_matrices import iter_chunks
 from explorer.translations import N_, translate
 
 

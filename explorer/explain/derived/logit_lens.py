@@ -31,8 +31,8 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.tracing.matrices import linear_by_chunks
 from explorer.tracing.trace import Trace
+from explorer.tracing.weight_matrices import linear_by_chunks
 from explorer.translations import N_, _, translate
 
 LENS, SUMMARIES = "explorer/analysis/logit_lens.py", "explorer/analysis/logit_lens.py"

@@ -116,10 +116,10 @@ def patch_estimate(
     )
     layer, column = node
     if component in BY_POSITION:
-        value = parse_intervention(f"blocks.{layer}.{component}*patch").value_label()
+        value = parse_intervention(f"blocks.{layer}.{component}*patch").component_label()
         value = _("{value}, {token}", value=value, token=format_token_position(runs[0], column))
     else:
-        value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").value_label()
+        value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
     source = SourceLine("explorer/tracing/patching/methods.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), location, displayed_value, working, source)

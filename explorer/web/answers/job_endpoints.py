@@ -6,8 +6,8 @@ from typing import Any
 from explorer.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing.jobs import JobQueue, Progress
-from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import format_bytes
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_loading import HubModelOpener
 from explorer.tracing.run_service import RunService
 from explorer.translations import _
@@ -96,7 +96,7 @@ class HubEndpoints:
         library: to which opened models are added.
     """
 
-    def __init__(self, library: Library):
+    def __init__(self, library: ModelLibrary):
         self.library, self.opening, self.queue = library, HubModelOpener(library), JobQueue(MAX_CONCURRENT_JOBS)
 
     @property

@@ -17,8 +17,8 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS
-from explorer.tracing.library import Library
 from explorer.tracing.lru import LRUCache
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import BudgetExceededError
 from explorer.tracing.run_service import RunService
@@ -54,9 +54,9 @@ BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
 
 
 class ContinuationSurprisals:
-    """Surprisals of the tokens of a page's continuations, cached by run; raises the errors of `Library.trace`."""
+    """Surprisals of the tokens of a page's continuations, cached by run; raises the errors of `ModelLibrary.trace`."""
 
-    def __init__(self, library: Library):
+    def __init__(self, library: ModelLibrary):
         self.library = library
         self._surprisals = LRUCache(
             MAX_CACHE_BYTES, size=lambda entry: len(entry[0].token_ids) * BYTES_PER_TOKEN + entry[1].nbytes

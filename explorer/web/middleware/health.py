@@ -9,12 +9,12 @@ from typing import Any
 import gradio as gr
 import torch
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.stores import OptionalStore
 
 
 def health(
-    library: Library, blocks: gr.Blocks, num_waiting: int = 0, shared: OptionalStore | None = None
+    library: ModelLibrary, blocks: gr.Blocks, num_waiting: int = 0, shared: OptionalStore | None = None
 ) -> dict[str, Any]:
     """Return the server's current status.
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import model.checkpoint
 model.checkpoint.CHECKPOINTS = Path(sys.argv[1])
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 port = int(sys.argv[sys.argv.index("--port") + 1])
-Page(Library("cpu"), "tiny").launch(server_port=port, quiet=True)
+Page(ModelLibrary("cpu"), "tiny").launch(server_port=port, quiet=True)
 """
 # The page shows tokens later than they come: so slowly that their process can be killed before it wrote the last.
 SLOWLY = """

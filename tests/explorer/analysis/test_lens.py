@@ -15,7 +15,7 @@ from explorer.analysis.logit_lens import (
 )
 from explorer.analysis.next_token import next_token_distribution
 from explorer.interventions import parse_interventions
-from explorer.tracing import matrices
+from explorer.tracing import weight_matrices
 from explorer.tracing.capture import capture
 from model.layers.attention import softcap
 from tests import layouts
@@ -113,7 +113,7 @@ def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, 
     chunked = replace(whole)
     positions, ids = range(2, 9), (0, 7, 150, 299)
     expected, its_ranks = lens_summaries(whole, positions), token_ranks(whole, positions, ids)
-    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 8 * 64 * whole.config.d_model)  # 64 tokens
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 64 * whole.config.d_model)  # 64 tokens
     monkeypatch.setattr(unembedding, "CHUNK_BYTES", 4 * 64 * 5)  # of 5 vectors
     assert len(list(logit_lens.iter_lens_logits(chunked, positions))) > 20
     np.testing.assert_array_equal(lens_summaries(chunked, positions).top, expected.top)

@@ -14,7 +14,7 @@ from explorer.architecture.summary import model_summary
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState, apply_command
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
@@ -172,7 +172,7 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
 
 
 def main(language: str):
-    page = Page(Library("cpu"), "llama-fables")
+    page = Page(ModelLibrary("cpu"), "llama-fables")
     with use_locale(language):
         texts = [
             *layout_texts(page),

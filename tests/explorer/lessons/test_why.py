@@ -11,7 +11,7 @@ from explorer.explain.notation import quote_token
 from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 
 MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")
 TEXTS = (
@@ -182,8 +182,8 @@ def explain(library, checkpoint: str, text: str, share: float, target: int = 1):
 
 
 @pytest.fixture(scope="module")
-def library() -> Library:
-    return Library("cpu")
+def library() -> ModelLibrary:
+    return ModelLibrary("cpu")
 
 
 EVERY = [  # each text in each model, and in each another share of it

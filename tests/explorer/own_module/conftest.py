@@ -10,7 +10,7 @@ from explorer.diagnosis.register import register_own_module
 from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.open_view import OpenView, make_open_view
@@ -53,7 +53,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def library(file):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     assert (
         register_own_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
         == "Mine"

@@ -14,7 +14,7 @@ from explorer.explain.notation import format_number
 from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL, STORY_STEPS
 from explorer.views.diagnosis import VIEW, component_colour
@@ -123,19 +123,19 @@ def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
 
     names = [view.name for view in (*FULL, *STORY_STEPS)]
     assert tab_names(library, "Mine") == sorted([*names, "own_module"])
-    assert tab_names(Library("cpu"), "llama-fables") == sorted(names)
+    assert tab_names(ModelLibrary("cpu"), "llama-fables") == sorted(names)
 
 
 @pytest.mark.exhaustive
 def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
     state = {"checkpoint": "llama-fables", "text": "Once upon", "view": "own_module"}
     assert RunFactory(RunService(library)).state_from_query(state).selection.view == "own_module"
-    assert RunFactory(RunService(Library("cpu"))).state_from_query(state).selection.view == Selection.view
+    assert RunFactory(RunService(ModelLibrary("cpu"))).state_from_query(state).selection.view == Selection.view
 
 
 @pytest.mark.exhaustive
 def test_a_difference_without_bounds_is_drawn(file):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     register_own_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
     state = PageState(RunFactory(RunService(library)).create_run("Infinite", "Once upon"), Selection(view="own_module"))
     view = make_open_view(RunService(library), state)
@@ -147,18 +147,18 @@ def test_a_difference_without_bounds_is_drawn(file):
 def test_what_cannot_be_shown_is_a_sentence(file):
     with pytest.raises(UserError, match="there is no file 'nowhere.json'"):
         register_own_module(
-            parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), Library("cpu")
+            parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), ModelLibrary("cpu")
         )
     (file.parent / "llama.py").write_text(
         "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
     )
     with pytest.raises(CheckpointError, match="has the name"):
-        register_own_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
+        register_own_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), ModelLibrary("cpu"))
 
 
 def open_first_page(arguments):
     """Return the tokenizer, prompt ids and vocabulary line of a page that is opened on a module."""
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     page = Page(library, register_own_module(parse_arguments(arguments), library))
     page.build()
     page_state = page.actions.parse_query({})

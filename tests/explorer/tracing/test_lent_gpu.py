@@ -13,7 +13,7 @@ from explorer.errors import UserError
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing import devices
-from explorer.tracing.library import Library, pick_device
+from explorer.tracing.model_library import ModelLibrary, pick_device
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.actions.run_factory import RunFactory
@@ -50,8 +50,8 @@ def calls(monkeypatch) -> list[tuple]:
 
 
 @pytest.fixture
-def library(style_checkpoints) -> Library:
-    return Library("cpu")
+def library(style_checkpoints) -> ModelLibrary:
+    return ModelLibrary("cpu")
 
 
 def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, calls):
@@ -66,11 +66,11 @@ def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, call
 @pytest.mark.parametrize("edits", ["", "blocks.0.attn.z*scale*0"])
 @pytest.mark.parametrize("most", [1 << 30, 20_000], ids=["all of it", "a part"])
 def test_what_comes_back_is_what_is_computed_here(style_checkpoints, calls, monkeypatch, edits, most):
-    lending = Library("cpu", max_trace_bytes=most)
+    lending = ModelLibrary("cpu", max_trace_bytes=most)
     lm, lent = lending.model_and_trace("rope", (5, 6, 7, 8), parse_interventions(edits))
     assert len(calls) == (2 if edits else 1)
     monkeypatch.setattr(devices, "MIN_PARAMETERS", 10**9)
-    plain_lm, plain = Library("cpu", max_trace_bytes=most).model_and_trace(
+    plain_lm, plain = ModelLibrary("cpu", max_trace_bytes=most).model_and_trace(
         "rope", (5, 6, 7, 8), parse_interventions(edits)
     )
     assert len(calls) == (2 if edits else 1)

@@ -8,12 +8,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-import explorer.tracing.library as library_module
 import explorer.tracing.model_catalog as offered_models
+import explorer.tracing.model_library as library_module
 from explorer.interventions import parse_interventions
 from explorer.state.run import Run
-from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache
 from explorer.web.answers.page_contents import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
@@ -44,8 +44,8 @@ def test_threads_that_ask_the_same_at_once_get_equal_answers(library):
     "name", ["missing", "", ".", "..", "/", "../checkpoints/tiny", "tiny/", "./tiny", "/etc/passwd", "tiny\x00", "TINY"]
 )
 def test_only_names_of_checkpoints_are_opened(tiny_checkpoint, monkeypatch, name):
-    monkeypatch.setattr("explorer.tracing.library.load_checkpoint", lambda *args: pytest.fail("opened"))
-    library = Library("cpu")
+    monkeypatch.setattr("explorer.tracing.model_library.load_checkpoint", lambda *args: pytest.fail("opened"))
+    library = ModelLibrary("cpu")
     for ask in (library.model, lambda name: library.trace(name, (1,))):
         with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
             ask(name)
@@ -53,7 +53,7 @@ def test_only_names_of_checkpoints_are_opened(tiny_checkpoint, monkeypatch, name
 
 def test_the_path_of_a_checkpoint_is_no_name(tiny_checkpoint):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        Library("cpu").model(str(tiny_checkpoint))
+        ModelLibrary("cpu").model(str(tiny_checkpoint))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def elsewhere(tiny_checkpoint, tmp_path):
 
 
 def test_what_is_opened_is_offered_by_its_name_alone(tiny_checkpoint, elsewhere):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     assert library.catalog.open(elsewhere) == library.catalog.open(str(elsewhere)) == "of-somebody"
     assert library.checkpoints == ["of-somebody", "tiny"]
     assert_array_equal(library.trace("of-somebody", (1, 2))["logits"], library.trace("tiny", (1, 2))["logits"])
@@ -71,11 +71,11 @@ def test_what_is_opened_is_offered_by_its_name_alone(tiny_checkpoint, elsewhere)
         with pytest.raises(CheckpointError, match="there is no checkpoint"):
             library.model(path)
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        Library("cpu").model("of-somebody")
+        ModelLibrary("cpu").model("of-somebody")
 
 
 def test_what_is_opened_is_read_anew_where_it_was_written_anew(elsewhere, tiny_lm, tiny_tokenizer):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     name = library.catalog.open(elsewhere)
     before = library.trace(name, (1, 2))["logits"]
     tiny_lm.lm_head.weight.data *= 2
@@ -84,13 +84,13 @@ def test_what_is_opened_is_read_anew_where_it_was_written_anew(elsewhere, tiny_l
 
 
 def test_a_model_of_one_file_has_its_name(tiny_checkpoint):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     assert library.catalog.open(STORIES) == "stories260K"
     assert library.model("stories260K")[0].config.num_layers == 5
 
 
 def test_a_file_of_a_folder_is_offered_as_the_folder(tiny_checkpoint, elsewhere, tmp_path):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     for path in (elsewhere / "model.safetensors", elsewhere / "config.json", elsewhere):
         assert library.catalog.open(path) == "of-somebody"
     parent = shutil.copytree(elsewhere, tmp_path / "downloaded" / "inner").parent
@@ -115,12 +115,12 @@ def test_weights_in_folders_of_their_own_count_in_memory_and_contents(tiny_check
 
 def test_half_precision_becomes_float32(tiny_checkpoint, elsewhere, tiny_lm, tiny_tokenizer):
     save_checkpoint(tiny_lm, tiny_tokenizer, elsewhere, dtype=torch.bfloat16)
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     assert library.model(library.catalog.open(elsewhere))[0].lm_head.weight.dtype == torch.float32
 
 
 def test_nothing_is_opened_that_is_not_there_or_has_the_name_of_another(tiny_checkpoint, elsewhere, tmp_path):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     with pytest.raises(CheckpointError, match="there is no file or folder '.*nowhere'"):
         library.catalog.open(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match="a checkpoint has the name 'tiny' already"):
@@ -131,7 +131,7 @@ def test_nothing_is_opened_that_is_not_there_or_has_the_name_of_another(tiny_che
 
 
 def test_a_damaged_checkpoint_is_not_kept(tiny_checkpoint):
-    library, weights = Library("cpu"), tiny_checkpoint / "model.safetensors"
+    library, weights = ModelLibrary("cpu"), tiny_checkpoint / "model.safetensors"
     intact = weights.read_bytes()
     weights.write_bytes(b"")
     with pytest.raises(CheckpointError, match="'tiny' cannot be loaded"):
@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_not_kept(tiny_checkpoint):
 
 
 def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("another"))
     assert library.checkpoints == ["another", "tiny"]
 
@@ -149,7 +149,7 @@ def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
 def test_folders_are_not_looked_through_for_a_model(tiny_checkpoint, monkeypatch):
     """One response looks its model up many times."""
     monkeypatch.setattr(offered_models, "list_checkpoints", lambda: pytest.fail("looks into every folder"))
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     for _ in range(3):
         library.model("tiny")
 
@@ -160,7 +160,7 @@ def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
 
 
 def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
-    library, ids = Library("cpu"), (1, 2, 3)
+    library, ids = ModelLibrary("cpu"), (1, 2, 3)
     predictions, continuations = LogitsCache(library), ContinuationSurprisals(library)
     run = Run("tiny", ids[:2], ids[2:])
 
@@ -189,7 +189,7 @@ def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_
 
 
 def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny_lm, tiny_tokenizer, monkeypatch):
-    library, load = Library("cpu"), library_module.load_checkpoint
+    library, load = ModelLibrary("cpu"), library_module.load_checkpoint
 
     def slow(*args, **kwargs):
         loaded = load(*args, **kwargs)
@@ -208,10 +208,10 @@ def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny
 def test_auto_takes_the_first_device_there_is(monkeypatch, cuda, mps, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: bool(mps))
-    assert Library().device == expected
-    assert Library("cpu").device == "cpu"
+    assert ModelLibrary().device == expected
+    assert ModelLibrary("cpu").device == "cpu"
 
 
 def test_models_are_on_the_library_s_device(tiny_checkpoint):
-    lm, _ = Library("meta").model("tiny")
+    lm, _ = ModelLibrary("meta").model("tiny")
     assert lm.device.type == "meta"

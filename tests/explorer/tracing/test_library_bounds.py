@@ -6,18 +6,18 @@ from weakref import ref
 
 import pytest
 
-import explorer.tracing.library as library_module
+import explorer.tracing.model_library as library_module
 from explorer.interventions import parse_interventions
 from explorer.tracing import devices
-from explorer.tracing.library import Library, model_num_bytes
+from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.run_service import LogitsCache
 
 
 def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
     for name in ("b", "c"):
         shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name(name))
-    size = model_num_bytes(Library("cpu").model("tiny")[0])
-    library = Library("cpu", max_model_cache_bytes=2 * size)
+    size = model_num_bytes(ModelLibrary("cpu").model("tiny")[0])
+    library = ModelLibrary("cpu", max_model_cache_bytes=2 * size)
     first, second = library.model("tiny"), library.model("b")
     assert library.model("tiny") is first
     library.model("c")
@@ -26,8 +26,8 @@ def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
 
 
 def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
-    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", max_trace_cache_bytes=2 * size)
+    size = ModelLibrary("cpu").trace("tiny", (0, 1)).num_bytes
+    library = ModelLibrary("cpu", max_trace_cache_bytes=2 * size)
     traces = [library.trace("tiny", (0, i)) for i in range(3)]
     assert library.trace("tiny", (0, 2)) is traces[2]
     assert library.trace("tiny", (0, 1)) is traces[1]
@@ -57,8 +57,8 @@ def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
 
 def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
     """In any order of requests, a cached run never holds a baseline that was evicted itself."""
-    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", max_trace_cache_bytes=5 * size)
+    size = ModelLibrary("cpu").trace("tiny", (0, 1)).num_bytes
+    library = ModelLibrary("cpu", max_trace_cache_bytes=5 * size)
     for i in range(60):
         library.trace("tiny", (0, i * i % 7), (OFF, DOUBLED, ())[i * 5 % 3])
         cached = library._traces._entries.values()
@@ -70,7 +70,7 @@ def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
 def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
     calls, capture = [], devices.capture
     monkeypatch.setattr(devices, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     for edits in (OFF, DOUBLED, (), OFF):
         library.trace("tiny", (1, 2), edits)
     assert calls == [OFF, (), DOUBLED]
@@ -78,7 +78,7 @@ def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
 
 def test_its_memory_is_counted(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", max_trace_bytes=0)
+    library = ModelLibrary("cpu", max_trace_bytes=0)
     before = library.memory()
     assert (before["models"], before["models_bytes"], before["traces"], before["traces_bytes"]) == ({}, 0, 0, 0)
     traces = [library.trace(*args) for args in (("tiny", (1, 2)), ("b", (3, 4, 5)), ("tiny", (1, 2), DOUBLED))]
@@ -93,7 +93,7 @@ def test_its_memory_is_counted(tiny_checkpoint):
 @pytest.mark.exhaustive
 def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", max_model_cache_bytes=0, max_trace_bytes=0)
+    library = ModelLibrary("cpu", max_model_cache_bytes=0, max_trace_bytes=0)
     lm, trace = library.model_and_trace("tiny", (1, 2, 3))
     changed = library.trace("tiny", (1, 2, 3), DOUBLED)
     for run in (trace, changed):

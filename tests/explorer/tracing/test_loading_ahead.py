@@ -2,20 +2,20 @@
 
 import pytest
 
-from explorer.tracing.library import Library, model_num_bytes
+from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.model_loading import Prefetcher
 
 from .test_training import STEPS, name, series  # noqa: F401
 
 
 @pytest.fixture
-def library(series) -> Library:  # noqa: F811
-    library = Library("cpu")
+def library(series) -> ModelLibrary:  # noqa: F811
+    library = ModelLibrary("cpu")
     library.model(name(4))
     return library
 
 
-def loaded_steps(library: Library) -> list[int]:
+def loaded_steps(library: ModelLibrary) -> list[int]:
     return [step for step in STEPS if library.has(name(step))]
 
 
@@ -38,8 +38,8 @@ def test_no_more_is_loaded_than_may_be_and_the_nearest_first(library):
 
 
 def test_no_model_is_let_go_for_it(series):  # noqa: F811
-    size = model_num_bytes(Library("cpu").model(name(4))[0])
-    library = Library("cpu", max_model_cache_bytes=2 * size)
+    size = model_num_bytes(ModelLibrary("cpu").model(name(4))[0])
+    library = ModelLibrary("cpu", max_model_cache_bytes=2 * size)
     library.model("tiny")
     library.model(name(4))
     Prefetcher(library).prefetch_steps(name(4)).result()

@@ -11,7 +11,7 @@ import random, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from explorer.web.api import Api
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 
@@ -22,7 +22,7 @@ def text(number):
     chance = random.Random(number)
     return " ".join(chance.choices("Once upon a time there was a fox".split(), k=chance.randint(120, 240)))
 
-library = Library("cpu", max_trace_cache_bytes=int(sys.argv[1]) << 20)
+library = ModelLibrary("cpu", max_trace_cache_bytes=int(sys.argv[1]) << 20)
 api = Api(RunFactory(RunService(library)), "llama-fables")
 api.explore("the fox")
 before = resident()

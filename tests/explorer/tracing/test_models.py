@@ -15,7 +15,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import find_model, get_identity, register_model
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
@@ -81,15 +81,15 @@ def test_one_model_at_a_time_has_an_identity(lms, tiny_checkpoint):
     assert register_model(second, "it") is second is find_model("it")
 
 
-def explore_run(library: Library):
+def explore_run(library: ModelLibrary):
     Api(RunFactory(RunService(library)), "tiny").explore("the fox")
 
 
-def generate_tokens(library: Library):
+def generate_tokens(library: ModelLibrary):
     Api(RunFactory(RunService(library)), "tiny").generate("the fox", max_new_tokens=3)
 
 
-def show_all_views(library: Library):
+def show_all_views(library: ModelLibrary):
     """Request every view with its panels and explanations, of an original and an edited run, and the branches."""
     endpoints, run = Endpoints(RunService(library)), Run("tiny", IDS, (9, 10))
     for edits in ((), parse_interventions("blocks.1.attn.z.1*zero")):
@@ -103,7 +103,7 @@ def show_all_views(library: Library):
     endpoints.answer("token", run.as_dict())
 
 
-def predict_tokens(library: Library):
+def predict_tokens(library: ModelLibrary):
     opening = RunFactory(RunService(library))
     for end in (2, 3, 4):
         opening.runs.logits(Run("tiny", IDS[:end]))
@@ -112,7 +112,7 @@ def predict_tokens(library: Library):
     library.kept_beside = opening
 
 
-def read_continuations(library: Library):
+def read_continuations(library: ModelLibrary):
     library.kept_beside = ContinuationSurprisals(library)
     library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
@@ -123,7 +123,7 @@ def read_continuations(library: Library):
 @pytest.mark.exhaustive
 def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
-    library = Library("cpu", max_model_cache_bytes=1)
+    library = ModelLibrary("cpu", max_model_cache_bytes=1)
     is_there = ref(library.model("tiny")[0])
     use(library)
     trace = library.trace("tiny", IDS)

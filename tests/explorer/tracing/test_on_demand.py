@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.trace as on_demand
 from explorer.tracing.capture import capture, tap_shapes, taps_outside_blocks, trace_num_bytes
-from explorer.tracing.library import Library
 from explorer.tracing.lru import LRUCache
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import LazyActivations, named_arrays_num_bytes
 from model.transformer_lm import TransformerLM
 from tests import sample_models
@@ -207,8 +207,8 @@ def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny
 
 
 def test_a_library_s_large_runs_are_so(tiny_checkpoint):
-    size = trace_num_bytes(Library("cpu").model("tiny")[0].config, len(IDS))
-    library = Library("cpu", max_trace_bytes=size)
+    size = trace_num_bytes(ModelLibrary("cpu").model("tiny")[0].config, len(IDS))
+    library = ModelLibrary("cpu", max_trace_bytes=size)
     lm, small = library.model_and_trace("tiny", IDS)
     _lm, large = library.model_and_trace("tiny", (*IDS, 15))
     assert (small.is_lazy, large.is_lazy) == (False, True)

@@ -9,8 +9,8 @@ import torch
 from explorer.errors import UserError
 from explorer.tracing import model_catalog
 from explorer.tracing.jobs import JobQueue, run_to_completion
-from explorer.tracing.library import Library
 from explorer.tracing.model_catalog import ANY_NAME
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_loading import HubModelOpener
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
@@ -37,7 +37,7 @@ def hub(folder, tmp_path, monkeypatch, tiny_checkpoint):
 
 @pytest.fixture
 def opening(hub):
-    return HubModelOpener(Library("cpu", hub_names=ANY_NAME))
+    return HubModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
 
 
 def test_a_model_is_fetched_loaded_and_offered(opening, folder):
@@ -57,7 +57,7 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
     assert hub.requested_paths == []
     run_to_completion(opening.open_job(NAME).steps())
     hub.requested_paths.clear()
-    later = Library("cpu", hub_names=ANY_NAME)  # the app was started anew
+    later = ModelLibrary("cpu", hub_names=ANY_NAME)  # the app was started anew
     assert later.model(NAME)[0].config.num_layers == 5 and hub.requested_paths == []
 
 
@@ -73,7 +73,7 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
     ],
 )
 def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
-    opening = HubModelOpener(Library("cpu", hub_names=names))
+    opening = HubModelOpener(ModelLibrary("cpu", hub_names=names))
     for ask in (opening.requirements, opening.open_job):
         with pytest.raises(UserError, match=told):
             ask(name)
@@ -84,7 +84,7 @@ def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
 
 
 def test_of_listed_names_each_may_be_opened(hub):
-    opening = HubModelOpener(Library("cpu", hub_names=frozenset([NAME])))
+    opening = HubModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
     assert opening.library.catalog.allowed_names == [NAME]
     run_to_completion(opening.open_job(NAME).steps())
     assert opening.library.has(NAME)
@@ -133,7 +133,7 @@ def test_a_model_from_elsewhere_is_compared_once(opening):
 
 
 def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder, tmp_path):
-    opening, copy = HubModelOpener(Library("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
+    opening, copy = HubModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
     name, queue = opening.library.catalog.open(copy), JobQueue(timeout_s=60)
 
     def compare():
@@ -166,13 +166,13 @@ def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
 
 
 def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
-    opening = HubModelOpener(Library("cpu"))
+    opening = HubModelOpener(ModelLibrary("cpu"))
     name = opening.library.catalog.open(STORIES)
     assert opening.self_check_job(name) is None and opening.agreement(name) is None
 
 
 def test_a_path_that_does_not_fit_into_memory_is_refused(tiny_checkpoint, monkeypatch):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     name = library.catalog.open(STORIES)
     monkeypatch.setattr(model_catalog, "available_bytes", lambda device: 1_000_000)
     with pytest.raises(CheckpointError, match="stories260K takes up to 2 MB of memory, and 1 MB are free"):

@@ -16,7 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing import arrays, matrices
 from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.capture import capture
-from explorer.tracing.matrices import StoredMatrix, iter_chunks, linear_by_chunks
+from explorer.tracing.weight_matrices import StoredMatrix, iter_chunks, linear_by_chunks
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
 

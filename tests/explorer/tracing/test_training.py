@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.training_history import load_training_history, log2_step
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.transformer_lm import TransformerLM
@@ -42,7 +42,7 @@ def name(step: int) -> str:
 
 
 def test_a_run_knows_how_its_model_came_about(series):
-    training = Library("cpu").trace(name(4), (1, 2)).training
+    training = ModelLibrary("cpu").trace(name(4), (1, 2)).training
     assert (training.checkpoint, training.model, training.step) == (name(4), "fables", 4)
     assert training.snapshots == {step: name(step) for step in STEPS}
     assert training.record["step"].tolist() == [4, 8] and training.record["loss"].tolist() == [3, 2.5]
@@ -50,10 +50,10 @@ def test_a_run_knows_how_its_model_came_about(series):
 
 
 def test_of_a_model_that_was_kept_once_only_the_record_is_known(series, tiny_checkpoint):
-    assert not Library("cpu").trace("tiny", (1, 2)).training.snapshots
-    assert not Library("cpu").trace("tiny", (1, 2)).training.record
+    assert not ModelLibrary("cpu").trace("tiny", (1, 2)).training.snapshots
+    assert not ModelLibrary("cpu").trace("tiny", (1, 2)).training.record
     (tiny_checkpoint / "training.jsonl").write_text(json.dumps({"step": 7, "loss": 2}))
-    training = Library("cpu").trace("tiny", (1, 2)).training
+    training = ModelLibrary("cpu").trace("tiny", (1, 2)).training
     assert training.record["step"].tolist() == [7] and training.step is None
     (series.parent / "training.jsonl").write_text(json.dumps({"step": 9}))
     shutil.rmtree(series / "step-000004")
@@ -63,7 +63,7 @@ def test_of_a_model_that_was_kept_once_only_the_record_is_known(series, tiny_che
 
 
 def test_the_same_text_is_read_at_every_step(series):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     lm, trace = library.model_and_trace(name(4), (3, 1, 2))
     runs = trace.at_training_steps()
     assert list(runs) == list(STEPS) and runs[4] == (lm, trace)
@@ -81,7 +81,7 @@ def test_nothing_is_read_of_a_model_of_which_nothing_is_known(tiny_lm):
 
 @pytest.mark.exhaustive
 def test_a_library_that_nobody_holds_is_gone(series):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     lm, trace = library.model_and_trace(name(4), (3, 1))
     assert trace.at_training_steps()
     del library
@@ -92,7 +92,7 @@ def test_a_library_that_nobody_holds_is_gone(series):
 
 
 def test_the_nearest_step_is_that_on_a_logarithmic_scale(series):
-    training = Library("cpu").trace(name(4), (1, 2)).training
+    training = ModelLibrary("cpu").trace(name(4), (1, 2)).training
     nearest = {0: 0, 1: 0, 2: 4, 7: 4, 9: 16, 10**6: 16}  # 1 is as far from 1/2 as 2 from 4
     assert {step: training.nearest(step) for step in nearest} == {
         step: name(nearest_step) for step, nearest_step in nearest.items()

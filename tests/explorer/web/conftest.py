@@ -8,7 +8,7 @@ import pytest
 
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import PageUpdate
 from explorer.web.actions.run_factory import RunFactory
@@ -22,7 +22,7 @@ def built_page(checkpoint_of_each_style) -> Page:
     """Page that is built once for the session, because Gradio takes a second for it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
-        page = Page(Library("cpu"), "rope")
+        page = Page(ModelLibrary("cpu"), "rope")
         page.blocks = page.build()
     return page
 
@@ -34,7 +34,7 @@ def page(built_page, style_checkpoints) -> Page:
 
 
 @pytest.fixture(scope="module")
-def library(page) -> Library:
+def library(page) -> ModelLibrary:
     return page.library
 
 

@@ -7,7 +7,7 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig, window_start
@@ -28,7 +28,7 @@ def client(tmp_path_factory, tiny_tokenizer):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", folder)
-        blocks = Page(Library("cpu"), "tiny").launch(prevent_thread_lock=True, quiet=True)
+        blocks = Page(ModelLibrary("cpu"), "tiny").launch(prevent_thread_lock=True, quiet=True)
         client = Client(blocks.local_url, verbose=False)
         yield client
         client.close()

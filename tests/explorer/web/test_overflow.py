@@ -6,7 +6,7 @@ from safetensors.torch import load_file, save_file
 
 from explorer.state.run import Run
 from explorer.tracing.capture import capture
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache, RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
@@ -33,7 +33,7 @@ def overflowing(tiny_checkpoint, lms, tiny_tokenizer, tmp_path):
 
 
 def test_every_way_to_ask_is_told(overflowing):
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     checkpoint = library.catalog.open(overflowing / "model.safetensors")
     assert checkpoint == "overflowing"
     lm, _tokenizer = library.model(checkpoint)
@@ -55,7 +55,7 @@ def test_every_way_to_ask_is_told(overflowing):
 
 
 def test_in_float32_it_opens(overflowing):
-    library = Library("cpu", dtype="float32")
+    library = ModelLibrary("cpu", dtype="float32")
     checkpoint = library.catalog.open(overflowing)
     assert library.model(checkpoint)[0].dtype == torch.float32
     assert library.model("tiny")[0].dtype == torch.float32  # ours keep what they are

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.lesson import Lesson, parse_lesson
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 
@@ -38,7 +38,7 @@ def lesson_text(blocks: str = "", state: str = STATE) -> str:
 
 @pytest.fixture(scope="session")
 def runs() -> RunService:
-    return RunService(Library("cpu"))
+    return RunService(ModelLibrary("cpu"))
 
 
 @pytest.fixture(scope="session")

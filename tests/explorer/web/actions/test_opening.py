@@ -7,7 +7,7 @@ from explorer.interventions import ROTATION_OFF
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.actions.second_run import SecondRunCommands
@@ -57,7 +57,7 @@ def test_an_unknown_model_is_refused(opening, checkpoint):
 def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_path, tiny_tokenizer, monkeypatch):
     monkeypatch.setattr("model.checkpoint.CHECKPOINTS", tmp_path)
     write_training_checkpoints(tmp_path / "fables", tiny_tokenizer)
-    opening, last = RunFactory(RunService(Library("cpu"))), f"fables/step-{STEPS[-1]:06d}"
+    opening, last = RunFactory(RunService(ModelLibrary("cpu"))), f"fables/step-{STEPS[-1]:06d}"
     linked = opening.state_from_query(
         {"checkpoint": "fables", "text": "the moon", "b.checkpoint": "fables", "view": "training"}
     )

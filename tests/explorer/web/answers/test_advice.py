@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.page_contents import PageContents
@@ -12,7 +12,7 @@ from explorer.web.answers.page_contents import PageContents
 
 @pytest.fixture(scope="module")
 def opening() -> RunFactory:
-    return RunFactory(RunService(Library("cpu")))
+    return RunFactory(RunService(ModelLibrary("cpu")))
 
 
 @pytest.mark.parametrize(

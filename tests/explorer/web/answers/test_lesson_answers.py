@@ -7,7 +7,7 @@ import pytest
 
 from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.page_state import PageState
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.actions.page_actions import LessonSteps
@@ -206,7 +206,7 @@ def test_a_teachers_lesson_goes_before_ours_of_the_same_name(tmp_path):
 def test_runs_of_the_bundled_model_are_not_needed_to_list_lessons():
     answers = LessonContents(
         LessonLibrary(figure_ids=ELEMENT_IDS),
-        RunService(Library("cpu")),
-        RunFactory(RunService(Library("cpu"))).state_from_query,
+        RunService(ModelLibrary("cpu")),
+        RunFactory(RunService(ModelLibrary("cpu"))).state_from_query,
     )
     assert len(answers.list_lessons()) == 12

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.errors import UserError
 from explorer.lessons.course.lesson import LessonLibrary
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
@@ -17,7 +17,7 @@ NAMES = sorted(LessonLibrary().lessons)
 
 @pytest.fixture(scope="module")
 def endpoints() -> LessonEndpoints:
-    opening = RunFactory(RunService(Library("cpu")))
+    opening = RunFactory(RunService(ModelLibrary("cpu")))
     return LessonEndpoints(
         opening.runs, LessonContents(LessonLibrary(None, ELEMENT_IDS), opening.runs, opening.state_from_query)
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.actions.run_factory import RunFactory
@@ -22,7 +22,7 @@ PROMPT = "the fox asked the owl"
 @on_each_device
 @pytest.mark.parametrize("checkpoint", first_in_core(CORE))
 def test_every_tab_is_answered_alike(style_checkpoints, checkpoint, device):
-    actual, expected = (_all_answers(Library(library_device), checkpoint) for library_device in (device, "cpu"))
+    actual, expected = (_all_answers(ModelLibrary(library_device), checkpoint) for library_device in (device, "cpu"))
     assert actual.keys() == expected.keys()
     for about, contents in expected.items():
         assert actual[about].keys() == contents.keys(), about
@@ -33,14 +33,14 @@ def test_every_tab_is_answered_alike(style_checkpoints, checkpoint, device):
 
 @on_each_device
 def test_what_is_kept_takes_as_much(style_checkpoints, device):
-    actual, expected = (Library(library_device) for library_device in (device, "cpu"))
+    actual, expected = (ModelLibrary(library_device) for library_device in (device, "cpu"))
     for library in (actual, expected):
         library.trace("rope", (5, 6, 7))
     memory_sizes = [[library.memory()[name] for name in ("models", "traces_bytes")] for library in (actual, expected)]
     assert memory_sizes[0] == memory_sizes[1]
 
 
-def _all_answers(library: Library, checkpoint: str) -> dict[str, dict]:
+def _all_answers(library: ModelLibrary, checkpoint: str) -> dict[str, dict]:
     """Return the contents of every view for "show", all parts merge."""
     endpoints, answers = Endpoints(RunService(library)), {}
     run = RunFactory(endpoints.runs).create_run(checkpoint, PROMPT)

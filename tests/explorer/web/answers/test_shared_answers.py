@@ -8,7 +8,7 @@ import pytest
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import RequestBudget, mark_incomplete
 from explorer.tracing.run_service import RunService
 from explorer.translations import use_locale
@@ -135,10 +135,10 @@ def test_an_answer_of_files_that_were_written_meanwhile_is_not_shared(two, state
 
 
 def test_a_copy_of_the_model_elsewhere_has_the_same_answers_and_version(style_checkpoints, tmp_path, store, state):
-    one = Endpoints(RunService(Library("cpu")), shared=OptionalStore(store))
+    one = Endpoints(RunService(ModelLibrary("cpu")), shared=OptionalStore(store))
     answer = one.cached_answer("view", state, 0)
     shutil.copytree(style_checkpoints / "rope", tmp_path / "rope")
-    library = Library("cpu")
+    library = ModelLibrary("cpu")
     library.catalog._opened["rope"] = tmp_path / "rope"  # there is no other way to one of that name
     library.catalog.locate = lambda name: tmp_path / "rope"
     elsewhere = Endpoints(RunService(library), shared=OptionalStore(store))

@@ -13,7 +13,7 @@ import pytest
 from explorer.errors import UserError
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import field_choices, is_story_view
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.actions.run_factory import RunFactory
@@ -83,7 +83,7 @@ def opening(tmp_path_factory, tiny_tokenizer):
     write_checkpoints(folder, tiny_tokenizer)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.checkpoint.CHECKPOINTS", folder)
-        yield RunFactory(RunService(Library("cpu")))
+        yield RunFactory(RunService(ModelLibrary("cpu")))
 
 
 class Page:

@@ -9,7 +9,7 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from explorer.state.generation_settings import PUBLIC_LIMITS
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 
 pytestmark = pytest.mark.exhaustive
@@ -18,7 +18,7 @@ LIMITS = replace(PUBLIC_LIMITS, tokens=5, prompts=3)
 
 @pytest.fixture(scope="module")
 def address(built_page, style_checkpoints):
-    blocks = Page(Library("cpu"), "rope", LIMITS).launch(prevent_thread_lock=True, quiet=True)
+    blocks = Page(ModelLibrary("cpu"), "rope", LIMITS).launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
 

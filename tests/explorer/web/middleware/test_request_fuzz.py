@@ -21,7 +21,7 @@ from fastapi.routing import APIRoute
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.library import Library
+from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import AnswerRequest
@@ -94,7 +94,7 @@ def is_sentence(answer: httpx.Response) -> bool:
 
 @pytest.fixture(scope="module")
 def app(built_page, style_checkpoints) -> Iterator[App]:
-    page = Page(Library("cpu"), "rope")
+    page = Page(ModelLibrary("cpu"), "rope")
     blocks = page.launch(prevent_thread_lock=True, quiet=True)
     run = RunFactory(RunService(page.library)).create_run("rope", "the fox asked")
     settings = GenerationSettings(max_new_tokens=1, temperature=0.9, top_p=0.9, min_p=0.1, repetition_penalty=1.1)

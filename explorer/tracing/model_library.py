@@ -37,7 +37,7 @@ TRIM_AFTER_BYTES = 256 << 20  # of captures; more often, captures would wait for
 LOG = logging.getLogger(__name__)
 
 
-class Library:
+class ModelLibrary:
     """Models and traces shared by all requests.
 
     Args:

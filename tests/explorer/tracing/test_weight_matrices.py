@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from explorer.tracing import matrices
-from explorer.tracing.matrices import StoredMatrix, linear, linear_by_chunks
+from explorer.tracing import weight_matrices
+from explorer.tracing.weight_matrices import StoredMatrix, linear, linear_by_chunks
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def weight() -> np.ndarray:
 @pytest.mark.parametrize("leading", [(), (5,), (2, 3)], ids=str)
 @pytest.mark.parametrize("stored", [False, True])
 def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatch, weight, dtype, leading, stored):
-    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows a part
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows a part
     matrix = StoredMatrix(weight.shape, weight.__getitem__) if stored else weight
     x = np.random.default_rng(1).normal(size=(*leading, 16)).astype(dtype)
     expected = np.einsum("...d,nd->...n", x.astype(np.float64), weight)
