@@ -14,7 +14,9 @@ from tests.browser.chromium import FLAGS, executable
 SIZES = {"1440": (1440, 900), "1366": (1366, 768), "390": (390, 844)}
 MAX_TABS = 80
 WATCH_SHIFTS = """window.shift = 0;
-new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shift += entry.value; })
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+})
   .observe({ type: "layout-shift", buffered: true });"""
 MEASURE = """() => {
   const seen = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getBoundingClientRect();

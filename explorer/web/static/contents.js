@@ -18,6 +18,7 @@ export let questions = 0;
 /** @type {Set<HTMLElement>} */
 const old = new Set();
 let query = null; // that the last question was about
+const UNDRAWN = "#view .panels > .block:not([data-drawn])"; // not once yet: those below are hidden until then, as it would move them
 
 /**
  * Selectors of what is old once a question is asked: each begins with an id, so that a browser need not look for it in all
@@ -55,13 +56,13 @@ function mark(number, question, view, before) {
 }
 
 /** Whether a picture of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
-export const areOld = () => [...old].some((block) => block.checkVisibility());
+export const areOld = () => [...old, ...findAll(document, UNDRAWN)].some((block) => block.checkVisibility());
 
 /** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
 export async function allDrawn(isAsking) {
   for (let calm = 0; calm < 2;) {
     await frame();
-    calm = isAsking() || isDrawing || areOld() ? 0 : calm + 1;
+    calm = isAsking() || isDrawing || areOld() || unasked.size ? 0 : calm + 1;
   }
 }
 
@@ -87,8 +88,18 @@ const contents = {}, receivers = {};
  */
 export async function give(id, content, number) {
   contents[id] = content;
-  try { await receivers[id]?.(content); } catch (error) { return tellBroken(error); }
-  renew(document.getElementById(id), number);
+  if (!receivers[id] || await isShown(id)) renew(document.getElementById(id), number);
+}
+
+async function isShown(id) {
+  try { await receivers[id](contents[id]); } catch (error) {
+    tellBroken(error);
+    return false;
+  } finally {
+    document.getElementById(id)?.toggleAttribute("data-drawn", true);
+    if (!find(document, UNDRAWN)) find(document, "#view > :not([hidden])")?.toggleAttribute("data-drawn", true);
+  }
+  return true;
 }
 
 /**
@@ -100,7 +111,7 @@ export async function give(id, content, number) {
 export function onContent(element, show, part = "") {
   const id = (blockOf(element) ?? element).id + part;
   receivers[id] = show;
-  if (id in contents) show(contents[id]);
+  if (id in contents) isShown(id);
 }
 
 /** The element around a widget's. @param {Element} element @returns {HTMLElement} */
@@ -225,6 +236,8 @@ const UNASKED_S = 3; // what takes less is worked out without a button
 const shown = new Map();
 /** Name of a job that is being worked out -> how far it is. @type {Map<string, Attempt>} */
 const running = new Map();
+/** Names of jobs that began without a button and are being worked out. @type {Set<string>} */
+const unasked = new Set();
 /** Names of jobs that were cancelled or failed: they begin at a button alone. @type {Set<string>} */
 const ended = new Set();
 /** That Python knows of all that was left: it would take what is begun again before for left, too. @type {Promise<unknown>} */
@@ -277,7 +290,10 @@ function jobsIn(element) {
     }
     if (!shown.has(job.name)) shown.set(job.name, new Set());
     shown.get(job.name).add(show);
-    if (job.seconds > 0 && job.seconds < UNASKED_S && !ended.has(job.name)) start();
+    if (job.seconds > 0 && job.seconds < UNASKED_S && !ended.has(job.name)) {
+      unasked.add(job.name);
+      start();
+    }
     else show(running.get(job.name)?.progress ?? null);
   };
 }
@@ -317,6 +333,7 @@ async function begin({ name, seconds }, first, then) {
   }
   if (!isWanted()) return;
   running.delete(name);
+  unasked.delete(name);
   tell(name, attempt.progress);
   if (attempt.progress.state === "done") then(); else ended.add(name);
 }
@@ -333,6 +350,7 @@ async function answered(name, given) {
 /** Nobody waits for a job any more. @param {string} name */
 export function leave(name) {
   if (!running.delete(name)) return;
+  unasked.delete(name);
   tell(name, null);
   const told = call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
   leaving = Promise.all([leaving, told]);
