@@ -112,7 +112,7 @@ class _Backend(_DummyBackendModule):
 
 
 _setup_privateuseone_for_python_backend(NAME, _Backend())
-_kernels = [torch.library.ModelLibrary("_", "IMPL"), torch.library.ModelLibrary("aten", "IMPL")]  # act while they live
+_kernels = [torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")]  # act while they live
 _kernels[0].fallback(lambda operation, *args, **kwargs: _compute(operation, args, kwargs), "PrivateUse1")
 for _name in (*_CREATE, *_MOVE):
     _packet, _, _overload = _name.partition(".")
