@@ -20,7 +20,6 @@ SHOTS = {
     "question": ("", DESKTOP, "light", None),
     "whole-model-cell": ("view=overview&open=cell&layer=4&head=4&query=12&key=7", DESKTOP, "light", None),
     "attention": ("view=attention", DESKTOP, "light", None),
-    "attention-dark": ("view=attention", DESKTOP, "dark", None),
     "positions": ("view=positions", DESKTOP, "light", None),
     "feed-forward": ("view=feed_forward", DESKTOP, "light", None),
     "logit-lens": ("view=prediction", LAPTOP, "light", None),
