@@ -7,48 +7,74 @@ made only if named.
 import argparse
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, sync_playwright
 
 PICTURES = Path(__file__).parent / "pictures"
-DESKTOP, LAPTOP, PROJECTOR, PHONE = (1440, 900), (1366, 768), (1024, 768), (390, 844)
-MADE_UP_WORD = "text=The wugly bird sat in a tree. A cat looked at the wugly"
+WAIT_MS = 9_000  # long computations come in pieces
+
+
+class Shot(NamedTuple):
+    """A picture of the page.
+
+    Attributes:
+        query: of the URL.
+        size: of the window.
+        scheme: light or dark.
+        key: pressed before.
+        element: that is shown; None for all that the window shows.
+    """
+
+    query: str
+    size: tuple[int, int] = (1440, 900)
+    scheme: str = "light"
+    key: str | None = None
+    element: str | None = None
+
+
+CELL = "view=overview&open=cell&layer=4&head=4&query=12&key=7"
+WORD = "text=The wugly bird sat in a tree. A cat looked at the wugly"
 OTHER_WORD = "b.text=The wugly fish sat in a tree. A cat looked at the wugly"
-# name -> URL query, window, colour scheme, and the key that is pressed before the picture
+TRAINING = "view=training&checkpoint=llama-fables-snapshots/step-002048"
 SHOTS = {
-    "story": ("view=overview&depth=story", DESKTOP, "light", None),
-    "question": ("", DESKTOP, "light", None),
-    "whole-model-cell": ("view=overview&open=cell&layer=4&head=4&query=12&key=7", DESKTOP, "light", None),
-    "attention": ("view=attention", DESKTOP, "light", None),
-    "positions": ("view=positions", DESKTOP, "light", None),
-    "feed-forward": ("view=feed_forward", DESKTOP, "light", None),
-    "logit-lens": ("view=prediction", LAPTOP, "light", None),
-    "formula": ("view=attention&depth=formula", DESKTOP, "light", None),
-    "change": ("view=experiments&edits=blocks.4.attn.z.4*zero", DESKTOP, "light", None),
-    "made-up-word": (f"view=experiments&{MADE_UP_WORD}", DESKTOP, "light", None),
-    "patching": ("view=patching", DESKTOP, "light", None),
-    "compare": (f"view=compare&{MADE_UP_WORD}&{OTHER_WORD}", DESKTOP, "light", None),
-    "training": ("view=training&checkpoint=llama-fables-snapshots/step-002048", DESKTOP, "light", None),
-    "lesson": ("lesson=who-looks-at-whom&step=3", DESKTOP, "light", None),
-    "presenting": ("view=prediction", LAPTOP, "light", "p"),
-    "own-module": ("view=own_module", DESKTOP, "light", None),
-    "phone": ("view=overview", PHONE, "light", None),
-    "projector-dark": ("view=overview", PROJECTOR, "dark", None),
+    "story": Shot("view=overview&depth=story"),
+    "question": Shot(""),
+    "whole-model-cell": Shot(CELL),
+    "attention": Shot("view=attention"),
+    "positions": Shot("view=positions"),
+    "feed-forward": Shot("view=feed_forward"),
+    "logit-lens": Shot("view=prediction", (1366, 768)),
+    "formula": Shot("view=attention&depth=formula"),
+    "change": Shot("view=experiments&edits=blocks.4.attn.z.4*zero"),
+    "made-up-word": Shot(f"view=experiments&{WORD}"),
+    "patching": Shot("view=patching"),
+    "compare": Shot(f"view=compare&{WORD}&{OTHER_WORD}"),
+    "training": Shot(TRAINING),
+    "lesson": Shot("lesson=who-looks-at-whom&step=3"),
+    "presenting": Shot("view=prediction", (1366, 768), key="p"),
+    "own-module": Shot("view=own_module"),
+    "phone": Shot("view=overview", (390, 844)),
+    "projector-dark": Shot("view=overview", (1024, 768), "dark"),
+    "small-cell": Shot(CELL, (1280, 900), element="#overview-whole"),
+    "small-heads": Shot(f"view=experiments&{WORD}", element="#experiments-heads"),
+    "small-patching": Shot("view=patching", element="#patching-positions_denoise"),
+    "small-training": Shot(f"{TRAINING}&{WORD}", element="#training-text"),
 }
 
 
 def make_picture(browser: Browser, url: str, name: str):
     """Write `pictures/NAME.png`."""
-    query, (width, height), scheme, key = SHOTS[name]
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page.goto(f"{url}/?{query}")
+    shot = SHOTS[name]
+    width, height = shot.size
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=shot.scheme)
+    page.goto(f"{url}/?{shot.query}")
     page.wait_for_function("window.explorer?.state.checkpoint", timeout=60_000)
-    if key:
-        page.evaluate("window.explorer.settled()")
-        page.keyboard.press(key)
-    page.wait_for_timeout(10_000 if name in ("patching", "compare") else 3_000)  # jobs come in pieces
     page.evaluate("window.explorer.settled()")
-    page.screenshot(path=PICTURES / f"{name}.png")
+    if shot.key:
+        page.keyboard.press(shot.key)
+    page.wait_for_timeout(WAIT_MS)
+    (page.locator(shot.element) if shot.element else page).screenshot(path=PICTURES / f"{name}.png")
     page.close()
 
 
