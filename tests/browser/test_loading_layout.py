@@ -9,8 +9,8 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });"""
 SETTLED = """async () => {
   await explorer.settled();
-  const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")].filter((figure) => figure.checkVisibility());
-  return figures.map((figure) => figure.dataset.draws ?? `${figure.closest(".block").id}: not drawn`);
+  const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")];
+  return figures.filter((figure) => figure.checkVisibility()).map((figure) => figure.dataset.draws ?? `${figure.closest(".block").id}: not drawn`);
 }"""
 VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 

@@ -231,7 +231,6 @@ export async function build() {
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
-  makeToolbar(find(document, "#examples > .html-container > div"), _("examples"));
   makeToolbar(find(document, "#navigation"));
   followTabKey();
   document.addEventListener("keydown", openByKey);
@@ -258,7 +257,10 @@ async function takePlaces(places) {
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
-  for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
+  for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => {
+    /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
+    runExample(example.dataset.text);
+  });
   const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);

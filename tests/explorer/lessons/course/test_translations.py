@@ -15,20 +15,7 @@ from explorer.translations import ENGLISH, LANGUAGES, use_locale
 from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
 
 # Lessons that a language lacks: the page shows them in English.
-UNTRANSLATED = {
-    "zh-CN": {
-        "feed-forward",
-        "learning-to-copy",
-        "many-heads",
-        "norms",
-        "order",
-        "residual-stream",
-        "silencing",
-        "the-mask",
-        "tokens-and-merges",
-        "vectors-and-meaning",
-    },
-}
+UNTRANSLATED: dict[str, set[str]] = {"zh-CN": set()}
 TRANSLATED = [
     pytest.param(path, language, id=f"{path.stem}-{language}")
     for language in UNTRANSLATED
@@ -119,10 +106,18 @@ def test_a_lesson_is_in_the_users_language_if_it_is_translated():
     assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
     with use_locale("zh-CN"):
         assert library.lessons["who-looks-at-whom"].title == "谁看谁"
-        assert library.lessons["norms"].title == LessonLibrary().lessons["norms"].title
         order = list(library.lessons)
     assert order == list(library.lessons)
     assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
+
+
+def test_a_lesson_without_a_translation_is_in_english(tmp_path):
+    write_lesson(tmp_path / "translated.md", "Translated")
+    write_lesson(tmp_path / "zh_CN" / "translated.md", "已翻译")
+    write_lesson(tmp_path / "untranslated.md", "Untranslated")
+    with use_locale("zh-CN"):
+        lessons = LessonLibrary(bundled=tmp_path).lessons
+        assert {lesson.title for lesson in lessons.values()} == {"已翻译", "Untranslated"}
 
 
 def write_lesson(path: Path, title: str):
