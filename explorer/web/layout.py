@@ -175,7 +175,7 @@ class PageLayout:
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
             fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
-            switch("stages", _("every stage")),
+            switch("stages", _("stages")),
             "</header>",
             NextTokenTable(elem_id=protocol.NEXT_TOKEN),
             TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),

@@ -10,7 +10,7 @@ new PerformanceObserver((list) => {
 SETTLED = """async () => {
   await explorer.settled();
   const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")];
-  return figures.filter((figure) => figure.checkVisibility()).map((figure) => figure.dataset.draws ?? `${figure.closest(".block").id}: not drawn`);
+  return figures.filter((figure) => figure.checkVisibility()).map((figure) => figure.dataset.draws ?? "not drawn");
 }"""
 VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 

@@ -199,7 +199,7 @@ function translated(english) {
 
 /** Puts a link first on the page, seen once it has the focus, that leads to the open tab. */
 function placeSkip() {
-  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the pictures"));
+  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the figures"));
   link.addEventListener("click", (event) => {
     event.preventDefault();
     findAll(document, "[role=tab][aria-selected=true]").find((tab) => tab.offsetWidth)?.focus();

@@ -85,6 +85,12 @@ def test_all_that_are_ordered_are_there():
     assert len(LESSONS) >= 6
 
 
+def test_the_guide_lists_all_with_their_titles_and_minutes():
+    guide = TEACHING.read_text(encoding="utf-8")
+    rows = [f"| [{x.title}](../explorer/lessons/{name}.md) | {x.minutes} |" for name, x in LESSONS.items()]
+    assert [row for row in rows if row not in guide] == []
+
+
 def test_the_lesson_of_the_formats_page_is_true(look_at):
     page = TEACHING.read_text(encoding="utf-8")
     (whole,) = re.findall(r"````markdown\n(.*?)````", page, re.DOTALL)
