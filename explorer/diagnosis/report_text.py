@@ -82,8 +82,8 @@ def format_cause(difference: Difference) -> str:
     if difference.cause is not None:
         return format_bug_explanation(difference.cause)
     if difference.equal_to:
-        return _("not explained by any slip that was tried; {tap} is still as it should be", tap=difference.equal_to)
-    return _("not explained by any slip that was tried")
+        return _("not explained by any bug that was tried; {tap} is still as it should be", tap=difference.equal_to)
+    return _("not explained by any bug that was tried")
 
 
 def format_bug_explanation(cause: BugExplanation) -> str:
@@ -94,7 +94,7 @@ def format_bug_explanation(cause: BugExplanation) -> str:
     ]
     if cause.is_clear:
         return texts[0]
-    return _("{count} slips explain it equally well: {slips}", count=len(texts), slips="; ".join(texts))
+    return _("{count} bugs explain it equally well: {slips}", count=len(texts), slips="; ".join(texts))
 
 
 def format_positions(positions: Sequence[int]) -> str:

@@ -307,7 +307,7 @@ class Intervention:
         return (self.tap,)
 
     def describe(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        """Describe the operation and its positions, for example "head 1 of layer 2 silenced, at position 3".
+        """Describe the operation and its positions, for example "head 1 of layer 2 ablated, at position 3".
 
         Args:
             text: formats token ids.
@@ -320,7 +320,7 @@ class Intervention:
         )
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        """Describe the operation, for example "head 1 of layer 2 silenced"."""
+        """Describe the operation, for example "head 1 of layer 2 ablated"."""
         raise NotImplementedError
 
     def target_labels(self) -> tuple[str | None, str, str | None]:

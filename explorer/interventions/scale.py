@@ -51,11 +51,11 @@ class ScaleEffect(Effect):
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
 # name in its layer, and whether it is one part -> both templates
 SUBLAYERS = {
-    ("attn.z", False): (N_("all heads of layer {layer} silenced"), N_("all heads of layer {layer} × {factor}")),
-    ("attn.z", True): (N_("head {index} of layer {layer} silenced"), N_("head {index} of layer {layer} × {factor}")),
-    ("ffn.hidden", False): (N_("all neurons of layer {layer} silenced"), N_("all neurons of layer {layer} × {factor}")),
+    ("attn.z", False): (N_("all heads of layer {layer} ablated"), N_("all heads of layer {layer} × {factor}")),
+    ("attn.z", True): (N_("head {index} of layer {layer} ablated"), N_("head {index} of layer {layer} × {factor}")),
+    ("ffn.hidden", False): (N_("all neurons of layer {layer} ablated"), N_("all neurons of layer {layer} × {factor}")),
     ("ffn.hidden", True): (
-        N_("neuron {index} of layer {layer} silenced"),
+        N_("neuron {index} of layer {layer} ablated"),
         N_("neuron {index} of layer {layer} × {factor}"),
     ),
 }

@@ -76,11 +76,11 @@ def _reason_clauses(
         yield ExplanationSentence(text, selection_change, "attention-pattern")
     after = format_number(2 ** (explanation.log2_p - reason.cost))
     if reason.cost >= DECISIVE_BITS:
-        text = _("Silenced alone, it takes the probability down to {after}.", after=after)
+        text = _("Ablated alone, it takes the probability down to {after}.", after=after)
     elif reason.cost <= -DECISIVE_BITS:
-        text = _("Silenced alone, it lets the probability rise to {after}.", after=after)
+        text = _("Ablated alone, it lets the probability rise to {after}.", after=after)
     else:
-        text = _("Silenced alone, it leaves the probability at {after}.", after=after)
+        text = _("Ablated alone, it leaves the probability at {after}.", after=after)
     yield ExplanationSentence(
         text, _component_location(component, "experiments", position), _ablation_figure(component)
     )
@@ -89,7 +89,7 @@ def _reason_clauses(
 def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, together: float) -> ExplanationSentence:
     components = [reason.component for reason in explanation.reasons]
     text = _(
-        "Silenced together, {parts} take the probability down to {after}: that costs {together} bits, where one by one "
+        "Ablated together, {parts} take the probability down to {after}: that costs {together} bits, where one by one "
         "they cost {sum} in sum.",
         parts=join_names(map(component_name, components)),
         after=format_number(2 ** (explanation.log2_p - together)),
@@ -104,7 +104,7 @@ def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, t
 def _partner_clause(position: int, explanation: PredictionReasons, partner: Reason, both: float) -> ExplanationSentence:
     first = explanation.reasons[0]
     text = _(
-        "Two stand in for one another, {first} and {second}: silenced alone they cost {one} and {other} bits, "
+        "Two stand in for one another, {first} and {second}: ablated alone they cost {one} and {other} bits, "
         "together {both}.",
         first=component_name(first.component),
         second=component_name(partner.component),
@@ -122,7 +122,7 @@ def _costliest_clauses(position: int, explanation: PredictionReasons) -> Iterato
     selection_change, figure_id = _component_location(component, "experiments", position), _ablation_figure(component)
     if bits < DECISIVE_BITS:
         text = _(
-            "No part decides it alone: silenced one by one, none costs more than {bits} bits.", bits=format_number(bits)
+            "No part decides it alone: ablated one by one, none costs more than {bits} bits.", bits=format_number(bits)
         )
         yield ExplanationSentence(text, selection_change, figure_id)
     elif component not in [reason.component for reason in explanation.reasons]:

@@ -164,7 +164,7 @@ def inspect_next_token_probability(comparison: Comparison, selection: Selection,
 
 
 def describe_interventions(trace: Trace) -> str:
-    """Describe the run's interventions, as in "positions shifted by 5; head 1 of layer 2 silenced"."""
+    """Describe the run's interventions, as in "positions shifted by 5; head 1 of layer 2 ablated"."""
     return "; ".join(intervention.describe(trace.config, token_formatter(trace)) for intervention in trace.edits)
 
 

@@ -33,7 +33,6 @@ class Theme:
 
     background: str
     surface: str  # of boxes and of what is pointed at
-    raised: str  # of buttons
     text: str
     subdued: str  # text that may be passed over, legible all the same
     faint: str
@@ -48,7 +47,6 @@ class Theme:
 LIGHT = Theme(
     background="#ffffff",
     surface="#f5f7fa",
-    raised="#e3e8f0",
     text="#1f2430",
     subdued="#566074",
     faint="#e3e6ec",
@@ -57,12 +55,11 @@ LIGHT = Theme(
     right="#17683a",
     wrong="#8a1c00",
     sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
-    diverging=("#08519c", "#6aaed6", "#ffffff", "#f5a55f", "#b34700"),
+    diverging=("#b34700", "#f5a55f", "#ffffff", "#6aaed6", "#08519c"),
 )
 DARK = Theme(
     background="#11141b",
     surface="#1c212b",
-    raised="#39424f",
     text="#e4e7ee",
     subdued="#a3adbe",
     faint="#2a2f3a",
@@ -71,7 +68,7 @@ DARK = Theme(
     right="#7fd6a0",
     wrong="#ffc9ab",
     sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
-    diverging=("#7cc4ff", "#2f6ea3", "#11141b", "#a85a1e", "#ffb870"),
+    diverging=("#ffb870", "#a85a1e", "#11141b", "#2f6ea3", "#7cc4ff"),
 )
 
 

@@ -44,7 +44,7 @@ class Verification:
             details: which values were recomputed, and from what.
         """
         if checks and any(run.is_lazy for run in runs):
-            lazy_text = _("values inside a block were computed anew when looked at, from what entered it")
+            lazy_text = _("values inside a block were recomputed when looked at, from what entered it")
             details = f"{details} · {lazy_text}"
         if checks and runs[0].dtype != "float32":
             tolerance_text = _(

@@ -149,11 +149,12 @@ class PageLayout:
                 scale=8,
             )
             self.run = gr.Button(_("Run"), variant="primary", scale=0, min_width=90, elem_id="run")
-            examples = (
+            examples = "".join(
                 f'<button type="button" data-text="{escape_text(text)}">{escape_text(translate(name))}</button>'
                 for name, text in EXAMPLES.items()
             )
-            region(fill_template("<span>{words}</span>", words=_("try")), *examples, elem_id="examples")
+            menu = fill_template('<details class="menu"><summary>{name}</summary>', name=_("Examples"))
+            region(f"{menu}<div>{examples}</div></details>", elem_id="examples")
 
     def build_views(self):
         """Build the place of the view and what stands above it."""
@@ -174,7 +175,7 @@ class PageLayout:
         region(
             NextTokenGuess(elem_id=protocol.GUESS),
             fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
-            switch("stages", _("every stage")),
+            switch("stages", _("stages")),
             "</header>",
             NextTokenTable(elem_id=protocol.NEXT_TOKEN),
             TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),

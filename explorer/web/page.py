@@ -262,7 +262,6 @@ THEME_FIELDS = {  # Gradio's name of a colour -> the field of `Theme`
     "input_placeholder_color": "subdued",
     "background_fill_primary": "background",
     "background_fill_secondary": "surface",
-    "button_secondary_background_fill": "raised",
     "button_secondary_text_color": "text",
     "button_primary_background_fill": "accent",
     "button_primary_background_fill_hover": "accent",
@@ -277,7 +276,17 @@ def page_theme() -> gr.themes.Base:
     theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
     light = {name: getattr(LIGHT, field) for name, field in THEME_FIELDS.items()}
     dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEME_FIELDS.items()}
-    return theme.set(**light, **dark, color_accent="var(--accent)")  # which has no dark variant of its own
+    one_look = {  # as the page's own buttons
+        f"button_secondary_{part}{dark}": value
+        for dark in ("", "_dark")
+        for part, value in (
+            ("background_fill", "transparent"),
+            ("background_fill_hover", "*background_fill_secondary"),
+            ("border_color", "*border_color_primary"),
+        )
+    }
+    one_look |= dict.fromkeys(("button_large_text_weight", "button_small_text_weight"), "400")
+    return theme.set(**light, **dark, **one_look, button_border_width="1px", color_accent="var(--accent)")
 
 
 def as_api(function: Callable, prompts: PromptRateLimiter) -> Callable:

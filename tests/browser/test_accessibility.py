@@ -152,7 +152,7 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
 def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer):
     person = newcomer().open("overview").at_rest()
     person.page.keyboard.press("Tab")
-    link = person.page.get_by_role("link", name="Skip to the pictures")
+    link = person.page.get_by_role("link", name="Skip to the figures")
     expect(link).to_be_focused()
     expect(link).to_be_in_viewport()
     person.page.keyboard.press("Enter")

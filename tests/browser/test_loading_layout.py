@@ -9,14 +9,15 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });"""
 SETTLED = """async () => {
   await explorer.settled();
-  const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")].filter((figure) => figure.checkVisibility());
-  return figures.map((figure) => figure.dataset.draws ?? `${figure.closest(".block").id}: not drawn`);
+  const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")];
+  return figures.filter((figure) => figure.checkVisibility()).map((figure) => figure.dataset.draws ?? "not drawn");
 }"""
 VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, width):
+@pytest.mark.parametrize(("width", "max_shift"), [(1440, 0.05), (390, 0.08)])
+def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, width, max_shift):
+    """Of the shift 0.02, and on a telephone 0.04, is Gradio’s own sign that it loads."""
     for view in VIEWS:
         page = newcomer(viewport={"width": width, "height": 900}).page
         page.add_init_script(WATCH_SHIFTS)
@@ -24,4 +25,4 @@ def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, width):
         page.wait_for_function("window.explorer?.state.checkpoint")
         draws = page.evaluate(SETTLED)
         assert draws and all(draw.isdigit() for draw in draws), (view, draws)
-        assert page.evaluate("window.shift") < 0.05, view
+        assert page.evaluate("window.shift") < max_shift, view

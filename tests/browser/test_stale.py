@@ -44,6 +44,7 @@ def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
     """Text, intervention, setting, selection, definition and continuation, each after others."""
     person, fresh = newcomer().open(why="open", max_new_tokens=3), newcomer()
     prepare_page(person.page)
+    person.page.get_by_text("Examples", exact=True).click()
     person.page.get_by_role("button", name="copy a name", exact=True).click()
     wait_until_quiet(person.page)
     person.unfold_changes()

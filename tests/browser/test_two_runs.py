@@ -129,7 +129,7 @@ def test_tokens_are_put_together_by_hand(person):
     expect(person.page.locator("#runs .aligned")).to_contain_text("as you put them")
     expect(chips_of_b(person).nth(9)).to_have_attribute("aria-selected", "true")
     open_more(person)
-    person.page.locator("#runs").get_by_role("button", name="align anew").click()
+    person.page.locator("#runs").get_by_role("button", name="align again").click()
     expect(person.page.locator("#runs .aligned")).to_contain_text("shortest edit script")
 
 

@@ -228,7 +228,7 @@ def _parse_step(section: _Section, figure_ids: Collection[str]) -> LessonStep:
 
 def _check_figure(figure_id: object, figure_ids: Collection[str]):
     if not isinstance(figure_id, str):
-        raise ValueError(f"a picture has a name, got {figure_id!r:.60}")
+        raise ValueError(f"a figure has a name, got {figure_id!r:.60}")
     if figure_id and figure_ids and figure_id not in figure_ids:
         raise ValueError(f"there is no picture “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
 

@@ -67,12 +67,12 @@ class AblateHeadsTask:
             if str(intervention).partition(".attn.z.")[2].endswith("*zero")
         ]
         if not interventions:
-            return TaskResult(False, _("No head is silenced yet."))
+            return TaskResult(False, _("No head is ablated yet."))
         if len(ablations) < len(interventions):
-            return TaskResult(False, _("Something else is changed than heads that are silenced."))
+            return TaskResult(False, _("Something else is changed than heads that are ablated."))
         if len(ablations) > self.max_heads:
             return TaskResult(
-                False, _("{count} heads are silenced; {most} must do.", count=len(ablations), most=self.max_heads)
+                False, _("{count} heads are ablated; {most} must do.", count=len(ablations), most=self.max_heads)
             )
         before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
         after = predict_next_token(now).top(1)[0]
@@ -101,7 +101,7 @@ def _parse_ablate_heads(spec: MappingWithLines) -> AblateHeadsTask:
     validate_fields(spec, {"most": int}, ("most",))
     with errors_as_lesson_errors(spec.line):
         if spec["most"] < 1:
-            raise ValueError(f"“most” is how many heads may be silenced, got {spec['most']}")
+            raise ValueError(f"“most” is how many heads may be ablated, got {spec['most']}")
     return AblateHeadsTask(spec["most"])
 
 

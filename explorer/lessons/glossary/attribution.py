@@ -80,7 +80,7 @@ ENTRIES = (
         attention_knockout_example,
     ),
     Entry(
-        (N_("ablation"), N_("silenced"), N_("silence")),
+        (N_("ablation"), N_("ablated"), N_("ablate")),
         N_("running the model without a part, to see what becomes of the prediction"),
         ablation_example,
     ),

@@ -78,8 +78,8 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-# Which attention pattern the large picture shows.
-PATTERN_FIELD = SelectionField("pattern", "weight", N_("large picture"), PATTERNS)
+# Which attention pattern the large figure shows.
+PATTERN_FIELD = SelectionField("pattern", "weight", N_("large figure"), PATTERNS)
 PATTERN = "blocks.{layer}.attn.pattern"
 
 

@@ -81,7 +81,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
     else:
         after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = SILENCED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
+        template, notes = ABLATED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
     effect_text = translate(
         template,
         changes=intervention_effects.describe_interventions(trace),
@@ -103,13 +103,13 @@ def formula(trace: Trace, selection: Selection) -> str:
 CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")
 
 
-SILENCED = N_(
+ABLATED = N_(
     "probability of {token} after {query} ({position}), without head {head} of layer {layer}: {before} → {after}, log₂ "
     "{times} = {bits}"
 )
 
 
-BIASES = N_("silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
+BIASES = N_("ablated is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
 
 
 INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
@@ -118,7 +118,7 @@ INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
 }
 VERIFY_COMPENSATION = verify_comparison(*PARTS, "logits")
 RERUN_CHECK = (
-    N_("log₂ p, run again with nothing silenced, against the captured logits"),
+    N_("log₂ p, run again with nothing ablated, against the captured logits"),
     lambda trace, s: check_ablation_rerun(baseline_trace(trace), s.query, target_token(trace, s)),
 )
 
@@ -151,7 +151,7 @@ VIEW = View(
     group="try",
     order=100,
     description=N_(
-        "What is a part good for? Each cell is one head silenced alone: by how many bits that changes the explained "
+        "What is a part good for? Each cell is one head ablated alone: by how many bits that changes the explained "
         "token. Choose one."
     ),
     formula=formula,
@@ -167,7 +167,7 @@ VIEW = View(
     panels=(
         Panel(
             name="heads",
-            title=N_("Each head silenced alone: change of the explained token’s log₂ probability"),
+            title=N_("Each head ablated alone: change of the explained token’s log₂ probability"),
             draw=lambda trace, s: head_ablation_map(
                 baseline_trace(trace), s.query, target_token(trace, s), s.layer, s.head, trace.edits
             ),
@@ -187,7 +187,7 @@ VIEW = View(
         ),
         Panel(
             name="sublayers",
-            title=N_("All heads of a layer silenced, or its feed-forward"),
+            title=N_("All heads of a layer ablated, or its feed-forward"),
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},

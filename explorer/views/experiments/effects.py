@@ -79,7 +79,7 @@ def head_ablation_map(
             colorbar={"title": {"text": _("bits, without it"), "side": "right"}},
         ),
         alt=_(
-            "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is silenced "
+            "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is ablated "
             "alone: most without layer {layer} head {head}, {bits} bits.",
             token=quote_token(trace.vocabulary[token_id]),
             query=quote_token(trace.tokens[query]),

@@ -288,7 +288,7 @@ PANELS = (
     ),
     Panel(
         name="curves",
-        title=N_("A few of its dimensions along the positions; choose one in the picture before"),
+        title=N_("A few of its dimensions along the positions; choose one in the figure before"),
         draw=lambda trace, s: position_vector_curves(trace, s.query, s.dim),
         required_taps=POSITION_TAPS,
         click_selects={"customdata": "query"},

@@ -119,7 +119,7 @@ class Generation:
         """Generate the last continuation again with the next seed, as another branch."""
         page_state, settings = self.run_factory.next_revision(state), GenerationSettings.parse(state)
         if len(page_state.run.generated) == page_state.began:
-            raise UserError(_("There is nothing to write anew here: press Generate first."))
+            raise UserError(_("There is nothing to regenerate: press Generate first."))
         if settings.temperature == 0:
             raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
         settings = replace(settings, seed=(settings.seed + 1) % (RANGES["seed"][1] + 1))
@@ -170,7 +170,7 @@ class Generation:
         """
         num_free = MAX_TOKENS - len(page_state.run.generated)
         if num_free < 1:
-            message = _("{most:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            message = _("{most:,} tokens were generated, as many as fit into a link: press Run to start again.")
             warn(UserError(message.format(most=MAX_TOKENS)))
             return
         max_tokens = min(settings.max_new_tokens, num_free, self.limits.tokens)

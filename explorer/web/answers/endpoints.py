@@ -161,7 +161,7 @@ class Endpoints:
             UserError, CheckpointError: there is no such point or figure.
         """
         if not isinstance(picture, str):
-            raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
+            raise UserError(_("a figure has a name, got {got!r:.80}", got=picture))
         open_view = make_open_view(self.runs, PageState.parse(state))
         return point_derivation_text(
             open_view, picture.removeprefix(element_id(open_view.view.name, "")), ClickedPoint.parse(point)

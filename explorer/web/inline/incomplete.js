@@ -32,7 +32,7 @@
       const name = missing.split("/").at(-1);
       return say(_("This page lacks {name}, which does not come: load it again, or ask the person who runs the server.").replace("{name}", () => name));
     }
-    say(_("Not all of this page has come: it is loaded anew once the server answers."));
+    say(_("Not all of this page has come: it loads again once the server answers."));
     await after(PAUSES[times]);
     while (!(await isThere())) await after(EVERY);
     sessionStorage.setItem(TIMES, JSON.stringify({ count: times + 1, at: Date.now() }));

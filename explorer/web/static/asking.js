@@ -2,7 +2,7 @@
 // From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
 // follows, one question at a time; what it writes is shown token by token.
 import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
-import { give, outdate, questions } from "./contents.js";
+import { allGiven, give, outdate, questions } from "./contents.js";
 import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./protocol.js";
 import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
@@ -313,6 +313,7 @@ async function answered(about, action) {
     tellLater(); // what was chosen is not so
     tellState();
   } else if (!isWhole) wanted = Math.max(wanted, about); // its rest is asked for with what is newer
+  else allGiven();
   waiting = null;
   setBusy(false);
   return isDone;

@@ -18,7 +18,7 @@ export let questions = 0;
 /** @type {Set<HTMLElement>} */
 const old = new Set();
 let query = null; // that the last question was about
-const UNDRAWN = "#view .panels > .block:not([data-drawn])"; // not once yet: those below are hidden until then, as it would move them
+const UNDRAWN = "#view > :not([hidden]) .panels > .block:not([data-drawn])"; // not once yet: those below are hidden until then, as it would move them
 
 /**
  * Selectors of what is old once a question is asked: each begins with an id, so that a browser need not look for it in all
@@ -95,11 +95,18 @@ async function isShown(id) {
   try { await receivers[id](contents[id]); } catch (error) {
     tellBroken(error);
     return false;
-  } finally {
-    document.getElementById(id)?.toggleAttribute("data-drawn", true);
-    if (!find(document, UNDRAWN)) find(document, "#view > :not([hidden])")?.toggleAttribute("data-drawn", true);
-  }
+  } finally { setDrawn(document.getElementById(id)); }
   return true;
+}
+
+function setDrawn(block) {
+  block?.toggleAttribute("data-drawn", true);
+  if (!findAll(document, UNDRAWN).some((undrawn) => undrawn.checkVisibility())) find(document, "#view > :not([hidden])")?.toggleAttribute("data-drawn", true);
+}
+
+/** An answer is whole: panels of the open view that it has nothing for, as while a lesson covers them, are not waited for. */
+export function allGiven() {
+  for (const block of findAll(document, UNDRAWN)) if (!(block.id in contents)) setDrawn(block);
 }
 
 /**

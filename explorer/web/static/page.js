@@ -199,7 +199,7 @@ function translated(english) {
 
 /** Puts a link first on the page, seen once it has the focus, that leads to the open tab. */
 function placeSkip() {
-  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the pictures"));
+  const link = make("a", { href: "#view", className: "skip" }, _("Skip to the figures"));
   link.addEventListener("click", (event) => {
     event.preventDefault();
     findAll(document, "[role=tab][aria-selected=true]").find((tab) => tab.offsetWidth)?.focus();
@@ -231,7 +231,6 @@ export async function build() {
   if (location.hash.startsWith("#places=")) need("presentation");
   followButtons();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
-  makeToolbar(find(document, "#examples > .html-container > div"), _("examples"));
   makeToolbar(find(document, "#navigation"));
   followTabKey();
   document.addEventListener("keydown", openByKey);
@@ -258,7 +257,10 @@ async function takePlaces(places) {
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
-  for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => runExample(example.dataset.text));
+  for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => {
+    /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
+    runExample(example.dataset.text);
+  });
   const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);

@@ -401,7 +401,7 @@ function inksOf(plot, index) {
   const other = plot._fullLayout.font.color;
   return inks.length ? { insidetextfont: { ...plot.data[index].insidetextfont, color: Array.from(inks, (ink) => ink ?? other) } } : {};
 }
-const tellUnsaved = (error) => tellBroken(error, _("The picture could not be saved as a file: the browser made none of it."));
+const tellUnsaved = (error) => tellBroken(error, _("The browser could not save the figure as a file."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
 // and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has

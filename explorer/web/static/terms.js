@@ -88,7 +88,7 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 
 const SENTENCES = [
   ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#answer header small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();

@@ -35,15 +35,15 @@ CLAUSES = {
     "head": f"Layer {INDEX} head {INDEX} adds {NUMBER} to that difference; it looks most at {QUOTED} "
     f"\\({INDEX}\\), with weight {NUMBER}\\.",
     "feed_forward": f"The feed-forward of layer {INDEX} adds {NUMBER} to that difference\\.",
-    "falls": f"Silenced alone, it takes the probability down to {NUMBER}\\.",
-    "rises": f"Silenced alone, it lets the probability rise to {NUMBER}\\.",
-    "stays": f"Silenced alone, it leaves the probability at {NUMBER}\\.",
+    "falls": f"Ablated alone, it takes the probability down to {NUMBER}\\.",
+    "rises": f"Ablated alone, it lets the probability rise to {NUMBER}\\.",
+    "stays": f"Ablated alone, it leaves the probability at {NUMBER}\\.",
     "partner": f"Two stand in for one another, {COMPONENT} and {COMPONENT}: "
-    f"silenced alone they cost {NUMBER} and {NUMBER} "
+    f"ablated alone they cost {NUMBER} and {NUMBER} "
     f"bits, together {NUMBER}\\.",
-    "together": f"Silenced together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where one "
+    "together": f"Ablated together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where one "
     f"by one they cost {NUMBER} in sum\\.",
-    "alone": f"No part decides it alone: silenced one by one, none costs more than {NUMBER} bits\\.",
+    "alone": f"No part decides it alone: ablated one by one, none costs more than {NUMBER} bits\\.",
     "dearest": f"What is missed most is {COMPONENT}: without it {NUMBER} bits are lost\\.",
 }
 

@@ -13,7 +13,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.views import patching
 from explorer.views.attention.score_plots import attention_stages
 from explorer.views.compare import figures
-from explorer.views.experiments.effects import head_ablation_map as silenced
+from explorer.views.experiments.effects import head_ablation_map as ablated
 from explorer.views.kv_cache import cache_size, positions_computed_lines
 from explorer.views.prediction.contributions import head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
@@ -48,12 +48,12 @@ def panel_drawer(name: str):
     "draw",
     [
         lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
-        lambda runs, query: silenced(runs.trace, query, TOKEN),
+        lambda runs, query: ablated(runs.trace, query, TOKEN),
         lambda runs, query: figures.head_attention_difference_map(runs, 0, 0),
         panel_drawer("heads_denoise"),
         panel_drawer("positions_noise"),
     ],
-    ids=["adds", "silenced", "apart", "patched-heads", "patched-positions"],
+    ids=["adds", "ablated", "apart", "patched-heads", "patched-positions"],
 )
 def test_of_a_map_the_largest_cell_by_its_row_and_column(runs, draw):
     places = set()

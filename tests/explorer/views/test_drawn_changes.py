@@ -67,9 +67,9 @@ def test_what_every_part_adds_more_has_a_bar(look, style):
         and contains_number(was, divisors[1])
         and contains_number(times, divisors[1] / divisors[0])
     )
-    (silenced,) = [p for p in points if "heads of layer 1" in p.hover_text]
+    (ablated,) = [p for p in points if "heads of layer 1" in p.hover_text]
     rows = changed.head_outputs(1)
-    assert not rows[1].any() and contains_number(silenced.hover_text, silenced.value)
+    assert not rows[1].any() and contains_number(ablated.hover_text, ablated.value)
 
 
 def norm_divisor(case: Case) -> float:

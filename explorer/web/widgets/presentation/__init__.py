@@ -26,7 +26,7 @@ class PresentationMenu(Widget):
         html = fill_template(
             MENU_HTML,
             present=_("Present"),
-            present_is=_("one picture, or one step of a lesson, on the whole screen"),
+            present_is=_("one figure, or one step of a lesson, on the whole screen"),
             begin=_("Present (P)"),
             places=_("Saved places"),
             save=_("Save this place"),

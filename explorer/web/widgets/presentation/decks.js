@@ -132,8 +132,8 @@ export function picturesDeck(changed) {
     },
     shown: () => ({
       heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "",
-      problem: deck.length ? "" : _("This tab shows no picture now."),
-      notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last picture."))],
+      problem: deck.length ? "" : _("This tab shows no figure now."),
+      notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
     }),
   };
 }

@@ -320,7 +320,7 @@ export function presentMenu(element) {
   // What P presents.
   function tellWhat() {
     if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
-    say(find(list, ".what"), places.length ? ngettext("{count} saved place", "{count} saved places", places.length) : _("the pictures of this tab"));
+    say(find(list, ".what"), places.length ? ngettext("{count} saved place", "{count} saved places", places.length) : _("the figures of this tab"));
   }
 
   /** @param {Place[]} changed */

@@ -84,7 +84,7 @@ class InterventionControls(Widget):
                 "minimum": control.slider_position(control.minimum),
                 "maximum": control.slider_position(control.maximum),
                 "step": control.step,
-                "silences": control.kind is Scale,
+                "ablates": control.kind is Scale,
                 "default": control.default,
                 "amount": amount,
                 "amountHere": control.amount_here,

@@ -139,7 +139,7 @@ function control(offer, isHere) {
   const tell = (amount) => {
     const told = amount.toLocaleString("en");
     if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: told });
-    else value.textContent = offer.silences && amount === 0 ? _("{amount} (silenced)", { amount: told }) : told;
+    else value.textContent = offer.ablates && amount === 0 ? _("{amount} (ablated)", { amount: told }) : told;
   };
   input.addEventListener("input", () => {
     const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
@@ -386,7 +386,7 @@ export function runs(element) {
       button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
     const which = span("switch", ...shown);
-    which.ariaLabel = _("which run the pictures show");
+    which.ariaLabel = _("which run the figures show");
     which.role = "group";
     const seldom = [
       anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
@@ -394,7 +394,7 @@ export function runs(element) {
       span("aligned", aligned + missing),
       pinning(),
     ];
-    if (pins) seldom.push(button(_("align anew"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
+    if (pins) seldom.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
     queueMicrotask(mark);
     return [
       which,
@@ -432,9 +432,9 @@ export function runs(element) {
   }
 
   const TITLES = () => ({
-    a: _("Pictures show A, on the scale of both."),
-    b: _("Pictures show B, on the scale of both."),
-    difference: _("Pictures show what A has more than B, at the tokens that stand beside each other."),
+    a: _("Figures show A, on the scale of both."),
+    b: _("Figures show B, on the scale of both."),
+    difference: _("Figures show what A has more than B, at the tokens that stand beside each other."),
   });
 
   box.addEventListener("keydown", ({ key }) => {
