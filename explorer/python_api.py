@@ -304,15 +304,17 @@ class ModelPage:
         first, other = (run.trace, run.other) if isinstance(run, RunComparison) else (run, None)
         if "view" in selection:
             selection = selection | {"view": find_view(selection["view"]).name}
-        if first is not None:
-            select(first, selection)
+        chosen_fields = {}
+        if first is not None:  # a URL without them chooses otherwise than `run.figure`
+            chosen = select(first, selection)
+            chosen_fields = {name: getattr(chosen, name) for name in ("query", "key", "layer", "head", "neuron")}
             other = other or patch_source(first)
         self.model, self.blocks = model, None
         self._query = {"checkpoint": model.checkpoint()} | run_fields(model, first)
         if other is not None:
             self._query |= {"b.checkpoint": model.checkpoint()}
             self._query |= {f"b.{name}": value for name, value in run_fields(model, other).items()}
-        self._query |= selection
+        self._query |= {"depth": "numbers"} | chosen_fields | selection
 
     @property
     def url(self) -> str:

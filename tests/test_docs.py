@@ -47,7 +47,7 @@ def test_the_code_of_a_document_runs(name, monkeypatch, tmp_path):
 
 def test_few_blocks_are_not_run():
     reasons = {name: [why for _code, why in read_blocks(ROOT / name) if why] for name in DOCUMENTS_WITH_CODE}
-    assert {name: found for name, found in reasons.items() if found} == NOT_RUN
+    assert {name: texts for name, texts in reasons.items() if texts} == NOT_RUN
 
 
 def test_blocks_are_found_with_their_marks(tmp_path):

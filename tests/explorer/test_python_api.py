@@ -202,7 +202,7 @@ def test_the_page_opens_at_a_run(model, run, ablated_run):
     state = factory.state_from_query(query)
     assert state.run.token_ids == state.other.token_ids == run.token_ids
     assert state.run.edits == ablated_run.interventions and not state.other.edits
-    assert (state.selection.view, state.selection.layer, state.selection.head) == ("attention", 4, 4)
+    assert state.selection == select(ablated_run, {"view": "attention", "layer": 4, "head": 4})
     assert factory.runs.trace(state.run)["logits"] is ablated_run["logits"]
     try:
         launched = page.launch(prevent_thread_lock=True, server_port=None)
