@@ -1,13 +1,9 @@
 """Start of the app: model, page and server, and what a user is told if one of them cannot start."""
 
 import argparse
-import errno
 import logging
-import os
 import signal
-import socket
 import sys
-import tempfile
 
 from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
@@ -31,8 +27,6 @@ def serve(options: argparse.Namespace) -> None:
     """Serve the page until the process is ended; exit with a sentence if that is not possible."""
     if options.max_memory and not options.device_map:
         sys.exit("error: --max-memory needs --device-map auto: add it")
-    check_port(options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1", options.port)
-    check_temporary_folder()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
     limit_malloc_arenas()
@@ -80,28 +74,3 @@ def small_caches(num_bytes: int) -> dict[str, int]:
         "max_trace_cache_bytes": min(MAX_TRACE_CACHE_BYTES, num_bytes // 8),
         "max_trace_bytes": num_bytes // 16,
     }
-
-
-def check_port(host: str, port: int | None) -> None:
-    """Exit with a sentence if a server cannot listen at the address; without a port only the host is tried."""
-    if port and not 0 < port < 1 << 16:
-        sys.exit(f"error: ports run from 1 to 65535, got --port {port}")
-    try:
-        family, kind, protocol, _name, address = socket.getaddrinfo(host, port or 0, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            sys.exit(f"error: port {port} is taken: choose another, such as --port {port + 1}, or leave --port out")
-        if error.errno == errno.EACCES:
-            sys.exit(f"error: this user may not listen on port {port}: choose one from 1024 on, such as --port 7860")
-        sys.exit(f"error: cannot listen on {host}: {error.strerror or error}; see --host")
-
-
-def check_temporary_folder() -> None:
-    """Exit with a sentence if no temporary files can be written."""
-    try:
-        tempfile.gettempdir()
-    except OSError:
-        sys.exit("error: no folder for temporary files can be written: set TMPDIR to one that can, with some MB free")

@@ -1,6 +1,7 @@
 """Command line of the app."""
 
 import argparse
+import ast
 import os
 import re
 import signal
@@ -235,13 +236,15 @@ def test_a_machine_without_a_folder_for_temporary_files_is_said(monkeypatch):
     def nowhere():
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
 
-    monkeypatch.setattr(serving.tempfile, "gettempdir", nowhere)
+    monkeypatch.setattr(cli.tempfile, "gettempdir", nowhere)
     assert "set TMPDIR to one that can" in start(monkeypatch)
 
 
 def test_an_old_python_is_said(monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18, "final", 0))
     assert start(monkeypatch).startswith("error: Python 3.11 or later is needed, this is 3.9: ")
+    for name in ("app.py", "explorer/__init__.py", "explorer/cli.py"):  # what it reads to say so
+        ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 8))
 
 
 def test_the_oldest_python_is_the_packages_and_the_spaces():
