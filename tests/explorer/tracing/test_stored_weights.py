@@ -13,7 +13,7 @@ from explorer.analysis.embedding import nearest_tokens
 from explorer.analysis.unembedding import project_to_vocabulary
 from explorer.explain.captured import check_captured_value
 from explorer.state.selection import Selection
-from explorer.tracing import arrays, matrices
+from explorer.tracing import arrays, weight_matrices
 from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.capture import capture
 from explorer.tracing.weight_matrices import StoredMatrix, iter_chunks, linear_by_chunks
@@ -50,7 +50,7 @@ def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tin
 
 @pytest.mark.parametrize("most", [1, 400, 1 << 20])
 def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, most):
-    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", most)
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", most)
     matrix = StoredWeights(half)["lm_head.weight"]
     for rows in (slice(None), slice(3, 10), slice(5, 6), slice(4, 4)):
         blocks = list(iter_chunks(matrix, rows))
@@ -75,7 +75,7 @@ def large(tiny_config) -> TransformerLM:
 
 @pytest.mark.exhaustive
 def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
-    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
     sizes_read, trace = [], capture(large, [1, 2, 3])
     table = large.lm_head.weight.numel()
 
@@ -102,7 +102,7 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
 
 @pytest.mark.exhaustive
 def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
-    monkeypatch.setattr(matrices, "MAX_CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
     trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
 
