@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.analysis.norms import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
     compute_norm_divisor,
     norm_bias,
-    norm_kinds,
     subtract_layernorm_mean,
 )
 from explorer.analysis.residual import residual_stages
@@ -33,6 +31,8 @@ from explorer.architecture.residual_stream import (
     sublayers,
     unnormalised_output_tap,
 )
+from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
+from explorer.explain.captured.norms import norm_kinds
 from explorer.tracing.trace import Trace
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import recompute_with_interventions
 from explorer.analysis.next_token import top_indices
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.architecture.residual_stream import block_output_tap
+from explorer.explain.captured.interventions import recompute_with_interventions
 from explorer.tracing.trace import Trace
 from explorer.tracing.weight_matrices import iter_chunks, linear_by_chunks
 

@@ -1,43 +1,18 @@
 """Feed-forward neurons: activations, output norms, logit effects and sparsity."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import apply_intervention_linear_part
-from explorer.analysis.norms import (
-    apply_linearised_output_norm,
-    compute_norm_divisor,
-    norm_kinds,
-    subtract_layernorm_mean,
-)
+from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_component
 from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
+from explorer.explain.captured.formulas import ACTIVATIONS
+from explorer.explain.captured.interventions import apply_intervention_linear_part
+from explorer.explain.captured.norms import norm_kinds
 from explorer.tracing.trace import Trace
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    """x · Φ(x); NumPy has no erf."""
-    return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """The tanh approximation of GELU."""
-    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-# kind of feed-forward -> its activation's name, and the function (of float64 arrays)
-ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
-    "geglu": ("GELU", gelu_tanh),
-    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
-    "relu2": ("ReLU²", lambda x: np.maximum(x, 0) ** 2),
-    "gelu": ("GELU", gelu),
-    "gelu_tanh": ("GELU", gelu_tanh),
-}
 
 
 @dataclass(frozen=True)

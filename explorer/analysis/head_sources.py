@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.interventions import active_effects
 from explorer.analysis.norms import apply_linearised_output_norm
 from explorer.analysis.trace_cache import cache_per_trace
+from explorer.explain.captured.interventions import active_effects
 from explorer.tracing.trace import Trace
 
 

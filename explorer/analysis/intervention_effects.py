@@ -6,9 +6,9 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.analysis.residual import residual_stream
-from explorer.analysis.tolerance import Check
-from explorer.analysis.tolerance import rounding_threshold as rounding_resolution
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
+from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import rounding_threshold as rounding_resolution
 from explorer.interventions import Intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import MAX_CLICK_MACS

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
-from explorer.interventions import active_norm_replacements
-from explorer.interventions.intervention import is_active
+from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
+from explorer.explain.captured.norms import norm_kinds
 from explorer.tracing.trace import Trace
 
 
@@ -22,18 +21,6 @@ def compute_norm_divisor(
     kind = norm_kinds(trace, name, positions)
     x = subtract_layernorm_mean(x.astype(np.float64), kind)
     return np.where(kind == "none", 1.0, np.sqrt((x**2).mean(-1) + trace.config.norm_eps))
-
-
-def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """Return the kind of a norm in the run, "rmsnorm", "layernorm" or "none": () at a position, (T,) at several.
-
-    Args:
-        positions: required if interventions replace the norm at some positions only.
-    """
-    kinds_by_position = np.full(np.shape(positions), trace.config.norm, dtype="<U9")
-    for intervention in active_norm_replacements(trace.edits, name):
-        kinds_by_position = np.where(is_active(intervention, positions), intervention.by, kinds_by_position)
-    return kinds_by_position
 
 
 def subtract_layernorm_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:

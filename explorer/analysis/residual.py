@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, compute_norm_divisor, norm_kinds
+from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
     norm_input_tap,
@@ -14,6 +14,7 @@ from explorer.architecture.residual_stream import (
     residual_update_tap,
     sublayers,
 )
+from explorer.explain.captured.norms import norm_kinds
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig

@@ -11,11 +11,11 @@ from explorer.analysis.intervention_effects import pattern_change
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.attention import first_visible_key
 from explorer.architecture.logits import softcap_formula
+from explorer.explain.arithmetic import largest, mean
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
-from explorer.explain.derived.arithmetic import largest, mean
 from explorer.explain.notation import (
     format_attention_cell,
     format_dot_product,

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
-from explorer.analysis.tolerance import Check
 from explorer.architecture.logits import logit_constants_label
 from explorer.architecture.residual_stream import (
     norm_inputs,
@@ -16,16 +15,17 @@ from explorer.architecture.residual_stream import (
     residual_taps_onward,
     sublayers,
 )
+from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
-from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attention import output_columns
 from explorer.explain.notation import format_number, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -7,9 +7,9 @@ import numpy as np
 from explorer.analysis.activation_statistics import compute_histogram, tap_matrix
 from explorer.analysis.feed_forward import NEAR_ZERO_RATIO, RELU_KINDS, neuron_logit_effects, sparsity
 from explorer.architecture.residual_stream import path_to_unembedding
+from explorer.explain.arithmetic import dot_product
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
-from explorer.explain.derived.arithmetic import dot_product
 from explorer.explain.derived.attribution import THROUGH_NORMS, formula_with_softcap, propagate, unembedding_direction
 from explorer.explain.notation import format_number, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine

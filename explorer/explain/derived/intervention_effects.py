@@ -15,13 +15,13 @@ from explorer.analysis.intervention_effects import (
 )
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.steering import SteeringEffectsByPrompt, direction_cosines, embed_and_block_output_taps
-from explorer.analysis.tolerance import Check
+from explorer.explain.arithmetic import cosine, mean, probability, quotient, surprisal
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input, unique_inputs
-from explorer.explain.derived.arithmetic import cosine, mean, probability, quotient, surprisal
 from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_number, format_sum, format_token_position, quote_token, token_formatter
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.interventions import DirectionSpec, make_intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

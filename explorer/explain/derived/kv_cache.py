@@ -7,9 +7,9 @@ from explorer.analysis.kv_cache import (
     megabytes_stored,
     positions_computed,
 )
+from explorer.explain import arithmetic
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
-from explorer.explain.derived import arithmetic
 from explorer.explain.notation import format_number, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace

@@ -12,17 +12,16 @@ from explorer.analysis.logit_lens import (
     single_token_ranks,
     token_probabilities,
 )
-from explorer.analysis.tolerance import Check
 from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import unembed_vectors
 from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps
 from explorer.errors import PointNotFoundError
+from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.derivation import ALL, Derivation, Input, read_input
-from explorer.explain.derived import arithmetic
 from explorer.explain.notation import (
     format_dot_product,
     format_factor,
@@ -31,6 +30,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.tracing.trace import Trace
 from explorer.tracing.weight_matrices import linear_by_chunks
 from explorer.translations import N_, _, translate

@@ -3,10 +3,10 @@
 import numpy as np
 
 from explorer.analysis.patching_effects import logit_metrics, patching_effects
-from explorer.analysis.tolerance import Check
 from explorer.explain.derivation import Calculation, Derivation, Input
 from explorer.explain.notation import format_number, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.interventions import Intervention, parse_intervention
 from explorer.tracing.patching.experiment import (
     BY_POSITION,

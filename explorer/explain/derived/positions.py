@@ -6,7 +6,6 @@ import numpy as np
 
 from explorer.analysis import positions
 from explorer.analysis.attention import score_by_dimension
-from explorer.analysis.tolerance import Check
 from explorer.architecture.attention import (
     angles_tap,
     rotary_attention_factors,
@@ -15,12 +14,12 @@ from explorer.architecture.attention import (
 )
 from explorer.architecture.residual_stream import embedding_scale_formula
 from explorer.errors import PointNotFoundError
+from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.derived import arithmetic
 from explorer.explain.notation import (
     format_attention_cell,
     format_factor,
@@ -30,6 +29,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig

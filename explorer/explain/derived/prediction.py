@@ -6,13 +6,14 @@ import numpy as np
 
 from explorer.analysis.next_token import actual_token_ranks, entropy, mean_text_loss, next_token_distribution, surprisal
 from explorer.analysis.token_contributions import TokenContributions, token_contributions
-from explorer.analysis.tolerance import Check
+from explorer.explain import arithmetic
+from explorer.explain.arithmetic import dot_product, mean
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.derived import arithmetic, attention
-from explorer.explain.derived.arithmetic import dot_product, mean
+from explorer.explain.derived import attention
 from explorer.explain.notation import format_number, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis import residual
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, residual_at_depth
-from explorer.analysis.norms import compute_norm_divisor, norm_kinds
+from explorer.analysis.norms import compute_norm_divisor
 from explorer.analysis.residual import (
     find_outlier_dimensions,
     norm_statistics,
@@ -25,12 +25,12 @@ from explorer.architecture.residual_stream import (
     sublayers,
 )
 from explorer.errors import PointNotFoundError
+from explorer.explain import arithmetic
+from explorer.explain.arithmetic import cosine, dot_product
 from explorer.explain.captured.embedding import TABLE
-from explorer.explain.captured.norms import mean_square_or_variance
+from explorer.explain.captured.norms import mean_square_or_variance, norm_kinds
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.derived import arithmetic
-from explorer.explain.derived.arithmetic import cosine, dot_product
 from explorer.explain.notation import format_factor, format_number, format_token_id, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace

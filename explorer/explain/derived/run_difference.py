@@ -4,9 +4,9 @@ import math
 
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
+from explorer.explain.arithmetic import mean, quotient, surprisal
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, read_input
-from explorer.explain.derived.arithmetic import mean, quotient, surprisal
 from explorer.explain.notation import format_number, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison

@@ -2,7 +2,6 @@
 
 from explorer.analysis.intervention_effects import ablation_effects, log2_probability
 from explorer.analysis.residual import residual_stages
-from explorer.analysis.tolerance import rounding_threshold
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
@@ -15,6 +14,7 @@ from explorer.explain.derived.intervention_effects import (
     residual_change,
 )
 from explorer.explain.notation import format_number, quote_token
+from explorer.explain.tolerance import rounding_threshold
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

@@ -3,7 +3,6 @@
 import numpy as np
 
 from explorer.analysis.feed_forward import (
-    ACTIVATIONS,
     NEAR_ZERO_RATIO,
     NORMAL_SHARE,
     RELU_KINDS,
@@ -14,6 +13,7 @@ from explorer.analysis.feed_forward import (
     sparsity,
 )
 from explorer.analysis.next_token import top_indices
+from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

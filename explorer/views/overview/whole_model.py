@@ -10,12 +10,12 @@ from explorer.analysis.direct_logit_attribution import direct_logit_attribution,
 from explorer.analysis.head_sources import HeadSources, head_sources
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.analysis.tolerance import Check
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.tolerance import Check
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 
 from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
-from explorer.analysis.tolerance import largest_error
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
 from explorer.explain.derivation import Derivation
@@ -17,6 +16,7 @@ from explorer.explain.derived.patching import (
     path_effect,
 )
 from explorer.explain.notation import format_number
+from explorer.explain.tolerance import largest_error
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

@@ -3,10 +3,11 @@
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import LENSES
 from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.analysis.norms import compute_norm_divisor, norm_kinds
+from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
+from explorer.explain.captured.norms import norm_kinds
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.derived import attention as derived_rollout

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from explorer.analysis.norms import norm_kinds
 from explorer.analysis.residual import NormStatistics, norm_statistics_in_layer
 from explorer.architecture.residual_stream import norms_in_layer
+from explorer.explain.captured.norms import norm_kinds
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -3,10 +3,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.interventions import apply_intervention_linear_part
 from explorer.analysis.logit_lens import lens_inputs, token_probabilities
 from explorer.analysis.unembedding import logit_direction, unembed_vectors
 from explorer.architecture.residual_stream import residual_taps
+from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions

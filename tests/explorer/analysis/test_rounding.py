@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.tolerance import Check, largest_error, rounding_threshold, tolerance
 from explorer.explain.captured import check_captured_value
+from explorer.explain.tolerance import Check, largest_error, rounding_threshold, tolerance
 from explorer.tracing.capture import capture
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from explorer import capture, make_intervention
 from explorer.analysis.residual import residual_norms
+from explorer.analysis.walkthroughs import WALKTHROUGHS, get_walkthrough
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
-from explorer.explain.walkthroughs import WALKTHROUGHS, get_walkthrough
 from explorer.state.selection import Selection
 from tests.sample_models import tokenizer
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.feed_forward import ACTIVATIONS, layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
+from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
 from explorer.errors import PointNotFoundError
+from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
