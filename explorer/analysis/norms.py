@@ -1,11 +1,18 @@
 """Recomputation of a run's norms, on any vectors."""
 
+import math
+
 import numpy as np
 
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
 from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.norms import mean_square_or_variance, norm_kinds
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Calculation, Derivation, read_input
+from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 
 
 def compute_norm_divisor(
@@ -90,3 +97,24 @@ def apply_linearised_output_norm(trace: Trace, layer: int, sublayer: str, x: np.
         return x
     scale = compute_norm_divisor(trace, trace[norm_input_tap(trace.config, norm)][position], norm, position)
     return subtract_layernorm_mean(x, norm_kinds(trace, norm, position)) / scale * trace.weights[f"{norm}.weight"]
+
+
+def norm_divisor(trace: Trace, norm: str, position: int) -> Derivation:
+    """Derive the divisor of a norm for a token's vector."""
+    tap, positions = norm_input_tap(trace.config, norm), np.arange(len(trace))
+    displayed_value, kind = (
+        get_element(compute_norm_divisor(trace, trace[tap], norm, positions), position),
+        str(norm_kinds(trace, norm, position)),
+    )
+    x, read = read_input(trace, tap, position)
+    squares, eps = float(mean_square_or_variance(x, norm_kinds(trace, norm, position))), trace.config.norm_eps
+    value = math.sqrt(squares + eps) if kind != "none" else 1.0
+    symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
+    numbers = (
+        f"√({format_number(squares)} + {format_number(eps)}) = {format_number(value)}" if kind != "none" else "= 1"
+    )
+    working = Calculation(symbols, lambda: numbers, value, (read,))
+    source = SourceLine("explorer/analysis/norms.py", "np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
+    return Derivation(
+        _("what the norm divides by"), format_token_position(trace, position), displayed_value, working, source
+    )

@@ -5,8 +5,13 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import kl_divergence
 from explorer.analysis.residual import residual_stages
-from explorer.analysis.run_difference import first_difference, next_token_probabilities
-from explorer.explain.derived.run_difference import head_attention_distance, residual_distance, surprisal_gap
+from explorer.analysis.run_difference import (
+    first_difference,
+    head_attention_distance,
+    next_token_probabilities,
+    residual_distance,
+    surprisal_gap,
+)
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
+from explorer.analysis.direct_logit_attribution import (
+    component_contribution,
+    direct_logit_attribution,
+    has_intervention_additions,
+)
+from explorer.analysis.next_token import token_probability
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import component_contribution
-from explorer.explain.derived.prediction import token_probability
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.state.selection import Selection

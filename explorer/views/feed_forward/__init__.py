@@ -1,13 +1,18 @@
 """Feed-forward view: the neurons of a layer at a token."""
 
-from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron
+from explorer.analysis.feed_forward import (
+    layer_neurons,
+    neuron_logit_effect,
+    neuron_logit_effects,
+    recompute_neuron,
+    share_near_zero,
+)
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.feed_forward import neuron_logit_effect, share_near_zero
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

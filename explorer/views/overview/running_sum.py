@@ -7,17 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview, has_intervention_additions
-from explorer.analysis.next_token import ranking_without_interventions
-from explorer.analysis.residual import residual_stages
+from explorer.analysis.direct_logit_attribution import (
+    Overview,
+    component_contribution,
+    has_intervention_additions,
+    head_contribution,
+)
+from explorer.analysis.next_token import next_token_probability, ranking_without_interventions
+from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import residual_norm, residual_stages
 from explorer.architecture import logits
 from explorer.architecture.logits import has_logit_constants
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import component_contribution, head_contribution
-from explorer.explain.derived.prediction import next_token_probability
-from explorer.explain.derived.residual import norm_divisor, residual_norm
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

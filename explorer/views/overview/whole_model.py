@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
-from explorer.analysis.head_sources import HeadSources, head_sources
+from explorer.analysis.direct_logit_attribution import (
+    HeadSources,
+    check_component_sum,
+    direct_logit_attribution,
+    has_intervention_additions,
+    head_sources,
+)
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.explain.tolerance import Check
 from explorer.state.selection import Selection, SelectionField

@@ -1,7 +1,7 @@
 """Patching view: effects of values patched from one prompt's run into the other's."""
 
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.explain.derived.patching import metric_label
+from explorer.analysis.patching_effects import metric_label
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison

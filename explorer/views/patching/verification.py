@@ -4,17 +4,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
-from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.patching import (
+from explorer.analysis.patching_effects import (
     check_patched_run,
     check_unpatched,
+    component_effects,
+    neuron_effects,
     patch_effect,
     patch_estimate,
     path_effect,
+    strongest_neuron_indices,
 )
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number
 from explorer.explain.tolerance import largest_error
 from explorer.interventions import Intervention, parse_intervention

@@ -2,23 +2,25 @@
 
 import numpy as np
 
-from explorer.analysis.residual import has_residual_stages, norm_statistics_in_layer, sublayer_updates
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
-from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.residual import (
+from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import (
+    has_residual_stages,
     layernorm_mean,
     median_residual_norm,
-    norm_divisor,
+    norm_statistics_in_layer,
     outlier_ratio,
     residual_norm,
     stage_cosine,
     sublayer_output_cosine,
     sublayer_output_norm,
+    sublayer_updates,
     unnormed_stage_residual_norm,
 )
+from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
+from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_scores
-from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss
+from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_score, head_scores
+from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss, text_loss
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import head_score
-from explorer.explain.derived.prediction import text_loss
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.head_sources import head_sources
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_sources
 from tests import layouts
 from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
 

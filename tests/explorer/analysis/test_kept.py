@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.analysis import trace_cache
-from explorer.analysis.trace_cache import cache_per_trace
+from explorer.tracing import trace as trace_cache
+from explorer.tracing.trace import cache_per_trace
 
 
 @pytest.fixture

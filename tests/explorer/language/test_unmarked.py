@@ -14,7 +14,7 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
-    "explain/derived/positions.py": {"qᵢ kᵢ / {}": "a formula"},
+    "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
     "lessons/course/measures.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
