@@ -48,7 +48,7 @@ def tap_matrix(trace: Trace, tap: str, head: int) -> np.ndarray:
 def compute_histogram(values: np.ndarray, counted_values: np.ndarray, bins: int = 60) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of equal bins over the range of `values`, and the fraction of `counted_values` in each bin."""
     edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), bins + 1)
-    counts, _ = np.histogram(counted_values, edges)
+    counts, _edges = np.histogram(counted_values, edges)
     return edges, counts / counts.sum()
 
 

@@ -109,7 +109,7 @@ def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents
     if not np.isfinite(centred).all():
         nan_points = np.full((len(vectors), n), np.nan)
         return PrincipalComponents(nan_points, np.zeros((n, vectors.shape[1])), nan_points[0])
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    _coordinates, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     real = sizes > 1e-9 * max(1.0, float(np.abs(vectors).max()))
     components = np.zeros((n, vectors.shape[1]))
     significant = directions[real][:n]

@@ -92,7 +92,7 @@ def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuro
         weight, bias = (trace.weights.get(f"{block}.{name}_proj.{part}") for part in ("weight", "bias"))
         return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
 
-    _, activation = ACTIVATIONS[trace.config.ffn]
+    _name, activation = ACTIVATIONS[trace.config.ffn]
     gated = trace.config.is_gated
     pre = project("gate" if gated else "up")
     up = project("up") if gated else None

@@ -6,8 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
-from explorer.lessons.course.measures import ARGUMENT_CHOICES, MEASURES, TOKEN_MEASURES, predict_next_token
+from explorer.lessons.course.measures import (
+    ARGUMENT_CHOICES,
+    MEASURES,
+    TOKEN_MEASURES,
+    EvaluationContext,
+    predict_next_token,
+    state_fields,
+)
 from explorer.lessons.course.yaml_blocks import (
     ListWithLines,
     MappingWithLines,

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.explain.notation import escape_token, format_number, join_names, quote_token
-from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
-from explorer.lessons.course.measures import predict_next_token
+from explorer.lessons.course.measures import EvaluationContext, predict_next_token, state_fields
 from explorer.lessons.course.quantities import (
     QUANTITY_KINDS,
     LessonCondition,

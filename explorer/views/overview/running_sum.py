@@ -27,7 +27,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.labels import target_and_contrast
-from explorer.views.overview.landscape_layout import WIDTH, LandscapeLayout
+from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.overview.map_parts import MapPart
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
 
@@ -171,7 +171,7 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
         margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
         xaxis={
             "automargin": "height",
-            "range": [0, WIDTH],
+            "range": [0, LANDSCAPE_WIDTH],
             "fixedrange": True,
             "showgrid": False,
             "tickvals": [float(np.mean(plan.token)), *(plan.layer_offset(layer, 0.5) for layer in layers), end],
