@@ -24,8 +24,14 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
-from explorer.views.patching.effect_maps import TOP_NEURONS, both_defined, patch_texts, selected_receiver
-from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
+from explorer.views.patching.effect_maps import (
+    TOP_NEURONS,
+    PromptPairContext,
+    both_defined,
+    make_prompt_pair,
+    patch_texts,
+    selected_receiver,
+)
 from explorer.views.verification import Verification, check_values
 
 Node = tuple[Intervention, np.ndarray]  # the intervention that patches it, and the metrics (M,) measured then

@@ -26,13 +26,11 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
-from explorer.views.residual.normalisation_plots import (
+from explorer.views.residual.stream_plots import (
     divisor_line_specs,
     norm_divisors,
     norm_gain_lines,
     norm_input_output,
-)
-from explorer.views.residual.stream_plots import (
     outlier_dimensions,
     stage_cosines,
     stream_norm_map,

@@ -38,7 +38,7 @@ EXCEPTIONS = {
     "views/overview/running_sum.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
-    "views/training/metrics.py": {"middle right": "Plotly's"},
+    "views/training.py": {"middle right": "Plotly's"},
     "tracing/model_registry.py": dict.fromkeys(
         (
             "{} is asked of the model, and ",

@@ -20,8 +20,10 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
-from explorer.views.residual.normalisation_plots import norm_divisors, norm_gain_lines, norm_input_output
 from explorer.views.residual.stream_plots import (
+    norm_divisors,
+    norm_gain_lines,
+    norm_input_output,
     outlier_dimensions,
     stage_cosines,
     stream_norm_map,
