@@ -20,7 +20,7 @@ from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 from model.errors import OverflowedRunError
-from model.weight_placement import limit_malloc_arenas
+from model.offloading import limit_malloc_arenas
 
 
 def main():

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from model import weight_placement
-from model.weight_placement import limit_malloc_arenas, trim_heap
+from model import offloading as weight_placement
+from model.offloading import limit_malloc_arenas, trim_heap
 
 # Sixteen threads hold memory at once, that of each from the heap that it is given; then glibc lists its heaps.
 HOLDING = """

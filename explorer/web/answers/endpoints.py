@@ -12,7 +12,7 @@ from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.model_loading import Prefetcher
+from explorer.tracing.model_library import Prefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME

@@ -7,8 +7,7 @@ from explorer.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.tracing.jobs import JobQueue, Progress
 from explorer.tracing.model_catalog import format_bytes
-from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_loading import HubModelOpener
+from explorer.tracing.model_library import HubModelOpener, ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.translations import _
 from explorer.web.answers.open_view import make_open_view
