@@ -1,4 +1,4 @@
-"""Forward hooks, interventions in a model's passes, and the next tokens, continuations and mean stream of such a run."""
+"""Forward hooks, interventions in a model's passes, and next tokens, continuations and mean stream of such a run."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Activation patching, attribution patching (its estimate by gradients), path patching, and all runs of an experiment."""
+"""Activation patching, attribution patching (its estimate by gradients), path patching; all runs of an experiment."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

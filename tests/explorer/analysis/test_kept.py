@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.tracing import trace as trace_cache
+from explorer.tracing import trace as trace_module
 from explorer.tracing.trace import cache_per_trace
 
 
@@ -36,7 +36,7 @@ def test_another_question_and_another_trace_are_not(trace, lengths, calls):
 
 
 def test_few_of_a_trace_are_kept_those_asked_for_last(trace, lengths, calls, monkeypatch):
-    monkeypatch.setattr(trace_cache, "MAX_RESULTS_PER_TRACE", 2)
+    monkeypatch.setattr(trace_module, "MAX_RESULTS_PER_TRACE", 2)
     for position in (1, 2, 1, 3, 1, 2):
         lengths(trace, position)
     assert [position for position, _token in calls] == [1, 2, 3, 2]
