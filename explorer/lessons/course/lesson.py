@@ -1,4 +1,4 @@
-"""Lessons: their steps, their files (the format: explorer/lessons/README.md), and all that are available."""
+"""Lessons: their steps, their files (the format: docs/teaching.md), and all that are available."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Glossary of the page's terms, which makes the README's table and the page's explanations."""
+"""Glossary of the page's terms, which makes the page's explanations and docs/glossary.md."""
 
 from explorer.lessons.glossary import comparison, components, predictions, tokens
 from explorer.lessons.glossary.entry import Entry, GlossaryContext

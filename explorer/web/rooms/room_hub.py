@@ -1,7 +1,6 @@
 """Rooms: their codes, keys and storage in the shared store, and the clients that wait in this process for a change."""
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import json
@@ -257,10 +256,8 @@ class LocalRoom:
                 return answer[1]
             if (remaining_s := end - time.monotonic()) <= 0:
                 return None
-            try:
-                await asyncio.wait_for(changed.wait(), remaining_s)
-            except asyncio.TimeoutError:
-                return None
+            with anyio.move_on_after(remaining_s):
+                await changed.wait()
 
     def join(self, student: str):
         """Count a student as present until the connection ends."""
@@ -348,8 +345,8 @@ class RoomHub:
     async def _follow(self, room: LocalRoom):
         try:
             while not room.closed and (room.waiting or time.monotonic() - room.left_at < LINGER_S):
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(room.to_read.wait(), POLL_INTERVAL_S)
+                with anyio.move_on_after(POLL_INTERVAL_S):  # `asyncio.wait_for` of Python 3.11 may lose a cancellation
+                    await room.to_read.wait()
                     room.to_read.clear()
                 try:
                     await self._read(room)

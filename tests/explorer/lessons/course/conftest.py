@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 
+TEACHING = Path(__file__).parents[4] / "docs" / "teaching.md"  # which has the format of lessons
 FRONT = """---
 title: A lesson
 for: testers

@@ -9,6 +9,8 @@ from explorer.lessons.course.measures import MEASURES
 from explorer.lessons.course.quantities import QUANTITIES, parse_condition, parse_quantity
 from explorer.lessons.course.yaml_blocks import parse_yaml_mapping
 
+from .conftest import TEACHING
+
 
 def of(text: str):
     return parse_quantity(parse_yaml_mapping(text, 1), 1)
@@ -136,7 +138,5 @@ def test_conditions(plain, text, holds):
 
 
 def test_every_quantity_is_told_in_the_formats_page():
-    from explorer.lessons.course.lesson import BUNDLED
-
-    page = (BUNDLED / "README.md").read_text(encoding="utf-8")
+    page = TEACHING.read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

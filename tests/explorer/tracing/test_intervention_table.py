@@ -1,4 +1,4 @@
-"""Interventions of the README's table can be made, and change the run."""
+"""Interventions of the table in `docs/experiments.md` can be made, and change the run."""
 
 import re
 from dataclasses import replace
@@ -11,8 +11,8 @@ from explorer.interventions import KINDS, CrossRunIntervention, parse_interventi
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-TEXTS = re.findall(r"^\| `(\S+\*\S+)` \|", README, re.MULTILINE)
+GUIDE = (Path(__file__).parents[3] / "docs" / "experiments.md").read_text(encoding="utf-8")
+TEXTS = re.findall(r"^\| `(\S+\*\S+)` \|", GUIDE, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

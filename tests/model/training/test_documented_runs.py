@@ -1,4 +1,4 @@
-"""The README's training commands, run as written except for sizes."""
+"""The training commands of `docs/training.md`, run as written except for sizes."""
 
 import json
 import re
@@ -12,24 +12,24 @@ from model.training.loop import train
 from model.training.options import parse_options
 from model.training.trainer import Trainer
 
-ROOT = Path(__file__).parents[3]
+GUIDE = Path(__file__).parents[3] / "docs" / "training.md"
 SMALL = "--context-length 16 --d-model 16 --num-layers 1 --num-heads 2 --batch-size 8 --evaluate-every 2 --steps 6"
 
 
 @pytest.fixture
 def lines() -> list[list[str]]:
-    """Arguments of each line of the README that begins with `python -m model.training`."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """Arguments of each line of the guide that begins with `python -m model.training`."""
+    text = GUIDE.read_text(encoding="utf-8")
     return [shlex.split(line, comments=True)[3:] for line in re.findall(r"^python -m model\.training .+", text, re.M)]
 
 
-def test_a_run_from_a_config_is_begun_and_resumed_as_the_readme_says(
+def test_a_run_from_a_config_is_begun_and_resumed_as_the_guide_says(
     lines, options, checkpoints_folder, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "stories.txt").write_bytes(options.train.read_bytes())
-    settings = re.search(r"^echo '(.+)' > run\.json$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)[1]
+    settings = re.search(r"^echo '(.+)' > run\.json$", GUIDE.read_text(encoding="utf-8"), re.M)[1]
     (tmp_path / "run.json").write_text(settings + "\n")
     begin, resume = (line for line in lines if "--config" in line)
     assert resume == [*begin, "--resume"]

@@ -1,4 +1,4 @@
-"""The example in `explorer/views/README.md` is a view that `--views` takes."""
+"""The example in `docs/views.md` is a view that `--views` takes."""
 
 import re
 from pathlib import Path
@@ -9,12 +9,12 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.views import USER_VIEWS, add_user_views
 
-README = Path(__file__).parents[3] / "explorer" / "views" / "README.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "views.md"
 
 
 @pytest.fixture(scope="module")
 def example() -> str:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     return code
 
 
