@@ -34,8 +34,7 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
-from model.pretrained.config_reader import HFConfigReader
-from model.pretrained.rope_config import limit_longrope_context
+from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.interventions import parse_interventions
-from explorer.lessons.course.measures import state_fields
-from explorer.lessons.course.quantities import Quantity, parse_quantities
+from explorer.lessons.course.quantities import Quantity, parse_quantities, state_fields
 from explorer.lessons.course.questions import Question, parse_question, parse_task
 from explorer.lessons.course.tasks import Task
 from explorer.lessons.course.yaml_blocks import (

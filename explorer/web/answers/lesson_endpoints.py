@@ -8,7 +8,7 @@ from explorer.analysis.walkthroughs import get_walkthrough
 from explorer.errors import UserError
 from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
 from explorer.lessons.course.lesson import Lesson, LessonLibrary, LessonStep, fill_placeholders
-from explorer.lessons.course.measures import EvaluationContext, StateOpener
+from explorer.lessons.course.quantities import EvaluationContext, StateOpener
 from explorer.lessons.course.questions import format_quantity
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService

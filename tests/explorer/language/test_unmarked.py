@@ -15,7 +15,7 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
     "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
-    "lessons/course/measures.py": dict.fromkeys(
+    "lessons/course/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
     "lessons/course/worked_examples.py": dict.fromkeys(
@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
     },
-    "web/middleware/health.py": {
+    "web/api.py": {
         "{}, gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
