@@ -1,12 +1,20 @@
-"""The limit on prompts a minute for each client."""
+"""The sliding-window rate limiter, its clients, and the limit on prompts a minute for each client."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
 
 from explorer.errors import UserError
 from explorer.web.middleware import rate_limits
-from explorer.web.middleware.rate_limits import CLIENTS_PER_ADDRESS, Client, PromptRateLimiter, current_client
+from explorer.web.middleware.rate_limits import (
+    CLIENT_HEADER,
+    CLIENTS_PER_ADDRESS,
+    Client,
+    PromptRateLimiter,
+    SlidingWindowLimiter,
+    current_client,
+)
 
 
 @pytest.fixture
@@ -99,3 +107,31 @@ def test_what_the_server_itself_runs_is_not_counted(clock):
         prompts.acquire()
     current_client.reset(token)
     assert not prompts._limiter._times
+
+
+def test_to_look_counts_nothing_and_what_is_refused_to_one_counts_for_none(monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    limiter = SlidingWindowLimiter(60.0)
+    assert [limiter.seconds_until_free({"a": 1, "b": math.inf}) for _time in range(3)] == [0, 0, 0]
+    assert limiter.acquire({"a": 1, "b": 2}) == 0
+    clock.now += 20
+    assert limiter.seconds_until_free({"a": 1}) == limiter.acquire({"a": 1, "b": 2}) == 40
+    assert limiter.acquire({"b": 2}) == 0 and limiter.acquire({"b": 2}) == 40
+    clock.now += 40
+    assert limiter.acquire({"a": 1, "b": 2}) == 0 and limiter.seconds_until_free({"b": 2}) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "client"),
+    [
+        ("page", "10.0.0.7", Client("page", "10.0.0.7")),
+        ("x" * 1000, "10.0.0.7", Client("x" * 64, "10.0.0.7")),
+        ("", "10.0.0.7", Client("", "10.0.0.7")),
+        ("page", None, Client("page", "")),
+    ],
+)
+def test_a_page_has_a_name_and_an_address_and_a_program_an_address(name, host, client):
+    headers = {CLIENT_HEADER: name} if name else {}
+    request = SimpleNamespace(headers=headers, client=host and SimpleNamespace(host=host))
+    assert Client.from_request(request) == client

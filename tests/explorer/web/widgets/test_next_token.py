@@ -1,17 +1,164 @@
-"""Cell texts of the sampling table, compared with the numbers of the stages."""
+"""The next-token panel: bars, texts, a second run's column, and the table of sampling, compared with numbers."""
 
+import html
+import json
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import SamplingTable
+from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, next_token_distribution
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
-from explorer.web.widgets.next_token.table import CUT, KEPT, StageColumn, stage_columns
-from model.generation.sampling import sampling_stages
+from explorer.web.layout import PRESETS
+from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
+from explorer.web.widgets.next_token.table import (
+    CUT,
+    KEPT,
+    OtherRunPrediction,
+    StageColumn,
+    other_run_column,
+    other_run_summary,
+    random_draw_text,
+    stage_columns,
+    summarise_distribution,
+)
+from model.generation.autoregressive import generate
+from model.generation.sampling import sampling_distribution, sampling_stages
+
+SETTINGS = GenerationSettings(temperature=0.9, top_k=8)
+
+
+@pytest.fixture
+def widget_value(trace):
+    """Function that returns the widget's value at a position of the captured run: `packed(position)`."""
+
+    def pack_position(position: int, settings: GenerationSettings = SETTINGS, find: str = "") -> dict:
+        prediction = next_token_distribution(trace, position, settings.temperature, settings.top_k, seed=settings.seed)
+        value = NextTokenTable.pack(prediction, trace.vocabulary, settings, find)
+        assert json.loads(json.dumps(value, allow_nan=False)) == value
+        return value
+
+    return pack_position
+
+
+def test_every_row_has_a_cell_and_its_arithmetic_for_every_stage(trace, widget_value):
+    value = widget_value(4)
+    assert len(value["rows"]) == NUM_ROWS
+    for row in value["rows"]:
+        assert len(row["cells"]) == len(row["notes"]) == len(value["columns"])
+        assert row["token"] == trace.vocabulary[row["id"]]
+        assert row["cut"] == (row["probability"] == 0)
+
+
+def test_the_token_of_the_text_and_the_one_drawn_are_shown_wherever_they_rank(trace, widget_value):
+    for position in range(len(trace) - 1):
+        value = widget_value(position)
+        assert value["actual"] == trace.token_ids[position + 1]
+        row_ids = {row["id"] for row in value["rows"]}
+        assert {value["actual"], value["drawn"]} <= row_ids and len(row_ids) == NUM_ROWS
+        assert value["drawn"] in {stretch["id"] for stretch in value["stretches"]}
+    assert widget_value(len(trace) - 1)["actual"] is None
+
+
+def test_the_pick_is_what_generating_would_draw(trace, widget_value, lms, style):
+    position = len(trace) - 1
+    for seed in range(5):
+        settings = replace(SETTINGS, seed=seed)
+        limits = {"temperature": settings.temperature, "top_k": settings.top_k, "seed": seed}
+        (step,) = generate(lms[style], trace.token_ids, max_new_tokens=1, **limits)
+        value = widget_value(position, settings)
+        assert (value["drawn"], value["u"]) == (step.token_id, step.u)
+
+
+def test_settings_move_the_stretches_and_never_the_random_number(widget_value):
+    cold, hot = (widget_value(3, replace(SETTINGS, temperature=temperature)) for temperature in (0.0, 2.0))
+    assert cold["u"] == hot["u"]
+    assert [(stretch["start"], stretch["end"]) for stretch in cold["stretches"]] == [(0, 1)]
+    assert len(hot["stretches"]) > 1
+
+
+def test_tokens_looked_for_are_shown_besides(trace, widget_value):
+    before, value = widget_value(2), widget_value(2, find="e")
+    matches = [row for row in value["rows"] if row["found"]]
+    assert len(matches) == value["found"] == MAX_MATCHES
+    assert all("e" in row["token"].lower() for row in matches)
+    assert {row["id"] for row in before["rows"]} <= {row["id"] for row in value["rows"]}
+    assert widget_value(2, find="no such token")["found"] == 0
+    last = len(trace.vocabulary) - 1
+    assert last in {row["id"] for row in widget_value(2, find=str(last))["rows"]}
+
+
+def test_presets_are_settings_and_travel_to_the_script():
+    widget = SamplingPresets(PRESETS)
+    preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
+    assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
+    for settings in PRESETS.values():
+        assert replace(GenerationSettings(), **settings).validate()
+        assert settings.keys() == PRESETS["balanced"].keys()
+    assert replace(GenerationSettings(), **PRESETS["balanced"]) == GenerationSettings()
+
+
+VOCABULARY = tuple(f" w{i}" for i in range(50))
+
+
+@pytest.fixture
+def falling():
+    """Function that returns a prediction over 50 tokens of falling probability, of which the first 5 are kept."""
+
+    def make_prediction(actual: int | None = None) -> NextTokenDistribution:
+        logits = -0.1 * np.arange(50)
+        return NextTokenDistribution(sampling_distribution(logits), sampling_distribution(logits, top_k=5), actual)
+
+    return make_prediction
+
+
+def test_the_summary_has_the_numbers(falling):
+    prediction = falling(actual=41)
+    text = summarise_distribution(prediction, VOCABULARY, " w7", 6)
+    assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
+    assert f"entropy {format_number(prediction.entropy)} bits after temperature and filters" in text
+    assert f"the model’s own is {format_number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
+    assert f"“·w41”, rank 42, the model’s probability {format_number(prediction.plain[41])}" in text
+    assert "goes on" not in summarise_distribution(falling(), VOCABULARY, " w7", 6)
+
+
+@pytest.mark.parametrize(
+    ("actual", "end"),
+    [
+        (None, ". Step would draw that."),
+        (3, " and would draw what the text has."),
+        (7, " and would draw that; the text has “·w7”."),
+    ],
+)
+def test_luck_is_told_with_what_it_falls_on(actual, end):
+    text = random_draw_text(VOCABULARY, seed=5, u=0.43712, sampled_id=3, actual=actual)
+    assert text == f"With seed 5 the random number here is u = 0.437: it falls on “·w3”{end}"
+
+
+PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
+
+
+def test_divergences_are_told_each_way():
+    """Computed by hand: ½ log₂ ⅔ + ½ log₂ 2 bits from A to B, ¾ log₂ 1½ − ¼ log₂ 2 bits from B to A."""
+    text = other_run_summary(
+        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(PROBABILITIES_B, " owl", " the", 7)
+    )
+    assert "after “·the” (position 7), the same random number falls on “·owl”" in text
+    assert "KL(A‖B) = 0.208 bits, KL(B‖A) = 0.189 bits" in text
+
+
+def test_a_token_that_b_has_not_is_said_to_be_missing():
+    probabilities = np.array([0.75, 0.25, np.nan])
+    assert "different tokens: no divergence" in other_run_summary(
+        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(probabilities, "", "", 0)
+    )
+    column = other_run_column(probabilities)
+    assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]
+
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)
 LOGITS = np.array([2.31, -0.5, 1.2, 0.4, -3.0, 0.4])

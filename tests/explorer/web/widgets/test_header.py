@@ -1,7 +1,7 @@
 import pytest
 
 from explorer.tracing.jobs import Job
-from explorer.web.widgets.header import HubModelForm
+from explorer.web.widgets.header import HubModelForm, ModelPicker
 from model.pretrained.reference_logits import LogitAgreement
 
 CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
@@ -27,3 +27,18 @@ def test_what_was_not_compared_is_said_of_others_models_alone():
     assert waiting["words"] == "not checked against another implementation"
     assert waiting == waiting | {"names": ["a/b"], "differs": False, "check": CHECK.name}
     assert HubModelForm.pack([], None, None, is_external=False)["words"] == ""
+
+
+def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():
+    names = ["b", "series/step-000512", "series/step-1024", "series/step-000000", "a", "group/c", "group/d"]
+    assert ModelPicker.pack(names) == [
+        ["a", "a"],
+        ["b", "b"],
+        ["group/c", "group/c"],
+        ["group/d", "group/d"],
+        ["series", "series/step-1024"],
+    ]
+
+
+def test_a_model_may_stand_beside_its_steps():
+    assert ModelPicker.pack(["a/step-8", "a"]) == [["a", "a"]]
