@@ -65,8 +65,10 @@ def test_every_document_is_found_from_the_readme():
 
 def test_pictures_are_small_and_shown():
     assert [path.name for path in PICTURES if path.stat().st_size > MAX_PICTURE_BYTES] == []
-    shown = {Path(link).name for page in GUIDES for link in LINK.findall(read_text(page)) if link.endswith(".png")}
-    assert {path.name for path in PICTURES} == shown
+    linked_names = {
+        Path(link).name for page in GUIDES for link in LINK.findall(read_text(page)) if link.endswith(".png")
+    }
+    assert {path.name for path in PICTURES} == linked_names
 
 
 def test_every_picture_says_what_it_shows():
