@@ -11,8 +11,10 @@ The page's own: point at a word with dots under it, or tap it, to see what it me
 This file is written by `python -m docs.make_glossary`.
 """
 TITLES = (  # of the modules, in their order
-    *("Text and tokens", "Attention", "Layers", "Contributions"),
-    *("Predictions", "Statistics", "Training", "Two runs"),
+    "Text, tokens and training",
+    "Attention and layers",
+    "Predictions and statistics",
+    "Contributions and two runs",
 )
 
 

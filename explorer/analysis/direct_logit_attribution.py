@@ -610,6 +610,15 @@ def head_sources(trace: Trace, position: int, token_id: int, contrast_id: int | 
     return HeadSources(effects, norms, changed_heads)
 
 
+def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | None:
+    """Return layer, head and key of the largest contribution from an earlier token; None if none is above 0."""
+    effects = np.nan_to_num(sources.effects[..., :query])
+    if not effects.size or effects.max() <= 0:
+        return None
+    layer, head, key = np.unravel_index(effects.argmax(), effects.shape)
+    return int(layer), int(head), int(key)
+
+
 def written_norms(trace: Trace, layer: int, values: np.ndarray, position: int) -> np.ndarray:
     """Return ‖W_O v‖₂ as added to the stream at a position, of values (H, n, d): (H, n).
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_sources, largest_source
 from explorer.analysis.next_token import next_token_ranking
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
@@ -25,11 +25,14 @@ MIN_NAMED_WEIGHT = 0.05  # of its attention
 
 
 def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
-    """Return layer and head of the largest contribution to the most probable next token's logit.
+    """Return layer and head of the largest contribution from an earlier token to the likeliest next token's logit.
 
-    By direct logit attribution; the page says that this head "speaks most" for the token.
+    As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most.
     """
-    heads = direct_logit_attribution(trace, query, int(next_token_ranking(trace, query)[0])).heads  # (L, H)
+    token_id = int(next_token_ranking(trace, query)[0])
+    if source := largest_source(head_sources(trace, query, token_id), query):
+        return source[:2]
+    heads = direct_logit_attribution(trace, query, token_id).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
     return int(layer), int(head)
 
@@ -82,7 +85,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     """Return a sentence on the head that contributes most."""
     layer, head = top_contributing_head(trace, selection.query)
     head_text = _(
-        "Of {heads} heads, head {head} of layer {layer} speaks most for its guess after {token}, {guess}.",
+        "Of {heads} heads, head {head} of layer {layer} does most for the guess after {token}, {guess}.",
         token=token_label(trace, selection.query),
         guess=quote_token(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
         head=head,
@@ -126,11 +129,19 @@ VIEW = View(
     order=20,
     description=N_(
         "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
-        "speaks most for the guess."
+        "does most for the guess."
     ),
     formula=formula,
     required_taps=(
-        *("embed", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+        *(
+            "embed",
+            "blocks.*.attn.pattern",
+            "blocks.*.attn.v",
+            "blocks.*.attn.z",
+            "blocks.*.ffn.out",
+            "blocks.*.resid_post",
+            "logits",
+        ),
         "lm_head.weight",
     ),
     unavailable_message=unavailable_reason,

@@ -63,7 +63,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     (best,) = next_token_distribution(trace, query).top(1)
     cold, even, hot = probabilities_by_temperature(trace.logits.row(query), np.array([0.5, 1, 1.5]))[:, best]
     return _(
-        "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5.",
+        "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5, with all tokens kept.",
         token=quote_token(trace.vocabulary[best]),
         cold=format_percent(float(cold)),
         even=format_percent(float(even)),

@@ -112,7 +112,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     person.expect_selected(unfolded="")
 
 
-@pytest.mark.parametrize(("switch", "part"), [("stages", "#next-token thead"), ("more", "#top_p")])
+@pytest.mark.parametrize(("switch", "part"), [("stages", "#next-token th.logit"), ("more", "#top_p")])
 def test_a_switch_is_remembered(newcomer, switch, part):
     person = open_as_found(newcomer(), view="attention")
     button = person.page.locator(f"[data-shows={switch}]")

@@ -122,8 +122,8 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
 
     press("ArrowUp", "^token 4:")
     press("ArrowDown", "^token 5:")
-    figure.get_by_role("button", name=re.compile("^Block 0,")).focus()
-    press("ArrowRight", "^Block 1,")
+    figure.get_by_role("button", name=re.compile("^Layer 0,")).focus()
+    press("ArrowRight", "^Layer 1,")
     press("Enter", r"^head 1\.2:")
     press("ArrowRight", r"^head 1\.")
     press("Enter", " looks at ")
@@ -135,7 +135,7 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
     expect(stops).to_have_count(1)
     press("Escape", re.escape(focused))
     press("Escape", r"^head 1\.")
-    press("Escape", "^Block 1,")
+    press("Escape", "^Layer 1,")
     expect_path(figure, "Model")
 
 

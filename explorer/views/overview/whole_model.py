@@ -12,6 +12,7 @@ from explorer.analysis.direct_logit_attribution import (
     direct_logit_attribution,
     has_intervention_additions,
     head_sources,
+    largest_source,
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
@@ -357,15 +358,6 @@ def target_text(trace: Trace, selection: Selection) -> str:
     return text if contrast_id is None else f"{text} − {shorten_token(trace.vocabulary[contrast_id])}"
 
 
-def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | None:
-    """Return layer, head and key of the largest contribution from an earlier token; None if none is above 0."""
-    effects = np.nan_to_num(sources.effects[..., :query])
-    if not effects.size or effects.max() <= 0:
-        return None
-    layer, head, key = np.unravel_index(effects.argmax(), effects.shape)
-    return int(layer), int(head), int(key)
-
-
 def describe(trace: Trace, selection: Selection, sources: HeadSources) -> str:
     """Return the figure in a sentence."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
@@ -400,7 +392,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     token, after = quote_token(trace.vocabulary[tokens[0]]), quote_token(trace.tokens[query])
     if level == "block":
         return _(
-            "Block {layer}: its heads add {heads} to the score of {token}, its feed-forward {feed_forward}.",
+            "Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.",
             layer=layer,
             heads=format_contribution(attribution.heads[layer].sum()),
             token=token,
@@ -411,11 +403,11 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         if level == "head":
             key = int(weights.argmax())
             template = N_(
-                "Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the score of {token}."
+                "Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}."
             )
         else:
             template = N_(
-                "Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the score of {token}."
+                "Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}."
             )
         return translate(
             template,
@@ -440,12 +432,12 @@ def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, log
         start = _("After {after} the model has {token} in place {rank:,}", **names, rank=rank)
     best = largest_source(sources, query)
     if best is None:
-        return _("{start}: no earlier token adds to its score of {score}.", start=start, score=f"{logit:.1f}")
+        return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     template = (
-        N_("{start}: head {head} looks back at {key} ({effect} of its score of {score}).")
+        N_("{start}: head {head} looks back at {key} ({effect} of its logit, {score}).")
         if contrast_id is None
-        else N_("{start}: head {head} looks back at {key} ({effect} of its lead of {score}).")
+        else N_("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
     effect, source = format_contribution(sources.effects[best]), quote_token(trace.tokens[key])
     score = f"{logit:.1f}".replace("-", "−")

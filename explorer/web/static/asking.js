@@ -329,6 +329,8 @@ export function pick(change) {
   const before = state.view, mode = modeOf(before), view = change.view ?? before;
   setState(change);
   if (view === before && modeOf(view) === mode) return ask("pick");
+  const columns = document.querySelector("#columns");
+  if (columns?.getBoundingClientRect().top < 0) columns.scrollIntoView(); // another view begins at its top
   askForView(mode);
 }
 

@@ -198,12 +198,14 @@ function list(place, findTerms, said) {
  */
 
 const SOON_MS = 120;
+const REST_MS = 250; // that the pointer rests on a term until that is explained
 const GRACE_MS = 300; // for the pointer to come from a term to what is told of it, which stays as long as it is there
 /** @type {HTMLElement} */
 let told;
 /** @type {Shown | null} */
 let shown = null;
 let leaving = null; // what closes it
+let coming = null; // what opens it, unless the pointer goes on
 let isAsked = false; // whether Python is asked what it is in this run
 
 /**
@@ -232,9 +234,13 @@ export function explainTerms(forms, meanings) {
     if (event.type === "pointerover" && at === before) return;
     if (told.contains(event.target)) return stay();
     if (isControlOfShown(event.target)) return;
+    if (event.buttons) return; // something is being dragged
     const term = termAt(event, findTerms);
-    if (term || event.type === "focusin" || event.type === "click") follow(term, meanings);
-    else leaving ??= setTimeout(() => follow(null), GRACE_MS);
+    clearTimeout(coming);
+    if (event.type === "focusin" || event.type === "click") follow(term, meanings);
+    else if (!term) leaving ??= setTimeout(() => follow(null), GRACE_MS);
+    else if (term.name === shown?.name && term.element === shown.element) follow(term);
+    else coming = setTimeout(() => follow(term, meanings), REST_MS);
   };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
   document.addEventListener("pointermove", (event) => { // in a picture are no elements to enter; a term may have come below the pointer

@@ -58,7 +58,7 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     layer, head = simple_attention.top_contributing_head(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     text = simple_attention.VIEW.formula(trace, Selection(query=query))
-    assert f"head {head} of layer {layer} speaks most" in text
+    assert f"head {head} of layer {layer} does most" in text
     shares = parse_percentages(text.splitlines()[1])
     named = np.sort(weights[weights >= simple_attention.MIN_NAMED_WEIGHT])[::-1][: simple_attention.MAX_NAMED]
     assert shares == pytest.approx(named, rel=0.06)

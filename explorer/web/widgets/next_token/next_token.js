@@ -88,10 +88,10 @@ function fillRow(element, row, tokens, isApart, isLog) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, [isActual ? _("text") : "", isDrawn ? "u" : ""].filter(Boolean).join(" "));
+  say(tag, [isActual ? _("text") : "", isDrawn ? _("Step") : ""].filter(Boolean).join(" "));
   tag.title = [
     isActual ? _("the token that the text has here") : "",
-    isDrawn ? _("the token that the random number u falls on") : "",
+    isDrawn ? _("the token that Step writes: the random number u falls on it") : "",
   ].filter(Boolean).join("; ");
   take.hidden = isActual;
   take.ariaLabel = _("take {about}", row);

@@ -342,6 +342,7 @@ export function guess(element) {
     guessedAt = placeOf(state);
     tune({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
+    if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => card.scrollIntoView()); // there it comes below the figure
   });
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;

@@ -67,9 +67,18 @@ export function choosers(element) {
     if (type === "text") return pick({ [dataset.field]: value });
     pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   });
+  // What a row is too narrow for comes in a second one, at a button.
+  const rest = button("⋯", () => { rest.ariaExpanded = String(box.classList.toggle("whole")); });
+  Object.assign(rest, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
+  const measure = () => { if (!box.classList.contains("whole")) rest.hidden = box.scrollWidth <= box.clientWidth; };
+  new ResizeObserver(measure).observe(box);
+  box.after(rest);
   box.before(fold);
   onState(element, follow);
-  onContent(element, build);
+  onContent(element, (content) => {
+    build(content);
+    measure();
+  });
 }
 
 let put = null; // the changes that there were when a control was used last

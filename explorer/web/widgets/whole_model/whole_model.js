@@ -109,7 +109,7 @@ export function wholeModel(element) {
   set(svg, { role: "group", "aria-description": _("Arrow keys go from part to part, Enter opens one, Escape leads back.") });
   drawing.append(svg);
 
-  const isGuessing = () => document.body.classList.contains("guessing");
+  const isGuessing = () => document.body.classList.contains("guessing"), isStory = () => document.body.dataset.depth === "story";
   /** What is open of what there is to show; what is not there yet opens all the same. */
   function opened() {
     const { open = "", layer, head, query, key } = seen();
@@ -181,14 +181,14 @@ export function wholeModel(element) {
       const isOpen = open.level && l === open.layer, x = at[l], w = wide[l] - gap, { guess, probability } = block;
       const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: percent(probability) });
       const adds = block.heads.reduce((all, one) => all + (one ?? 0), 0);
-      const label = [_("Block {layer}", { layer: l }), _("heads {value}", { value: signed(adds) }), _("feed-forward {value}", { value: signed(block.feed_forward) }), told].filter(Boolean).join(", ");
+      const label = [_("Layer {layer}", { layer: l }), _("heads {value}", { value: signed(adds) }), _("feed-forward {value}", { value: signed(block.feed_forward) }), told].filter(Boolean).join(", ");
       const node = putItem("blocks", `block:${l}`, {
         kind: isOpen ? "block opened" : "block", label, box: [x, 4, x + w, 24], lights: (curve) => curve[0] === l,
         act: () => closeUp(isOpen ? { open: "" } : { open: "block", layer: l }),
       });
       set(node, { "aria-expanded": Boolean(isOpen) });
       within(node, 0, "rect", { class: "shape", x, y: 4, width: Math.max(0, w), height: height - 6, rx: Math.min(10, w / 3) });
-      const title = w > 54 ? _("Block {layer}", { layer: l }) : l % every === 0 || isOpen ? `${l}` : "";
+      const title = w > 54 ? _("Layer {layer}", { layer: l }) : l % every === 0 || isOpen ? `${l}` : "";
       within(node, 1, "text", { class: "title", x: w > 54 ? x + 10 : x + w / 2, y: 22, "text-anchor": w > 54 ? "start" : "middle" }, title);
       const isTold = isOpen ? 1 : (model.blocks.length - 1 - l) % tells === 0 ? tells : 0, letters = (isOpen ? layout.room[l] + 40 : narrowest * isTold - 10) / SMALL;
       const ends = tells > 1 && !isOpen, place = { x: ends ? x + w : x + (isOpen ? layout.room[l] / 2 : w / 2), "text-anchor": ends ? "end" : "middle" };
@@ -309,7 +309,7 @@ export function wholeModel(element) {
     put("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${middle - last}l${last + 3} ${last}l${-last - 3} ${last}Z` });
     const narrow = width() < NARROW, room = (right - 24) / 9.8, { answer, probability, rank } = model;
     const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 24 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
-    put("stream", "answer", "text", { class: "answer", ...place }, narrow && opened().level ? "" : fit(answer, narrow ? 10 : Math.max(4, room)) + (narrow ? ` ${percent(probability)}` : ""));
+    put("stream", "answer", "text", { class: "answer", ...place }, narrow && opened().level ? "" : fit(answer, narrow ? 10 : Math.max(4, room)) + (narrow && !isStory() ? ` ${percent(probability)}` : ""));
     put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow ? "" : percent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
@@ -351,7 +351,7 @@ export function wholeModel(element) {
     });
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.min(card.w - 20, 240);
     const node = putItem("card", `ffn:${layer}`, {
-      kind: "feed-forward", label: _("feed-forward of block {layer}: {value}; opens its tab", { layer, value: signed(block.feed_forward) }),
+      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: signed(block.feed_forward) }),
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
@@ -410,7 +410,7 @@ export function wholeModel(element) {
 
   function drawLines() {
     const open = opened(), { level, layer, head, query, key } = open, crumbs = [[_("Model"), { open: "" }]];
-    if (level) crumbs.push([_("Block {layer}", { layer }), { open: "block" }]);
+    if (level) crumbs.push([_("Layer {layer}", { layer }), { open: "block" }]);
     if (level === "head" || level === "cell") crumbs.push([_("Attention"), null], [_("head {head}", { head }), { open: "head" }]);
     if (level === "cell") crumbs.push([`“${textOf(query)}” → “${textOf(key)}”`, null]);
     const written = crumbs.map(([text]) => text).join(" › ");
@@ -437,7 +437,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = _("Wider curve: longer vector written. Blue adds to the answer, orange-red takes from it. Probabilities before temperature.");
+    const most = [_("Wider curve: longer vector written. Blue adds to the answer, orange-red takes from it."), isStory() ? "" : _("Probabilities before temperature.")].join(" ");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
