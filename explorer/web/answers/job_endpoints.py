@@ -137,5 +137,5 @@ class HubEndpoints:
     def model_status(self, checkpoint: str) -> dict[str, Any]:
         """Return the Hub widget's contents for the visible model."""
         catalog, job = self.library.catalog, self.opening.self_check_job(checkpoint)
-        is_external = catalog.is_external(checkpoint)
+        is_external = catalog.is_external(checkpoint) and checkpoint != catalog.own_module  # a view compares that
         return HubModelForm.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)
