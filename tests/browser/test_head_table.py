@@ -13,9 +13,7 @@ from .person import Person
 TEXTS = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
 
 
-def written(number: float, is_signed: bool) -> str:
-    if np.isnan(number):
-        return "–"
+def format_cell(number: float, is_signed: bool) -> str:
     text = f"{number:{'+' if is_signed else ''}.3f}".replace("-", "−")
     return text.lstrip("+−") if float(text.replace("−", "-")) == 0 else text
 
@@ -36,13 +34,13 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     columns = all_heads_table(trace, Selection(query=4).clamp_to_trace(trace)).columns
     heads = list(np.ndindex(columns[0].values.shape))
     expected = [
-        [f"{layer}.{head}", *(written(column.values[layer, head], column.signed) for column in columns)]
+        [f"{layer}.{head}", *(format_cell(one.values[layer, head], one.signed) for one in columns)]
         for layer, head in heads
     ]
     assert rows(person) == expected
 
     scores = head_scores(trace, "previous_token")
-    place = 1 + list(HEAD_SCORES).index("previous_token")
+    column = list(HEAD_SCORES).index("previous_token")
     for direction, sign in (("descending", -1), ("ascending", 1)):
         heading(person, "previous token").click()
         expect(table.locator(f"[aria-sort={direction}]")).to_have_text("previous token")
@@ -51,7 +49,7 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     expect(table.locator("[aria-selected=true] th")).to_have_text("1.2")
 
     layer, head = order[0]
-    table.locator("tbody tr").first.locator("td").nth(place - 1).click()
+    table.locator("tbody tr").first.locator("td").nth(column).click()
     person.expect_selected(layer=layer, head=head)
     expect(table.locator("[aria-selected=true] th")).to_have_text(f"{layer}.{head}")
     expect(table.locator(".inspection")).to_contain_text(
@@ -72,12 +70,3 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     person.page.keyboard.press("+")
     person.expect_selected(heads="{}.{}~{}.{}".format(*order[2], *order[3]))
     assert table.locator(".scores").bounding_box()["height"] <= 420
-
-
-def test_heads_without_a_score_are_last(visitor):
-    """No token occurs twice, so that no head has an induction score; the heads keep their own order."""
-    person = visitor(text="the owl", layer=0, head=0).at_rest()
-    heading(person, "induction").click()
-    place = 1 + list(HEAD_SCORES).index("induction")
-    assert {row[place] for row in rows(person)} == {"–"}
-    assert [row[0] for row in rows(person)][:2] == ["0.0", "0.1"]

@@ -446,7 +446,7 @@ export function headTable(element) {
     headings()[i + 1].title = description;
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
-      cell.textContent = number === null ? "–" : formatScore(number, signed);
+      cell.textContent = formatScore(number, signed);
       cell.classList.toggle("takes", number < 0);
       cell.style.setProperty("--share", Math.min(1, Math.abs(number ?? 0) / limit).toFixed(4));
     });
@@ -536,8 +536,9 @@ function headRow(layer, head, columns) {
   return make("tr", { dataset: { layer, head } }, name, ...Array.from({ length: columns }, () => make("td", { tabIndex: -1 })));
 }
 
-/** Three decimals, with a sign where positive and negative numbers mean something. @param {number} number @param {boolean} signed */
+/** Three decimals, with a sign where positive and negative numbers mean something. @param {number | null} number @param {boolean} signed */
 export const formatScore = (number, signed) => {
+  if (number === null) return "–";
   const text = Math.abs(number).toFixed(3);
   return +text === 0 ? text : `${number < 0 ? "−" : signed ? "+" : ""}${text}`;
 };
