@@ -1,22 +1,41 @@
-"""The web app: tracing, analysis, views and the page."""
+"""The explorer in Python: `explorer.load(name)`, and the functions below it; each is imported on first use.
 
-from explorer.diagnosis import diagnose, from_module, read_vocabulary, trace_module
-from explorer.interventions import Edit, Intervention, make_intervention
-from explorer.tracing.capture import capture
-from explorer.tracing.patching import activation_patching, attribution_patching, path_patching
-from explorer.tracing.trace import Trace
+`model = explorer.load("llama-fables")`, `run = model.run("Once upon a time")`, `run.figure("attention").show()`.
+"""
 
-__all__ = [
-    "Edit",
-    "Intervention",
-    "Trace",
-    "activation_patching",
-    "attribution_patching",
-    "capture",
-    "diagnose",
-    "from_module",
-    "make_intervention",
-    "path_patching",
-    "read_vocabulary",
-    "trace_module",
-]
+import difflib
+from importlib import import_module
+from typing import Any
+
+__version__ = "1.0.0"
+
+_MODULES = {  # name -> the module that defines it; importing all of them takes seconds, as they need PyTorch
+    "Edit": "explorer.interventions",
+    "Intervention": "explorer.interventions",
+    "Model": "explorer.python_api",
+    "Trace": "explorer.tracing.trace",
+    "activation_patching": "explorer.tracing.patching",
+    "attribution_patching": "explorer.tracing.patching",
+    "capture": "explorer.tracing.capture",
+    "diagnose": "explorer.diagnosis",
+    "draw_figure": "explorer.run_figures",
+    "from_module": "explorer.diagnosis",
+    "load": "explorer.python_api",
+    "make_intervention": "explorer.interventions",
+    "path_patching": "explorer.tracing.patching",
+    "read_vocabulary": "explorer.diagnosis",
+    "trace_module": "explorer.diagnosis",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        near = difflib.get_close_matches(name, _MODULES, n=3)
+        raise AttributeError(f"module 'explorer' has no {name!r}" + f"; did you mean {' or '.join(near)}?" * bool(near))
+    globals()[name] = value = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*_MODULES, "__version__"]

@@ -6,126 +6,158 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from explorer import __version__
 from explorer.diagnosis.command import add_arguments
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.stores import check_address
 from model.offloading import parse_bytes, parse_device
 
+MODULE_DESCRIPTIONS = {
+    "weights": "the module's weights: a file or folder",
+    "tokenizer": "the module's vocabulary: a file, or its name",
+    "config": "arguments of the module and of the reference",
+    "names": "JSON file: the module's weight names to ours",
+}
+VERSION = f"transformerlm-explorer {__version__}"
 DTYPES = ("float32", "bfloat16", "float16")
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """Parse the app's command line."""
+    options = make_parser().parse_args(arguments)
+    options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
+    return options
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help with a wide column of flags, so that all of it is seen at once."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=28)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the app's command line; docs/cli.md says more of each flag."""
     parser = argparse.ArgumentParser(
-        description="Serve the TransformerLM Explorer: inspect a transformer language model in the browser."
+        description="Inspect a transformer language model in the browser.",
+        usage="%(prog)s [options]",
+        formatter_class=HelpFormatter,
+        epilog="More on each: docs/cli.md.",
+        add_help=False,
     )
-    parser.add_argument("--host", help="address to listen on (default: this machine only)")
-    parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda", "mps"),
-        default="auto",
-        help="device that models run on (default: auto)",
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=("auto", *DTYPES),
-        default="auto",
-        help="data type of external models (default: auto, the type of their stored weights)",
-    )
-    parser.add_argument(
-        "--device-map",
-        choices=("auto",),
-        help="spread models that are too large for one device over GPUs, then CPU memory, then disk (needs the "
-        "accelerate package)",
-    )
-    parser.add_argument(
-        "--max-memory",
-        type=parse_device_memory,
-        metavar="cuda:0=10GiB,cpu=2GiB,…",
-        help="memory limit per device, for --device-map auto (default: free memory)",
-    )
-    parser.add_argument(
+    add_common_flags(parser.add_argument_group("common"))
+    add_model_flags(parser.add_argument_group("models"))
+    own = parser.add_argument_group("your own files; those of --views and --module are run")
+    add_own_flags(own)
+    add_arguments(own, MODULE_DESCRIPTIONS)
+    add_server_flags(parser.add_argument_group("serving others"))
+    about = parser.add_argument_group("about")
+    about.add_argument("-h", "--help", action="help", help="show this help")
+    about.add_argument("--version", action="version", version=VERSION, help="show the version")
+    add_old_names(parser)
+    return parser
+
+
+def add_common_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags that most people want."""
+    group.add_argument(
         "--checkpoint",
         metavar="NAME_OR_PATH",
         default="llama-fables",
-        help="model to open first: a name in checkpoints/, a folder saved by Hugging Face transformers or a file in "
-        "it, a .bin file of llama2.c with its tok*.bin in the same folder, or owner/name on the Hugging Face "
-        "Hub, which is downloaded once (default: llama-fables)",
+        help="model to open first, also of the Hugging Face Hub (default: llama-fables)",
     )
-    parser.add_argument(
+    group.add_argument("--port", type=int, metavar="N", help="port (default: 7860, or the next free one)")
+    group.add_argument("--host", metavar="NAME", help="address to listen on (default: this machine)")
+    group.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda", "mps"),
+        metavar="NAME",
+        default="auto",
+        help="device of the models: auto, cpu, cuda or mps (default: auto)",
+    )
+    group.add_argument("--share", action="store_true", help="also a public link through Gradio's servers")
+
+
+def add_model_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags about models: their type and placement, and which users may open."""
+    group.add_argument(
+        "--dtype",
+        choices=("auto", *DTYPES),
+        metavar="NAME",
+        default="auto",
+        help=f"data type of models of others: {', '.join(DTYPES)} (default: auto, as stored)",
+    )
+    group.add_argument(
+        "--device-map", choices=("auto",), metavar="auto", help="spread a large model over GPUs, memory and disk"
+    )
+    group.add_argument(
+        "--max-memory",
+        type=parse_device_memory,
+        metavar="cpu=2GiB,…",
+        help="memory of each device, for --device-map (default: what is free)",
+    )
+    group.add_argument(
+        "--models",
+        metavar="OWNER/NAME,…",
+        type=lambda names: frozenset(filter(None, names.split(","))),
+        help="models of the Hub that users may open (default: any if only this machine is served, else none)",
+    )
+    group.add_argument("--no-open", action="store_true", help="users cannot open models of the Hub")
+
+
+def add_own_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags about files of the user's own."""
+    group.add_argument(
+        "--views",
+        metavar="FILE.py|DIR",
+        action="append",
+        type=parse_existing_path,
+        default=[],
+        help="view shown as a tab, or a folder of them; repeatable",
+    )
+    group.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons")
+    group.add_argument("--module", metavar="FILE.py:CLASS", help="your own TransformerLM, compared with the reference")
+
+
+def add_server_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags about a server for others."""
+    group.add_argument(
+        "--public", action="store_true", help="limits on prompts, tokens, seconds and rooms (default on Spaces)"
+    )
+    group.add_argument(
         "--max-new-tokens",
         type=parse_positive_int,
         metavar="N",
-        help=f"maximum number of tokens per Generate (default: {NO_LIMITS.tokens}; {PUBLIC_LIMITS.tokens} with "
-        "--public)",
+        help=f"tokens per Generate (default: {NO_LIMITS.tokens}; public: {PUBLIC_LIMITS.tokens})",
     )
-    parser.add_argument(
+    group.add_argument(
         "--max-seconds",
         type=parse_positive_int,
         metavar="S",
-        help=f"maximum number of seconds per Generate (default: no limit; {PUBLIC_LIMITS.seconds:g} with --public)",
+        help=f"seconds per Generate (default: any; public: {PUBLIC_LIMITS.seconds:g})",
     )
-    parser.add_argument(
+    group.add_argument(
         "--allowed-hosts",
         nargs="+",
         metavar="NAME",
         default=[],
-        help="additional host names to accept in the Host header, such as lab.example.org or *.example.org; * "
-        "accepts any",
+        help="further host names to answer to; * for any",
     )
-    parser.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="info",
-        help="minimum level of log messages (default: info)",
-    )
-    parser.add_argument("--no-open", action="store_true", help="users cannot open models of the Hugging Face Hub")
-    parser.add_argument(
-        "--models",
-        metavar="OWNER/NAME,…",
-        type=lambda names: frozenset(filter(None, names.split(","))),
-        help="models of the Hugging Face Hub that users may open (default: any if only this machine can reach the "
-        "server, otherwise none)",
-    )
-    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons of your own")
-    parser.add_argument(
-        "--views",
-        metavar="FILE.py or DIR",
-        action="append",
-        type=parse_existing_path,
-        default=[],
-        help="view of your own, shown as a tab: a Python file or package with a VIEW, or a folder of them; can be "
-        "repeated; this executes the file with all rights of the app (see explorer/views/README.md)",
-    )
-    parser.add_argument(
-        "--module",
-        metavar="FILE.py:CLASS",
-        help="your own TransformerLM, compared with the reference model with the same weights; this executes the file",
-    )
-    add_arguments(parser)
-    parser.add_argument(
-        "--public",
-        action="store_true",
-        help=f"public server, with limits: {PUBLIC_LIMITS.tokens} tokens and {PUBLIC_LIMITS.seconds:g} seconds per "
-        f"generation, {PUBLIC_LIMITS.prompts} prompts per minute and user, {PUBLIC_LIMITS.request_bytes >> 10} "
-        f"kB per request, {PUBLIC_LIMITS.rooms} new rooms per hour and user with {PUBLIC_LIMITS.people} people "
-        "each, and only local models and those in --models (default on Hugging Face Spaces)",
-    )
-    parser.add_argument("--share", action="store_true", help="also create a public link through Gradio's servers")
-    parser.add_argument(
+    group.add_argument(
         "--store",
         metavar="redis://HOST",
         type=parse_store,
         default="",
-        help="Redis server by which several processes share cached answers and rooms, see docs/deploy.md (needs the "
-        "redis package; default: none)",
+        help="Redis that several processes share",
     )
-    add_old_names(parser)
-    options = parser.parse_args(arguments)
-    options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
-    return options
+    group.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        metavar="NAME",
+        default="info",
+        help="least level of messages: debug, info, warning or error (default: info)",
+    )
 
 
 def parse_existing_path(text: str) -> Path:

@@ -34,7 +34,8 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from model.weight_placement import Placement, SingleDevicePlacement
 
-CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
+_INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
+CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"
 LOG = logging.getLogger(__name__)
 
 

@@ -1,6 +1,9 @@
 """Command line of the app."""
 
+import argparse
+import ast
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,9 +14,14 @@ from pathlib import Path
 import pytest
 
 from app import main
-from explorer.options import allowed_hub_models, parse_arguments, user_limits
+from explorer import __version__, cli, requirements_check, serving
+from explorer.options import allowed_hub_models, make_parser, parse_arguments, user_limits
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, RANGES
 from explorer.tracing.model_catalog import ANY_NAME
+from explorer.tracing.model_library import MAX_TRACE_CACHE_BYTES
+
+ROOT = Path(__file__).parent.parent
+COMMON = ["--checkpoint", "--port", "--host", "--device", "--share"]
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
@@ -139,7 +147,7 @@ def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path):
         port = free.getsockname()[1]
     server = subprocess.Popen(
         [sys.executable, "-u", "app.py", "--port", str(port)],
-        cwd=Path(__file__).parent.parent,
+        cwd=ROOT,
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         text=True,
@@ -157,3 +165,117 @@ def test_earlier_names_of_flags_work(capsys):
     with pytest.raises(SystemExit):
         parse_arguments(["--help"])
     assert "--most-" not in capsys.readouterr().out
+
+
+def documented_flags() -> dict[str, str]:
+    """Return the flags of docs/cli.md with their defaults."""
+    text = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(--[\w-]+)[^`]*` \| ([^|]+) \|", text, re.MULTILINE)
+    return {flag: default.strip().strip("`") for flag, default in rows}
+
+
+def test_the_guide_has_every_flag_and_its_default():
+    visible = [action for action in make_parser()._actions if action.help != argparse.SUPPRESS]
+    actions = {action.option_strings[-1]: action for action in visible}
+    defaults = {
+        flag: "off" if action.const is True else str(action.default or "")
+        for flag, action in actions.items()
+        if not isinstance(action, argparse._HelpAction | argparse._VersionAction)
+    }
+    documented = documented_flags()
+    assert list(documented) == [*defaults]
+    for flag, default in defaults.items():  # without a default of its own the guide says what happens
+        assert documented[flag] if default in ("", "[]") else documented[flag] == default, flag
+
+
+def test_help_fits_a_screen_and_begins_with_what_most_want(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        parse_arguments(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 60 and max(map(len, lines)) <= 80
+    flags = re.findall(r"^  (?:-h, )?(--[\w-]+)", "\n".join(lines), re.MULTILINE)
+    assert flags[:5] == COMMON and set(flags) == {*documented_flags(), "--help", "--version"}
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        parse_arguments(["--version"])
+    assert capsys.readouterr().out == f"transformerlm-explorer {__version__}\n"
+
+
+def start(monkeypatch, *arguments: str) -> str:
+    """Return what the app says when it exits at once."""
+    monkeypatch.setattr(sys, "argv", ["app.py", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return str(end.value.code)
+
+
+def test_a_taken_port_is_said_with_another(monkeypatch):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        assert start(monkeypatch, "--port", str(port)).startswith(f"error: port {port} is taken: choose another")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "70000"], "error: ports run from 1 to 65535, got --port 70000"),
+        (["--host", "192.0.2.1"], "error: cannot listen on 192.0.2.1: "),
+        (["--host", "no such host"], "error: cannot listen on no such host: "),
+    ],
+)
+def test_an_address_that_nobody_can_listen_at_is_said(monkeypatch, arguments, said):
+    assert start(monkeypatch, *arguments).startswith(said)
+
+
+def test_a_machine_without_a_folder_for_temporary_files_is_said(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(cli.tempfile, "gettempdir", nowhere)
+    assert "set TMPDIR to one that can" in start(monkeypatch)
+
+
+def test_an_old_python_is_said(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18, "final", 0))
+    assert start(monkeypatch).startswith("error: Python 3.11 or later is needed, this is 3.9: ")
+    for name in ("app.py", "explorer/__init__.py", "explorer/cli.py"):  # what it reads to say so
+        ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 8))
+
+
+def test_the_oldest_python_is_the_packages_and_the_spaces():
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'requires-python = ">={".".join(map(str, cli.MIN_PYTHON))}"' in text
+
+
+def test_memory_that_runs_out_is_said(monkeypatch):
+    def serve(options):
+        raise MemoryError
+
+    monkeypatch.setattr(serving, "serve", serve)
+    assert start(monkeypatch).startswith("error: memory ran out: ")
+
+
+def test_other_versions_are_said_if_it_cannot_start(monkeypatch, tmp_path):
+    assert requirements_check.other_versions() == []
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("torch==1.13.*  # old\nno-such-package>=2\nnumpy>=1\n", encoding="utf-8")
+    monkeypatch.setattr(requirements_check, "REQUIREMENTS", requirements)
+    torch, missing = requirements_check.other_versions()
+    assert torch.startswith("torch is 2.") and torch.endswith(", tried with ==1.13.*")
+    assert missing == "no-such-package is missing"
+    monkeypatch.setitem(sys.modules, "explorer.serving", None)  # as where an import of it fails
+    message = start(monkeypatch)
+    assert message.startswith("error: ModuleNotFoundError: ") and torch in message
+    assert message.endswith("install what is needed, pip install -r requirements.txt")
+
+
+def test_with_little_memory_less_is_kept():
+    library = serving.ModelLibrary("cpu", **serving.small_caches(400 << 20))
+    memory = library.memory()
+    assert memory["models_limit"] + memory["traces_limit"] + library.max_trace_bytes < 200 << 20
+    assert serving.small_caches(64 << 30)["max_trace_cache_bytes"] == MAX_TRACE_CACHE_BYTES

@@ -113,7 +113,7 @@ def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined_env, p
             messages = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
         (answer,) = (entry["output"]["data"][0] for entry in messages if entry["msg"] == "process_completed")
         assert "".join(answer["tokens"]) == "the fox"
-        script = re.search(r'gradio_api/file=[^"\\]+page\.js', httpx.get(address).text)[0]
+        script = re.search(r'explorer/static/[^"\\]+page\.js', httpx.get(address).text)[0]
         assert httpx.get(address + script).status_code == 200
         assert httpx.get(f"{address}health").json()["models"] == ["llama-fables"]
         assert not Path(confined_env["TMPDIR"], "asked-elsewhere").exists()

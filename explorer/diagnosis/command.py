@@ -25,42 +25,35 @@ from model.errors import ModelError
 EQUAL, DIFFERENT, FAILED = 0, 1, 2  # what the command ends with
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is loaded besides "file.py:Class": weights, tokenizer, config, names."""
-    parser.add_argument(
-        "--weights",
-        metavar="FILE",
-        help=_(
-            "the module’s weights: a file or folder written by torch.save or safetensors, such as a training checkpoint"
-        ),
+def add_arguments(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, descriptions: Mapping[str, str] | None = None
+) -> None:
+    """Add the options that say what is loaded besides "file.py:Class": weights, tokenizer, config, names.
+
+    Args:
+        descriptions: by their names, in place of the long ones.
+    """
+    weights = _(
+        "the module’s weights: a file or folder written by torch.save or safetensors, such as a training checkpoint"
     )
-    parser.add_argument(
-        "--tokenizer",
-        metavar="PATH",
-        help=_(
-            "the module’s vocabulary: vocab.json with merges.txt in the same folder, tokenizer.json, "
-            "tokenizer.model, a tiktoken file, nanoGPT’s meta.pkl, a text or JSON list of tokens; or the name of a "
-            "tiktoken encoding, such as gpt2"
-        ),
+    tokenizer = _(
+        "the module’s vocabulary: vocab.json with merges.txt in the same folder, tokenizer.json, "
+        "tokenizer.model, a tiktoken file, nanoGPT’s meta.pkl, a text or JSON list of tokens; or the name of a "
+        "tiktoken encoding, such as gpt2"
     )
-    parser.add_argument(
-        "--config",
-        metavar="NAME=VALUE",
-        nargs="+",
-        default=[],
-        help=_(
-            "arguments of the module’s constructor, and settings of the reference model, such as num_heads=8 or "
-            "norm_eps=1e-6"
-        ),
+    config = _(
+        "arguments of the module’s constructor, and settings of the reference model, such as num_heads=8 or "
+        "norm_eps=1e-6"
     )
-    parser.add_argument(
-        "--names",
-        metavar="FILE",
-        help=_(
-            'JSON file that maps the module’s weight names to ours, as in {"layers.*.wq": "blocks.*.attn.q_proj"}; '
-            "only needed for names that no known naming scheme has"
-        ),
+    names = _(
+        'JSON file that maps the module’s weight names to ours, as in {"layers.*.wq": "blocks.*.attn.q_proj"}; '
+        "only needed for names that no known naming scheme has"
     )
+    texts = {"weights": weights, "tokenizer": tokenizer, "config": config, "names": names, **(descriptions or {})}
+    parser.add_argument("--weights", metavar="FILE", help=texts["weights"])
+    parser.add_argument("--tokenizer", metavar="PATH", help=texts["tokenizer"])
+    parser.add_argument("--config", metavar="NAME=VALUE", nargs="+", default=[], help=texts["config"])
+    parser.add_argument("--names", metavar="FILE", help=texts["names"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

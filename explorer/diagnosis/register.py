@@ -62,9 +62,8 @@ def register_own_module(options: argparse.Namespace, library: ModelLibrary) -> s
     checkpoint_path = folder / options.module.rpartition(":")[2]
     save_checkpoint(lm, None, checkpoint_path, torch.float32)
     report.save(checkpoint_path)
-    name = library.catalog.open(checkpoint_path)
-    library.catalog.own_module, library.catalog.own_tokenizer = name, tokenizer
-    library.catalog.own_vocabulary = note
+    name = library.catalog.open(checkpoint_path, tokenizer)
+    library.catalog.own_module, library.catalog.own_vocabulary = name, note
     for line in report_lines(report):
         LOG.info("%s", line)
     if note:

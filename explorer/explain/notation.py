@@ -109,7 +109,7 @@ def token_formatter(trace: Trace) -> Text:
     """Return a function that formats token ids of a run's model as a quoted text."""
 
     def format_tokens(token_ids: tuple[int, ...]) -> str:
-        text = trace.text(token_ids)
+        text = trace.join_tokens(token_ids)
         return quote_token(text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[: MAX_TEXT_CHARACTERS - 1]}…")
 
     return format_tokens

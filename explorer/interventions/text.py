@@ -1,7 +1,7 @@
 """Making and parsing of interventions, in text such as "blocks.2.attn.z.1@3-5*zero" or "rope.angles*base*500".
 
 It has the tap, the index, the positions after an @, the operation, the named argument of some kinds, and the
-amount.
+amount. The index may stand in brackets as in Python: "blocks.2.attn.z[1]@3-5*zero".
 """
 
 import pkgutil
@@ -20,6 +20,7 @@ from model.config import ModelConfig
 
 MAX_INTERVENTIONS = 16  # of one run
 SEPARATOR = "~"  # edits in a text
+INDEXED = re.compile(r"(.*)(?:\.([0-9]{1,9})|\[([0-9]{1,9})\])", re.ASCII)
 STAR = re.compile(r"(?<!blocks\.)\*")  # one that does not stand for all layers
 
 
@@ -70,8 +71,8 @@ def parse_intervention(text: str) -> Intervention:
     if not operation or len(rest) > 1:
         raise UserError(_("an edit is written tap*operation or tap*operation*amount, got {got!r}", got=text[:80]))
     location, at_sign, positions = location.partition("@")
-    tap, _dot, index = location.rpartition(".")
-    tap, index = (tap, int(index)) if re.fullmatch("[0-9]{1,9}", index) else (location, None)
+    indexed = INDEXED.fullmatch(location)
+    tap, index = (indexed[1], int(indexed[2] or indexed[3])) if indexed else (location, None)
     try:
         amount = float(rest[0]) if rest else 0.0
     except ValueError:

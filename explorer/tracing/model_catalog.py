@@ -7,6 +7,7 @@ from collections.abc import Collection, Container
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -15,6 +16,7 @@ from explorer.translations import _
 from model.checkpoint import (
     CheckpointError,
     checkpoint_files,
+    checkpoint_folder,
     file_stat,
     find_checkpoint,
     is_checkpoint,
@@ -44,14 +46,15 @@ class ModelCatalog:
 
     Attributes:
         own_module: name of the checkpoint made from the owner's own module; "" if there is none.
-        own_tokenizer: instead of the tokenizer in its folder.
+        tokenizers: of models whose folder has none, by name.
         own_vocabulary: a note for users about its vocabulary; None for none.
     """
 
     def __init__(self, hub_names: Collection[str] | _AnyName = ()):
         self.hub_names = hub_names
         self._opened: dict[str, Path] = {}
-        self.own_module, self.own_tokenizer = "", None
+        self.own_module = ""
+        self.tokenizers: dict[str, Any] = {}
         self.own_vocabulary: Note | None = None
 
     @property
@@ -68,11 +71,14 @@ class ModelCatalog:
             return name
         return next(reversed(checkpoints_of_training(name, self.names)), name)
 
-    def open(self, name_or_path: str | Path) -> str:
+    def open(self, name_or_path: str | Path, tokenizer: Any = None) -> str:
         """Add a model from a path or the hub to the catalog and return its name.
 
         The name is that on the hub, or the last part of the path of a folder, or of a file without its extension. A
         model of the hub that is not on this machine is downloaded.
+
+        Args:
+            tokenizer: of the model; None: the one in its folder.
 
         Raises:
             CheckpointError: there is nothing that can be opened, or a checkpoint has that name already.
@@ -83,10 +89,14 @@ class ModelCatalog:
         else:
             path, last_part = find_checkpoint(name_or_path).absolute(), Path(name_or_path).absolute().name
             name = path.stem if path.is_file() else path.name if (path / last_part).is_file() else last_part
+        if is_checkpoint(name) and checkpoint_folder(name).samefile(path):
+            return name
         if is_checkpoint(name) or self._opened.get(name, path) != path:
             message = _("a checkpoint has the name {name!r} already: give the folder or file another", name=name)
             raise CheckpointError(message)
         self._opened[name] = path
+        if tokenizer is not None:
+            self.tokenizers[name] = tokenizer
         return name
 
     @property

@@ -99,7 +99,7 @@ class ModelLibrary:
             required, _left = require_memory(checkpoint, weight_num_bytes(path, dtype), self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, required / 1e6)
         try:
-            tokenizer = self.catalog.own_tokenizer if checkpoint == self.catalog.own_module else None
+            tokenizer = self.catalog.tokenizers.get(checkpoint)
             sharding = {"device_map": self.device_map, "max_memory": self.max_memory}
             lm, tokenizer = load_checkpoint(path, device, dtype, tokenizer=tokenizer, **sharding)
         finally:
@@ -110,7 +110,7 @@ class ModelLibrary:
         def is_outdated(key: tuple) -> bool:
             return key[0][0] == checkpoint and key[0] != identity
 
-        LOG.info("loaded %s on %s in %.1f s", checkpoint, device, time.monotonic() - began)
+        LOG.debug("loaded %s on %s in %.1f s", checkpoint, device, time.monotonic() - began)
         self._models.drop(is_outdated)
         self._traces.drop(is_outdated)
         return register_model(lm, identity), tokenizer

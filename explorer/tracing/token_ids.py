@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from explorer.errors import UserError
 from explorer.state.run import MAX_TOKENS
 from explorer.translations import _
-from model.config import ModelConfig
+from model.config import ModelConfig, window_start
 from model.tokenizer import Tokenizer
 
 
@@ -21,6 +21,26 @@ def check_ids(config: ModelConfig, token_ids: Sequence[int]):
     if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
         message = _("token ids run from 0 to {last}, got {least} to {most}")
         raise UserError(message.format(last=config.vocab_size - 1, least=min(token_ids), most=max(token_ids)))
+
+
+def encode_prompt(
+    text: str, tokenizer: Tokenizer, context_length: int, with_bos: bool = True
+) -> tuple[tuple[int, ...], int]:
+    """Return the ids of a prompt in the window that `generate` would read, and the number of those before it.
+
+    Args:
+        with_bos: whether the model's BOS tokens are prepended.
+
+    Raises:
+        UserError: the prompt is empty, or no text.
+    """
+    if not isinstance(text, str):
+        raise UserError(_("The prompt must be text, got {got!r}.", got=text))
+    if not (ids := tokenizer.encode(text)):
+        raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
+    ids = [*tokenizer.bos_ids * with_bos, *ids]
+    start = window_start(len(ids), context_length)
+    return tuple(ids[start:]), start
 
 
 def has_bos(token_ids: Sequence[int], tokenizer: Tokenizer) -> bool:

@@ -6,7 +6,7 @@ import math
 import re
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -207,6 +207,9 @@ class Trace(ModelQueries):
     training: TrainingHistory | None = None
     diagnosis: DiagnosisReport | None = None
 
+    def __reduce__(self) -> tuple:
+        return type(self), tuple(getattr(self, item.name) for item in fields(self))  # without what was computed of them
+
     def __len__(self) -> int:
         return len(self.token_ids)
 
@@ -223,6 +226,10 @@ class Trace(ModelQueries):
             near = difflib.get_close_matches(name, self.values, n=3, cutoff=0.4)
             raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
         return self.values[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return the names that a notebook offers after `trace["` and Tab."""
+        return list(self.values)
 
     def get_slice(self, name: str, *index: int | slice | np.ndarray) -> np.ndarray:
         """Return `trace[name][index]`; of lazy logits only those of the indexed positions are computed."""
@@ -278,7 +285,7 @@ class Trace(ModelQueries):
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
 
-    def text(self, token_ids: Iterable[int]) -> str:
+    def join_tokens(self, token_ids: Iterable[int]) -> str:
         """Return the concatenated texts of tokens."""
         return "".join(self.vocabulary[token_id] for token_id in token_ids)
 

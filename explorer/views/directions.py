@@ -108,7 +108,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable")
     values, expected_sign = steering.changes[order], np.sign(steering.edit.amount)
-    names = [label(trace.text(steering.prompts[i]), max_chars=28) for i in order]
+    names = [label(trace.join_tokens(steering.prompts[i]), max_chars=28) for i in order]
     return figure(
         go.Bar(
             x=values,
@@ -116,7 +116,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
             orientation="h",
             marker={"color": [SELECTED if value * expected_sign < 0 else RESIDUAL for value in values]},
             text=[
-                f"{label(trace.text(steering.prompts[i]), max_chars=80)}<br>"
+                f"{label(trace.join_tokens(steering.prompts[i]), max_chars=80)}<br>"
                 f"{format_number(steering.before[i])} → "
                 f"{format_number(steering.after[i])}: {format_number(steering.changes[i])}"
                 for i in order
@@ -189,7 +189,8 @@ def continuations_text(trace: Trace, selection: Selection, settings: GenerationS
     if trace.baseline is None:
         return ""
     after, before = (
-        quote_token(run.text(run.continue_tokens(CONTINUATION_TOKENS, settings))) for run in (trace, trace.baseline)
+        quote_token(run.join_tokens(run.continue_tokens(CONTINUATION_TOKENS, settings)))
+        for run in (trace, trace.baseline)
     )
     return "\n".join(
         [

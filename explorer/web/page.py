@@ -13,7 +13,9 @@ from typing import Any
 import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from explorer.lessons.course.lesson import LessonLibrary
@@ -240,7 +242,7 @@ class Page:
         }
         services["checks"] = RequestChecks(blocks)
         limit_logging()
-        static_files = Mount(f"/{static_path()}", StaticFiles(directory=static_folder()))
+        static_files = static_route()
         gate = Middleware(SecurityMiddleware, **admission, **services)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
@@ -252,6 +254,16 @@ class Page:
             "enable_monitoring": False,
             "app_kwargs": {"middleware": [gate], "routes": [static_files, *self.channel.routes]},
         }
+
+
+def static_route() -> Route:
+    """Return the route of the scripts, which `Mount` would not find below a path that a proxy takes off."""
+    files = StaticFiles(directory=static_folder())
+
+    async def serve_file(request: Request) -> Response:
+        return await files.get_response(request.path_params["path"], request.scope)
+
+    return Route(f"/{static_path()}/{{path:path}}", serve_file)
 
 
 THEME_FIELDS = {  # Gradio's name of a colour -> the field of `Theme`

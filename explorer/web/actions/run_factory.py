@@ -13,11 +13,11 @@ from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
-from explorer.tracing.token_ids import has_bos, retokenize, strip_bos
+from explorer.tracing.token_ids import encode_prompt, has_bos, retokenize, strip_bos
+from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.labels import target_and_contrast
-from model.config import window_start
 
 
 class RunFactory:
@@ -37,13 +37,8 @@ class RunFactory:
         """
         checkpoint = self.runs.library.catalog.resolve(checkpoint)
         lm, tokenizer = self.runs.model(checkpoint)
-        if not isinstance(text, str):
-            raise UserError(_("The prompt must be text, got {got!r}.", got=text))
-        if not (ids := tokenizer.encode(text)):
-            raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
-        ids = [*tokenizer.bos_ids * with_bos, *ids]
-        start = window_start(len(ids), lm.config.context_length)
-        return Run(checkpoint, tuple(ids[start:]), dropped=start)
+        ids, dropped = encode_prompt(text, tokenizer, lm.config.context_length, with_bos)
+        return Run(checkpoint, ids, dropped=dropped)
 
     def toggle_bos(self, page_state: PageState) -> PageState:
         """Remove the model's BOS tokens from the prompt, or prepend them if they are missing.
@@ -88,22 +83,9 @@ class RunFactory:
         return {**state, **{name: resolve(model) for name, model in names.items() if model and isinstance(model, str)}}
 
     def _default_selection(self, page_state: PageState, named: Collection[str]) -> PageState:
-        """Select the head with the largest effect on the target's logit, and the neuron that writes most at the query.
-
-        Args:
-            named: fields that the query sets, which stay.
-        """
-        (_lm, trace), selection = self.runs.model_and_trace(page_state.run), page_state.selection
-        if not named & {"layer", "head"}:
-            heads = direct_logit_attribution(
-                trace, selection.query, *target_and_contrast(trace, selection)
-            ).heads  # (L, H)
-            layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
-            selection = replace(selection, layer=int(layer), head=int(head))
-        if "neuron" not in named:
-            strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
-            selection = replace(selection, neuron=int(strongest[0]))
-        return replace(page_state, selection=selection)
+        """Return the state with `select_strongest` applied to its run."""
+        _lm, trace = self.runs.model_and_trace(page_state.run)  # the model is held while weights are read
+        return replace(page_state, selection=select_strongest(trace, page_state.selection, named))
 
     def select_top_head(self, page_state: PageState) -> PageState:
         """Select the last token, the head with the largest effect on the top token's logit, and that head's top key."""
@@ -135,6 +117,22 @@ class RunFactory:
         last = len(self.runs.trace(page_state.run)) - 1
         selection = replace(page_state.selection, query=last, key=max(0, last - 1))
         return self.clamp_selection(replace(page_state, selection=selection))
+
+
+def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
+    """Select the head with the largest effect on the target's logit, and the neuron that writes most at the query.
+
+    Args:
+        named: fields that are chosen already, which stay.
+    """
+    if not named & {"layer", "head"}:
+        attribution = direct_logit_attribution(trace, selection.query, *target_and_contrast(trace, selection))
+        layer, head = np.unravel_index(np.abs(attribution.heads).argmax(), attribution.heads.shape)
+        selection = replace(selection, layer=int(layer), head=int(head))
+    if "neuron" not in named:
+        strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
+        selection = replace(selection, neuron=int(strongest[0]))
+    return selection
 
 
 def complete_other_model(state: Mapping[str, Any]) -> Mapping[str, Any]:

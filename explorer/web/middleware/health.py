@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 import torch
 
+from explorer import __version__
 from explorer.tracing.model_library import ModelLibrary
 from explorer.web.stores import OptionalStore
 
@@ -19,15 +20,16 @@ def health(
     """Return the server's current status.
 
     Returns:
-        `version`, of its libraries; `models`, names of those in memory; `traces_bytes`, of cached activations;
-            `sessions` that Gradio stores; `rss_bytes`, resident memory; `queue`, number of waiting requests;
-            `shared`, location of the shared store and whether it is available, "" for none.
+        `version`, its own and of its libraries; `models`, names of those in memory; `traces_bytes`, of cached
+            activations; `sessions` that Gradio stores; `rss_bytes`, resident memory; `queue`, number of waiting
+            requests; `shared`, location of the shared store and whether it is available, "" for none.
     """
     memory = library.memory()
     location = shared.location if shared else ""
     holder = getattr(blocks.app, "state_holder", None)
+    python = platform.python_version()
     return {
-        "version": f"gradio {gr.__version__}, torch {torch.__version__}, python {platform.python_version()}",
+        "version": f"{__version__}, gradio {gr.__version__}, torch {torch.__version__}, python {python}",
         "models": sorted(memory["models"]),
         "traces_bytes": memory["traces_bytes"] + memory["looked_at_bytes"],
         "sessions": len(holder.session_data) if holder else 0,

@@ -64,7 +64,7 @@ EXCEPTIONS = {
         "public, max-age=31536000, immutable": "a header",
     },
     "web/middleware/health.py": {
-        "gradio {}, torch {}, python {}": "versions",
+        "{}, gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
     "web/layout.py": {
@@ -80,8 +80,9 @@ EXCEPTIONS = {
 }
 
 
-# The command line is said in English, as that of Python itself is.
-PAGE_SOURCES = [path for path in EXPLORER.rglob("*.py") if path != EXPLORER / "options.py"]
+# The command line and Python's own errors are said in English, as those of Python itself are.
+IN_ENGLISH = {"cli.py", "options.py", "python_api.py", "requirements_check.py", "run_figures.py", "serving.py"}
+PAGE_SOURCES = [path for path in EXPLORER.rglob("*.py") if path.parent != EXPLORER or path.name not in IN_ENGLISH]
 SOURCES = {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in PAGE_SOURCES}
 
 

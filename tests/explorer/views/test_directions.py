@@ -138,5 +138,5 @@ def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, s
     assert lines[0].startswith("with the changes the text goes on") and lines[1].startswith("without, on the same")
     for line, edited in zip(lines, (edits, ()), strict=True):
         ids = continue_tokens(lms[style], trace.token_ids, edited, CONTINUATION_TOKENS, settings)
-        assert line.partition(": ")[2] == quote_token(trace.text(ids))
+        assert line.partition(": ")[2] == quote_token(trace.join_tokens(ids))
     assert lines != VIEW.continuation_text(changed, selection, GenerationSettings(seed=4, temperature=1.2)).split("\n")

@@ -75,6 +75,6 @@ def test_what_is_written_on_follows_the_panel(endpoints, state, about):
     for settings in (GenerationSettings(), GenerationSettings(seed=5, temperature=1.7, top_k=0)):
         text = contents(endpoints, about, state | settings.as_dict())["directions-written"]
         ids = trace.continue_tokens(CONTINUATION_TOKENS, settings)
-        assert text.split("\n")[0].endswith(quote_token(trace.text(ids)))
+        assert text.split("\n")[0].endswith(quote_token(trace.join_tokens(ids)))
     assert contents(endpoints, about, state | {"edits": ""})["directions-written"] == ""
     assert "directions-written" not in contents(endpoints, about, state | {"view": "residual"})
