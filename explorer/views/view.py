@@ -103,6 +103,9 @@ class HeadTable:
     alt: str
 
 
+PAGE_KINDS = ("head_table", "model_map", "whole_model")  # kinds of panels that scripts of the page draw, not Plotly
+
+
 @dataclass(frozen=True)
 class Panel:
     """One figure of a view: a pure function of the run and the selection. Only name, title and draw are required.
