@@ -10,6 +10,7 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_prompt, strip_bos
+from explorer.translations import _
 from explorer.views.default_selection import complete_selection
 from explorer.views.two_runs import Placeholder
 from explorer.views.view import PAGE_KINDS, Panel
@@ -79,10 +80,12 @@ class RunScript:
         edits = [intervention_literal(edit, source) for edit in run.edits if source or edit not in run.patches]
         token_ids = self.runs.visible_token_ids(run)
         if any(edit.for_prompt(token_ids) != edit for edit in run.edits):
-            self.lines.append("# Means and patches are over the whole text here, in the page over its prompt.")
+            self.lines.append(
+                "# " + _("Means and patches cover the whole text here, and on the page its prompt alone.")
+            )
         if any(edit.pins for edit in run.patches):
             self.lines.append(
-                "# Patches align tokens by their texts here, in the page also those that were aligned by hand."
+                "# " + _("Patches use tokens aligned by text here, and on the page also those aligned by hand.")
             )
         interventions = f", interventions=[{', '.join(edits)}]" * bool(edits)
         model = self.add_model(run.checkpoint)
@@ -103,7 +106,7 @@ class RunScript:
         if checkpoint not in self.models:
             self.models[checkpoint] = "other_model" if self.models else "model"
             is_path = self.runs.library.catalog.is_external(checkpoint) and "/" not in checkpoint
-            note = "  # the page was started with this model: give its path here" * is_path
+            note = "  # " + _("the path of this model on your machine") if is_path else ""
             self.lines.append(f"{self.models[checkpoint]} = explorer.load({text_literal(checkpoint)}){note}")
         return self.models[checkpoint]
 

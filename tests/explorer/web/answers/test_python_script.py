@@ -124,4 +124,4 @@ def test_a_prompt_is_its_text_unless_that_would_be_other_tokens(runs, execute):
 def test_what_python_does_otherwise_is_said(runs):
     ids = tuple(runs.model(MODEL)[1].encode(TEXT))
     run = Run(MODEL, ids[:-2], ids[-2:], edits=parse_interventions("blocks.1.attn.z.1*mean"))
-    assert "# Means and patches are over the whole text" in python_script(runs, PageState(run, Selection()))
+    assert "# Means and patches cover the whole text" in python_script(runs, PageState(run, Selection()))
