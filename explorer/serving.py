@@ -18,7 +18,7 @@ from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 from model.errors import OverflowedRunError
-from model.weight_placement import limit_malloc_arenas
+from model.offloading import limit_malloc_arenas
 
 LITTLE_MEMORY_BYTES = 3 << 30  # of free memory; below, the caches are smaller
 

@@ -24,7 +24,7 @@ from model.file_formats import (
     unsupported_file_error,
     unsupported_files_error,
 )
-from model.offloading import Device, ShardedPlacement
+from model.offloading import Device, Placement, ShardedPlacement, SingleDevicePlacement
 from model.pretrained.hub import get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
@@ -32,7 +32,6 @@ from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Placement, SingleDevicePlacement
 
 _INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
 CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"

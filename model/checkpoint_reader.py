@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.file_formats import check_not_placeholder, file_kind, unsupported_file_error
+from model.offloading import Placement, build_model
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Placement, build_model
 
 TOKENIZER = "tokenizer.tiktoken"
 

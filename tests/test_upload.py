@@ -1,4 +1,4 @@
-"""README's command that uploads the project to the Hugging Face Hub, run against a stub of the Hub."""
+"""The commands of docs/deploy.md that upload the project to the Hugging Face Hub, run against a stub of the Hub."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SPACE = "somebody/explorer"
 TEXT = ["README.md", ".gitignore"]
 WEIGHTS = "checkpoints/tiny/model.safetensors"
-BINARY = [WEIGHTS, ".github/screenshot.png"]
+BINARY = [WEIGHTS, "docs/pictures/story.png"]
 IGNORED = ["run.safetensors", "checkpoints/model.part", "model/__pycache__/lm.cpython-311.pyc"]
 
 
@@ -152,8 +152,9 @@ def folder(tmp_path) -> Path:
 
 
 def upload(hub: Hub, folder: Path, home: Path, **variables: str) -> None:
-    """Run the README's commands after logging in."""
-    (command,) = re.findall(r"^hf auth login && (.+)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    """Run the commands of the guide that follow the login."""
+    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    (commands,) = re.findall(r"^hf auth login\n((?:hf .+\n)+)", guide, re.MULTILINE)
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(home),
@@ -163,7 +164,7 @@ def upload(hub: Hub, folder: Path, home: Path, **variables: str) -> None:
         "HF_HUB_DISABLE_UPDATE_CHECK": "1",
     }
     run = subprocess.run(
-        command.replace("NAME", SPACE),
+        " && ".join(commands.splitlines()).replace("NAME", SPACE),
         shell=True,
         cwd=folder,
         env=environment | variables,
@@ -179,7 +180,7 @@ def sha256(content: bytes) -> str:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("storage", ["xet", "lfs"])
-def test_the_readmes_command_fills_a_space(hub, folder, tmp_path, storage):
+def test_the_guides_commands_fill_a_space(hub, folder, tmp_path, storage):
     upload(hub, folder, tmp_path / "home", **({"HF_HUB_DISABLE_XET": "1"} if storage == "lfs" else {}))
     organization, name = SPACE.split("/")
     assert hub.created[0] == {"organization": organization, "name": name, "type": "space", "sdk": "gradio"}
@@ -193,7 +194,7 @@ def test_the_readmes_command_fills_a_space(hub, folder, tmp_path, storage):
         packed = b"".join(hub.xorbs)
         assert random_array(0).tobytes() in packed and random_array(1).tobytes() not in packed
         assert hub.stored == {}
-    # The Hub is told of every file, ignored ones too, and shown how it starts, as the README says; not of .git.
+    # The Hub is told of every file, ignored ones too, and shown how it starts, as the guide says; not of .git.
     assert hub.requested_paths == {name: (len(content[name]), content[name][:512]) for name in content}
 
 

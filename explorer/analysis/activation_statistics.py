@@ -4,7 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Calculation, Derivation, Input
+from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 
 
 @dataclass(frozen=True)
@@ -43,5 +48,38 @@ def tap_matrix(trace: Trace, tap: str, head: int) -> np.ndarray:
 def compute_histogram(values: np.ndarray, counted_values: np.ndarray, bins: int = 60) -> tuple[np.ndarray, np.ndarray]:
     """Return the edges of equal bins over the range of `values`, and the fraction of `counted_values` in each bin."""
     edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), bins + 1)
-    counts, _ = np.histogram(counted_values, edges)
+    counts, _edges = np.histogram(counted_values, edges)
     return edges, counts / counts.sum()
+
+
+def histogram_share(trace: Trace, tap: str, head: int, query: int | None, bin_index: int) -> Derivation:
+    """Derive the fraction of values within one bin of the histogram, over all tokens, or at the query."""
+    values = tap_matrix(trace, tap, head).astype(float)
+    edges, shares = compute_histogram(values, values if query is None else values[query])
+    displayed_value, counted_values = (
+        get_element(shares, bin_index),
+        (values if query is None else values[query]).ravel(),
+    )
+    last = bin_index == len(shares) - 1
+    in_bin = (counted_values >= edges[bin_index]) & (
+        (counted_values <= edges[bin_index + 1]) if last else (counted_values < edges[bin_index + 1])
+    )
+    value = float(in_bin.sum()) / len(counted_values)
+    working = Calculation(
+        _("how many values lie there / how many there are"),
+        lambda: f"{int(in_bin.sum()):,} / {len(counted_values):,} = {format_number(value)}",
+        value,
+        (Input(tap, (), trace[tap].shape),),
+    )
+    return Derivation(
+        _(
+            "share of {tap} from {low} to {high}",
+            tap=tap,
+            low=format_number(edges[bin_index]),
+            high=format_number(edges[bin_index + 1]),
+        ),
+        _("over all tokens") if query is None else format_token_position(trace, query),
+        displayed_value,
+        working,
+        SourceLine("explorer/analysis/activation_statistics.py", "return edges, counts / counts.sum()"),
+    )

@@ -1,15 +1,35 @@
 """Attention of single heads: scores, displayed patterns and output norms."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.analysis.heads import without_first_key
-from explorer.architecture.attention import visibility_mask
-from explorer.architecture.logits import softcap
+from explorer.architecture.attention import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    visibility_mask,
+)
+from explorer.architecture.logits import softcap, softcap_formula
+from explorer.explain.arithmetic import largest, mean
+from explorer.explain.captured import derive
+from explorer.explain.captured.attention import kv_head_index
+from explorer.explain.clicked_point import get_element, get_item
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
+from explorer.explain.notation import (
+    format_attention_cell,
+    format_dot_product,
+    format_factor,
+    format_number,
+    format_query_key,
+    format_token_position,
+)
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
-from explorer.translations import N_
+from explorer.translations import N_, _, ngettext, translate
 
 
 @dataclass(frozen=True)
@@ -144,4 +164,202 @@ def query_attention_stages(trace: Trace, layer: int, head: int, query: int) -> A
         allowed=visibility_mask(trace.config, layer, len(trace))[query],
         weights=trace[f"blocks.{layer}.attn.pattern"][head, query],
         output_norms=projected_value_norms(trace, layer, head),
+    )
+
+
+FILE, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
+
+
+def displayed_weight(
+    trace: Trace, layer: int, head: int, query: int, key: int, kind: str, chosen_heads: Sequence[tuple[int, int]] = ()
+) -> Derivation | None:
+    """Derive a cell of one of `PATTERNS`; None after the query, where nothing is displayed."""
+    if key > query:
+        return None
+    name = f"blocks.{layer}.attn.pattern"
+    if kind == "weight":
+        return derive(trace, name, (head, query, key))
+    value = get_element(displayed_pattern(trace, layer, head, kind, chosen_heads), query, key)
+    location = format_attention_cell(trace, layer, head, query, key)
+    if kind == "without_first":
+        working, source = (
+            weight_without_first_key(trace, name, head, query, key),
+            SourceLine(HEADS, "return np.divide(rest, total"),
+        )
+    elif kind == "moved":
+        working, source = value_weighted_attention(trace, layer, head, query, key), VALUE_WEIGHTED_LINE
+    elif kind in ("layer_mean", "layer_max"):
+        weights, read = read_input(trace, name, ALL, query, key)
+        working = aggregate_heads(
+            kind, weights, [_("head {head}", head=head_index) for head_index in range(len(weights))], (read,)
+        )
+        source = SourceLine(FILE, "return patterns.mean(0)" if kind == "layer_mean" else "return patterns.max(0)")
+        query_key = {"query": format_token_position(trace, query), "key": format_token_position(trace, key)}
+        location = _("layer {layer}, query {query} → key {key}", layer=layer, **query_key)
+    else:
+        heads = chosen_heads or ((layer, head),)
+        read_weights = [read_input(trace, f"blocks.{i}.attn.pattern", j, query, key) for i, j in heads]
+        weights, inputs = (
+            np.array([float(weight) for weight, _read in read_weights]),
+            tuple(read for _weight, read in read_weights),
+        )
+        working = aggregate_heads(
+            kind, weights, [_("layer {layer} head {head}", layer=i, head=j) for i, j in heads], inputs
+        )
+        source = SourceLine(FILE, "return heads.max(0) if")
+        query_key = format_query_key(trace, query, key)
+        location = ngettext("{count} chosen head, {ends}", "{count} chosen heads, {ends}", len(heads), ends=query_key)
+    return Derivation(translate(PATTERNS[kind]), location, value, working, source)
+
+
+AGGREGATE_FORMULAS = {
+    "layer_mean": N_("mean = Σ weights of the heads / H"),
+    "layer_max": N_("the largest weight of the heads"),
+    "chosen_mean": N_("mean = Σ weights of the chosen heads / how many"),
+    "chosen_max": N_("the largest weight of the chosen heads"),
+}
+
+
+def aggregate_heads(kind: str, weights: np.ndarray, labels: Sequence[str], inputs: tuple[Input, ...]) -> Calculation:
+    """Calculate the mean or the maximum weight of several heads, one of `AGGREGATE_FORMULAS`."""
+    symbols = translate(AGGREGATE_FORMULAS[kind])
+    return mean(symbols, weights, inputs) if kind.endswith("mean") else largest(symbols, weights, labels, inputs)
+
+
+def weight_without_first_key(trace: Trace, name: str, head: int, query: int, key: int) -> Calculation:
+    """Calculate an attention weight among all keys but the first."""
+    weights, read = read_input(trace, name, head, query, slice(1, query + 1))
+    rest = float(weights.sum())
+    value = float(weights[key - 1]) / rest if key and rest > 1e-12 else 0.0
+    return Calculation(
+        _("weight without the first = weight / Σ weights of all keys but the first"),
+        lambda: (
+            f"{format_number(weights[key - 1])} / {format_number(rest)} = {format_number(value)}"
+            if key
+            else _("0: the first is left out")
+        ),
+        value,
+        (read,),
+    )
+
+
+VALUE_WEIGHTED_LINE = SourceLine(FILE, "return patterns[head] * projected_value_norms(")
+
+
+def value_weighted_attention(trace: Trace, layer: int, head: int, query: int, key: int) -> Calculation:
+    """Calculate value-weighted attention: weight × ‖W_O v‖."""
+    weight, read = read_input(trace, f"blocks.{layer}.attn.pattern", head, query, key)
+    norm, inputs = value_output_norm(trace, layer, head, key)
+    value = float(weight) * norm
+    numbers = f"{format_number(weight)} · {format_number(norm)} = {format_number(value)}"
+    return Calculation(_("moved = weight · ‖W_O v‖"), lambda: numbers, value, (read, *inputs))
+
+
+def value_output_norm(trace: Trace, layer: int, head: int, key: int) -> tuple[float, tuple[Input, ...]]:
+    """Return ‖W_O v‖ of a head's value, and its inputs."""
+    name = f"blocks.{layer}.attn.v"
+    v, from_v = read_input(trace, name, kv_head_index(trace, name, head), key)
+    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(v)))
+    return math.sqrt(math.fsum(x * x for x in output @ v)), (from_v, from_output)
+
+
+def output_columns(head: int, d: int) -> slice:
+    """Return the columns of W_O that multiply a head's z."""
+    return slice(head * d, (head + 1) * d)
+
+
+STAGES = {  # by whether scores are capped
+    False: ("q·k", "score", "masked", "weight", "length", "moved"),
+    True: ("q·k", "score", "capped", "masked", "weight", "length", "moved"),
+}
+
+
+def attention_stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -> Derivation | None:
+    """Derive a number of a stage of a query's attention; None for masked keys.
+
+    Args:
+        row: index into the model's `STAGES`.
+    """
+    cap = trace.config.score_cap
+    name, index = get_item(STAGES[cap is not None], row), (head, query, key)
+    if name == "masked" and not first_visible_key(trace.config, layer, query) <= key <= query:
+        return None
+    captured = {"score": "scores", "masked": "scores", "weight": "pattern", "q·k": "scores"}
+    if cap and name in ("capped", "masked"):
+        return softcapped_score(trace, layer, head, query, key, cap)
+    if name in captured:
+        derivation = derive(trace, f"blocks.{layer}.attn.{captured[name]}", index)
+        return derivation if name != "q·k" else query_key_product(trace, layer, head, query, key, derivation)
+    steps = query_attention_stages(trace, layer, head, query)
+    displayed_value, location = (
+        get_element(steps.output_norms, key),
+        format_attention_cell(trace, layer, head, query, key),
+    )
+    if name == "moved":
+        displayed_value *= float(steps.weights[key])
+        return Derivation(
+            translate(PATTERNS[name]),
+            location,
+            displayed_value,
+            value_weighted_attention(trace, layer, head, query, key),
+            VALUE_WEIGHTED_LINE,
+        )
+    norm, inputs = value_output_norm(trace, layer, head, key)
+    numbers = f"√{format_number(norm**2)} = {format_number(norm)}"
+    working = Calculation(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, norm, inputs)
+    source = SourceLine(FILE, "return np.linalg.norm(values @ output.T")
+    return Derivation(_("length of W_O v"), location, displayed_value, working, source)
+
+
+def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, cap: float) -> Derivation:
+    """Derive a soft-capped score."""
+    score, read = read_input(trace, f"blocks.{layer}.attn.scores", head, query, key)
+    value = cap * math.tanh(score / cap)
+    return Derivation(
+        _("capped score"),
+        format_attention_cell(trace, layer, head, query, key),
+        get_element(query_attention_stages(trace, layer, head, query).capped, key),
+        Calculation(
+            _("capped = {cap}", cap=softcap_formula("score", cap)),
+            lambda: _(
+                "capped = {cap} = {value}", cap=softcap_formula(format_number(score), cap), value=format_number(value)
+            ),
+            value,
+            (read,),
+        ),
+        SourceLine("explorer/architecture/logits.py", "return x if cap is None else cap * np.tanh(x / cap)"),
+    )
+
+
+def query_key_product(trace: Trace, layer: int, head: int, query: int, key: int, score: Derivation) -> Derivation:
+    """Derive q·k from the vectors of a score's derivation."""
+    inputs = score.working.inputs
+    (q, _read), (k, _read) = (read_input(trace, read.name, *read.index) for read in inputs)
+    value = float(q @ k)
+    working = Calculation(
+        "q·k = Σ q · k", lambda: f"q·k = {format_dot_product(q, k)} = {format_number(value)}", value, inputs
+    )
+    displayed_value = get_element(query_attention_stages(trace, layer, head, query).dots, key)
+    return Derivation(
+        "q·k", score.location, displayed_value, working, SourceLine(FILE, "dots=scores * trace.config.divisor")
+    )
+
+
+def dimension_contribution(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Derivation:
+    """Derive the contribution of one dimension of q and k to their score."""
+    displayed_value = get_element(score_by_dimension(trace, layer, head, query, key), dim)
+    suffix = "_rot" * (f"blocks.{layer}.attn.q_rot" in trace)
+    (q, from_q), (k, from_k) = (
+        read_input(trace, name, kv_head_index(trace, name, head), position, dim)
+        for name, position in ((f"blocks.{layer}.attn.q{suffix}", query), (f"blocks.{layer}.attn.k{suffix}", key))
+    )
+    config = trace.config
+    value = float(q) * float(k) / config.divisor
+    numbers = f"{format_factor(q)}·{format_factor(k)} / {score_divisor_in_numbers(config)} = {format_number(value)}"
+    return Derivation(
+        _("what dimension {dim} adds to the score", dim=dim),
+        format_attention_cell(trace, layer, head, query, key),
+        displayed_value,
+        Calculation(f"qᵢ kᵢ / {score_divisor_formula(config)}", lambda: numbers, value, (from_q, from_k)),
+        SourceLine(FILE, "return q[query] * keys[key] / trace.config.divisor"),
     )

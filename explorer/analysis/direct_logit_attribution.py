@@ -1,39 +1,60 @@
 """Direct logit attribution, the contribution of each component to a next-token logit (Elhage et al. 2021)."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
+from explorer.analysis.attention import output_columns
 from explorer.analysis.norms import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
     compute_norm_divisor,
     norm_bias,
-    norm_kinds,
     subtract_layernorm_mean,
 )
 from explorer.analysis.residual import residual_stages
-from explorer.analysis.trace_cache import cache_per_trace
 from explorer.analysis.unembedding import effective_logit_bias, logit_direction
 from explorer.architecture.block_layout import SUBLAYERS, block_layout
-from explorer.architecture.logits import has_logit_constants
+from explorer.architecture.logits import has_logit_constants, logit_constants_label
 from explorer.architecture.residual_stream import (
     added_taps,
     all_norms,
     block_output_tap,
     norm_input_tap,
+    norm_inputs,
     norms_on_residual_stream,
     output_norm,
     output_taps,
+    path_to_unembedding,
     previous_residual_tap,
+    residual_sum_tap,
     residual_taps,
+    residual_taps_onward,
     residual_update_tap,
     sublayers,
     unnormalised_output_tap,
 )
-from explorer.tracing.trace import Trace
+from explorer.explain import captured
+from explorer.explain.arithmetic import dot_product
+from explorer.explain.captured import recompute
+from explorer.explain.captured.formulas import concatenate_heads
+from explorer.explain.captured.interventions import (
+    active_effects,
+    added_constant,
+    adds_constant,
+    apply_intervention_linear_part,
+)
+from explorer.explain.captured.norms import has_bias, norm_kinds, normalise_before_gain
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.notation import format_number, format_token_position, quote_token
+from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.trace import Trace, cache_per_trace
+from explorer.translations import N_, _, translate
 
 
 @dataclass(frozen=True)
@@ -276,3 +297,336 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
         ),
         attribution=logit_attribution,
     )
+
+
+FILE = "explorer/analysis/direct_logit_attribution.py"
+HEADS = "heads[layer] = (z *"
+# component -> description, getter of its value in an `Attribution` at a layer, and the line that computes it
+LOGIT_COMPONENTS = {
+    "token": (N_("what the token’s embedding adds"), lambda a, layer: a.token, "token = float(at_embed)"),
+    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(position_row"),
+    "heads": (N_("what all heads of layer {layer} add"), lambda a, layer: a.heads.sum(-1)[layer], HEADS),
+    "bias": (
+        N_("what the bias of W_O of layer {layer} adds"),
+        lambda a, layer: a.biases[layer],
+        "biases[layer] = bias @",
+    ),
+    "attention": (
+        N_("what attention of layer {layer} adds"),
+        lambda a, layer: a.heads.sum(-1)[layer] + a.biases[layer],
+        HEADS,
+    ),
+    "feed_forward": (
+        N_("what the feed-forward of layer {layer} adds"),
+        lambda a, layer: a.feed_forward[layer],
+        "feed_forward[layer] = value(",
+    ),
+    "shift": (N_("added by {shifts}"), lambda a, layer: a.shift, "shift += "),
+    "changes": (
+        N_("what the changes of the run put in"),
+        lambda a, layer: a.changes,
+        "changes += float(captured.added_constant(trace",
+    ),
+    "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
+    "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = logit_direction("),
+}
+# Formula of a logit, and of a logit difference.
+THROUGH_NORMS = (
+    N_("norms({x}) · row of the unembedding; each norm divides by what it did in this run"),
+    N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
+)
+AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
+CAPPED = (  # a formula, and by what a cap of the logits multiplies
+    N_("({formula}) · the whole logit / the same before its cap"),
+    N_("({formula}), each row times its whole logit / the same before its cap"),
+)
+BIAS = (N_("{formula} + its bias"), N_("{formula} + its bias less the rival’s"))
+WITH_BIAS = ("shift", "sum", "logit")  # the parts that the bias of the unembedding counts for
+Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
+
+
+def component_contribution(
+    trace: Trace, position: int, token_id: int, contrast_id: int | None, component: str, layer: int = 0
+) -> Derivation:
+    """Derive the contribution of one of `LOGIT_COMPONENTS` to a token's logit or logit difference."""
+    template, get_value, line = LOGIT_COMPONENTS[component]
+    logit_attribution: LogitAttribution = direct_logit_attribution(trace, position, token_id, contrast_id)
+    symbols = (AT_THE_END if component in ("sum", "logit") else THROUGH_NORMS)[contrast_id is not None]
+    shifts = logit_constants_label(trace.config) if component == "shift" else ""
+    name, formula = translate(template, layer=layer, shifts=shifts), translate(symbols, x="x")
+    vector, biased = unembedding_input(trace, component, position, layer), component in WITH_BIAS
+    return logit_contribution(
+        trace,
+        position,
+        token_id,
+        contrast_id,
+        name,
+        float(get_value(logit_attribution, layer)),
+        formula,
+        vector,
+        line,
+        biased,
+    )
+
+
+def head_contribution(
+    trace: Trace, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
+) -> Derivation:
+    """Derive the contribution of a head to a token's logit or logit difference."""
+    displayed_value = get_element(direct_logit_attribution(trace, position, token_id, contrast_id).heads, layer, head)
+    z, from_z = read_input(trace, f"blocks.{layer}.attn.z", head, position)
+    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(z)))
+    vector = propagate(
+        trace, (output @ z, [from_z, from_output]), path_to_unembedding(trace.config, layer, "attn"), position
+    )
+    name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
+    formula = translate(THROUGH_NORMS[contrast_id is not None], x="W_O z")
+    return logit_contribution(trace, position, token_id, contrast_id, name, displayed_value, formula, vector, HEADS)
+
+
+def logit_contribution(
+    trace: Trace,
+    position: int,
+    token_id: int,
+    contrast_id: int | None,
+    name: str,
+    displayed_value: float,
+    formula: str,
+    vector: Reads,
+    line: str,
+    biased: bool = False,
+) -> Derivation:
+    """Derive the product of a vector with the unembedding direction; `biased` includes the bias if there is one."""
+    final, inputs = vector
+    plus = None
+    if biased and trace.config.unembedding_bias:
+        plus, from_bias = unembedding_bias(trace, token_id, position)
+        inputs, formula = [*inputs, from_bias], translate(BIAS[contrast_id is not None], formula=formula)
+        if contrast_id is not None:
+            contrast_bias, from_bias = unembedding_bias(trace, contrast_id, position)
+            plus, inputs = plus - contrast_bias, [*inputs, from_bias]
+    formula = formula_with_softcap(trace, formula, contrast_id)
+    row, from_row = unembedding_direction(trace, token_id, position)
+    names = {"place": format_token_position(trace, position), "token": quote_token(trace.vocabulary[token_id])}
+    location = _("after {place}, to the logit of {token}", **names)
+    if contrast_id is not None:
+        contrast, from_contrast = unembedding_direction(trace, contrast_id, position)
+        row, inputs = row - contrast, [*inputs, from_row]
+        from_row = from_contrast
+        contrast = quote_token(trace.vocabulary[contrast_id])
+        location = _("after {place}, to the logit of {token} less that of {rival}", **names, rival=contrast)
+    working = dot_product(f"= {formula}", final, row, (*inputs, from_row), plus)
+    return Derivation(name, location, displayed_value, working, SourceLine(FILE, line))
+
+
+def unembedding_direction(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
+    """Return the direction of a token's logit (D,), without its bias, and its source."""
+    row, read = read_input(trace, "lm_head.weight", token_id)
+    return row * logit_factor(trace, token_id, position), read
+
+
+def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
+    """Return the bias of a token's logit and its source."""
+    bias, read = read_input(trace, "lm_head.bias", token_id)
+    return float(bias * logit_factor(trace, token_id, position)), read
+
+
+def logit_factor(trace: Trace, token_id: int, position: int) -> float:
+    """Return the factor of interventions and soft-capping on a logit in this run."""
+    interventions, cap = (
+        apply_intervention_linear_part(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id],
+        trace.config.logit_cap,
+    )
+    if cap is None:
+        return float(interventions)
+    row, vector = read_input(trace, "lm_head.weight", token_id)[0], read_input(trace, "final_norm", position)[0]
+    plain = float(row @ vector)
+    if trace.config.unembedding_bias:
+        plain += float(read_input(trace, "lm_head.bias", token_id)[0])
+    return float(interventions) * (cap * math.tanh(plain / cap) / plain if plain else 1.0)
+
+
+def formula_with_softcap(trace: Trace, formula: str, contrast_id: int | None = None) -> str:
+    """Add the effect of soft-capping to the formula of a logit."""
+    return translate(CAPPED[contrast_id is not None], formula=formula) if trace.config.logit_cap else formula
+
+
+def unembedding_input(trace: Trace, component: str, position: int, layer: int) -> Reads:
+    """Return a component's contribution to the input of the unembedding."""
+    if component in ("sum", "logit"):
+        vector, read = read_input(trace, "final_norm", position)
+        return vector, [read]
+    if component in ("shift", "changes"):
+        return propagate(trace, (np.zeros(trace.config.d_model), []), residual_taps(trace.config), position, component)
+    if component in ("token", "position"):
+        path = residual_taps_onward(trace.config, "blocks.0.resid_pre")
+    elif component == "feed_forward":
+        path = path_to_unembedding(trace.config, layer, "ffn")[1:]
+    else:
+        path = path_to_unembedding(trace.config, layer, "attn")
+    return propagate(trace, initial_contribution(trace, component, position, layer), path, position)
+
+
+def initial_contribution(trace: Trace, component: str, position: int, layer: int) -> Reads:
+    """Return a component's vector at the start of its path.
+
+    For embeddings at the first layer, for the feed-forward its output, for attention the output of its linear
+    map.
+    """
+    block = f"blocks.{layer}"
+    if component in ("token", "position"):
+        embed, read = read_input(trace, "embed", position)
+        embed = embed - captured.added_constant(trace, "embed", position)
+        if "position_embed" not in trace:
+            return embed, [read]
+        added, from_positions = read_input(trace, "position_embed", position)
+        added = apply_intervention_linear_part(trace, "embed", added, position)
+        return (added, [from_positions]) if component == "position" else (embed - added, [read, from_positions])
+    if component == "feed_forward":
+        vector, read = read_input(trace, f"{block}.ffn.out", position)
+        return vector, [read]
+    vector, inputs = np.zeros(trace.config.d_model), []
+    if component != "bias":
+        z, from_z = read_input(trace, f"{block}.attn.z", ALL, position)
+        output, from_output = read_input(trace, f"{block}.attn.o_proj.weight")
+        vector, inputs = output @ concatenate_heads(z), [from_z, from_output]
+    if component != "heads" and f"{block}.attn.o_proj.bias" in trace.weights:
+        bias, read = read_input(trace, f"{block}.attn.o_proj.bias")
+        vector, inputs = vector + bias, [*inputs, read]
+    return vector, inputs
+
+
+def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addition: str = "") -> Reads:
+    """Propagate a vector along a path, through norms with their scales from this run and through interventions.
+
+    Args:
+        addition: "shift" adds the β of the norms on the path and on the paths of the sublayers added there;
+            "changes" adds the constants of interventions; "" adds nothing.
+    """
+    current, inputs = vector
+    norms = norm_inputs(trace.config, path)
+    added = [sublayer for sublayer in sublayers(trace.config) if addition]
+    for name in path:
+        for sublayer in (pair for pair in added if residual_sum_tap(trace.config, *pair) == name):
+            addend, read = propagate(
+                trace, (np.zeros_like(current), []), output_taps(trace.config, *sublayer), position, addition
+            )
+            current, inputs = current + addend, [*inputs, *read]
+        if name in norms:
+            (x, from_x), (gain, from_gain) = (
+                read_input(trace, norms[name], position),
+                read_input(trace, f"{name}.weight"),
+            )
+            current, inputs = (
+                normalise_before_gain(trace, current, x, name, position) * gain,
+                [*inputs, from_x, from_gain],
+            )
+            if addition == "shift" and has_bias(trace, name, position).any():
+                beta, from_beta = read_input(trace, f"{name}.bias")
+                current, inputs = current + beta, [*inputs, from_beta]
+        current = apply_intervention_linear_part(trace, name, current, position)
+        if addition == "changes" and not name.endswith("ffn.out"):  # what is put in there counts as the feed-forward's
+            current = current + captured.added_constant(trace, name, position)
+    return current, inputs
+
+
+def check_component_sum(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
+    """Check the sum of all contributions against the captured logit or logit difference."""
+    logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
+    ids = [token_id] if contrast_id is None else [token_id, contrast_id]
+    logit_sizes = sum(recompute(trace, "logits", (position, i)).sizes for i in ids)
+    return Check.from_arrays(
+        trace.dtype, logit_attribution.total, logit_attribution.logit, logit_attribution.size + logit_sizes
+    )
+
+
+def head_compensation(
+    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
+) -> Derivation:
+    """Derive the change of a head's contribution to a logit."""
+    return _difference(
+        *(head_contribution(run, position, token_id, contrast_id, layer, head) for run in comparison.runs)
+    )
+
+
+def component_compensation(
+    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, component: str, layer: int
+) -> Derivation:
+    """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""
+    return _difference(
+        *(component_contribution(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
+    )
+
+
+def _difference(after: Derivation, before: Derivation) -> Derivation:
+    value = after.recomputed_value - before.recomputed_value
+    working = Calculation(
+        _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),
+        lambda: (
+            f"{format_number(after.recomputed_value)} − "
+            f"{format_number(before.recomputed_value)} = {format_number(value)}"
+        ),
+        value,
+        unique_inputs((*after.working.inputs, *before.working.inputs)),
+    )
+    return Derivation(after.name, after.location, after.value - before.value, working, after.source)
+
+
+@dataclass(frozen=True)
+class HeadSources:
+    """The contributions of all heads at one position, by the position that each is fetched from.
+
+    A head's z is the sum of the values v of all keys, times their attention weights. Each term goes through the head's
+    columns of W_O, and through an output norm with its scale in this run.
+
+    Attributes:
+        effects: (L, H, T) contributions to the logit; 0 after the query.
+        norms: (L, H, T) ‖weight × W_O v‖₂ as it is added to the stream; 0 after the query.
+        changed_heads: (L, H) contributions of heads whose z an intervention changes: they have no sources.
+    """
+
+    effects: np.ndarray
+    norms: np.ndarray
+    changed_heads: np.ndarray
+
+
+@cache_per_trace
+def head_sources(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> HeadSources:
+    """Split the heads' `direct_logit_attribution` at a position by the positions that they read."""
+    config, attribution = trace.config, direct_logit_attribution(trace, position, token_id, contrast_id)
+    effects, norms = np.zeros((2, config.num_layers, config.num_heads, len(trace)))
+    changed_heads = np.zeros(attribution.heads.shape)
+    visible = slice(position + 1)
+    for layer in range(config.num_layers):
+        block = f"blocks.{layer}.attn"
+        weights = trace[f"{block}.pattern"][:, position, visible].astype(np.float64)  # (H, n)
+        values = trace[f"{block}.v"][:, visible].astype(np.float64)  # (G, n, d)
+        values = np.repeat(values, config.num_heads // len(values), axis=0)  # (H, n, d)
+        effects[layer, :, visible] = weights * np.einsum("hnd,hd->hn", values, attribution.head_directions[layer])
+        norms[layer, :, visible] = weights * written_norms(trace, layer, values, position)
+        is_changed = changed_head_mask(trace, layer, position)
+        effects[layer, is_changed] = norms[layer, is_changed] = 0
+        changed_heads[layer, is_changed] = attribution.heads[layer, is_changed]
+    return HeadSources(effects, norms, changed_heads)
+
+
+def written_norms(trace: Trace, layer: int, values: np.ndarray, position: int) -> np.ndarray:
+    """Return ‖W_O v‖₂ as added to the stream at a position, of values (H, n, d): (H, n).
+
+    ‖W v‖² = v · (Wᵀ W) v, which for long texts is less work than W v.
+    """
+    heads, d = len(values), values.shape[-1]
+    table = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:].astype(np.float64)  # (D, H d)
+    columns = table.reshape(-1, heads, d).transpose(1, 2, 0)  # (H, d, D)
+    written = apply_linearised_output_norm(trace, layer, "attn", columns, position)
+    products = written @ written.swapaxes(1, 2)  # (H, d, d)
+    return np.sqrt(np.maximum(0, np.einsum("hnd,hnd->hn", values @ products, values)))
+
+
+def changed_head_mask(trace: Trace, layer: int, position: int) -> np.ndarray:
+    """Return which heads' z at a position interventions change, (H,) booleans."""
+    name = f"blocks.{layer}.attn.z"
+    mask = np.zeros(trace.config.num_heads, dtype=bool)
+    for effect in active_effects(trace, name):
+        mask |= effect.element_mask(trace.shape(name))[:, position].any(-1)
+    return mask

@@ -4,12 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import recompute_with_interventions
 from explorer.analysis.next_token import top_indices
-from explorer.analysis.trace_cache import cache_per_trace
+from explorer.architecture import residual_stream
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.tracing.trace import Trace
+from explorer.explain.arithmetic import cosine, dot_product
+from explorer.explain.captured.embedding import TABLE
+from explorer.explain.captured.interventions import recompute_with_interventions
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.notation import format_factor, format_number, format_token_id, format_token_position, quote_token
+from explorer.explain.source_code import SourceLine
+from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.tracing.weight_matrices import iter_chunks, linear_by_chunks
+from explorer.translations import N_, _, translate
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents
     if not np.isfinite(centred).all():
         nan_points = np.full((len(vectors), n), np.nan)
         return PrincipalComponents(nan_points, np.zeros((n, vectors.shape[1])), nan_points[0])
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    _coordinates, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     real = sizes > 1e-9 * max(1.0, float(np.abs(vectors).max()))
     components = np.zeros((n, vectors.shape[1]))
     significant = directions[real][:n]
@@ -111,3 +118,65 @@ def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents
     shares = np.zeros(n)
     shares[: len(significant)] = sizes[real][:n] ** 2 / max((sizes**2).sum(), 1e-300)
     return PrincipalComponents(centred @ components.T, components, shares)
+
+
+FILE = "explorer/analysis/embedding.py"
+ROW = N_("row of the token’s id, as it was learned")
+SCALED_ROW = N_("row of the token’s id · {factor}, as it was learned")
+
+
+def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
+    """Derive an element of the token's scaled row of the embedding table."""
+    token_id, config = trace.token_ids[query], trace.config
+    terms = embedding_parts(trace, query)
+    displayed_value = get_element(terms.row * terms.scale, dim)
+    row, read = read_input(trace, TABLE, token_id, dim)
+    value, scaled = float(row) * config.embedding_scale, config.embedding_scale != 1
+    scale_text = f"{format_factor(row)} · {residual_stream.embedding_scale_in_numbers(config)} = " * scaled
+    symbols = (
+        translate(SCALED_ROW, factor=residual_stream.embedding_scale_formula(config)) if scaled else translate(ROW)
+    )
+    return Derivation(
+        _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
+        format_token_position(trace, query),
+        displayed_value,
+        Calculation(symbols, lambda: f"{scale_text}{format_number(value)}", value, (read,)),
+        SourceLine(FILE, 'row = trace.weights["token_embedding.weight"][trace.token_ids[query]]'),
+    )
+
+
+def nearest_token_cosine(trace: Trace, query: int, index: int, max_count: int) -> Derivation:
+    """Derive the cosine of the token's embedding with that of one of the nearest tokens."""
+    ids, cosines = nearest_tokens(trace, trace.token_ids[query], max_count)
+    displayed_value, token_id = get_element(cosines, index), int(ids[index])
+    return Derivation(
+        _("cosine of two tokens’ vectors"),
+        _("{one} and {other}", one=quote_token(trace.tokens[query]), other=format_token_id(trace, token_id)),
+        displayed_value,
+        cosine(read_input(trace, TABLE, trace.token_ids[query]), read_input(trace, TABLE, token_id)),
+        SourceLine(FILE, "cosines = np.divide(products, scale"),
+    )
+
+
+def principal_component_coordinate(
+    trace: Trace, depth: int, position: int, component: int, first: int = 0
+) -> Derivation:
+    """Derive the coordinate of a token's vector along a principal component.
+
+    Args:
+        component: index of the principal component.
+        first: the first token that is included.
+    """
+    vectors = residual_at_depth(trace, depth)[first:].astype(float)
+    components = principal_components(residual_at_depth(trace, depth)[first:])
+    displayed_value = get_element(components.points, position - first, component)
+    centred = vectors[position - first] - vectors.mean(0)
+    name = f"blocks.{depth}.resid_pre" if depth < trace.config.num_layers else _("the stream after the last block")
+    inputs = (Input(name, (slice(first, None),), vectors.shape),)
+    return Derivation(
+        _("component {which}", which=component + 1),
+        _("{token} at depth {depth}", token=format_token_position(trace, position), depth=depth),
+        displayed_value,
+        dot_product(_("(x − mean x of all tokens) · direction"), centred, components.directions[component], inputs),
+        SourceLine(FILE, "return PrincipalComponents(centred @ components.T"),
+    )

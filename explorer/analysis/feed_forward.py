@@ -1,43 +1,29 @@
 """Feed-forward neurons: activations, output norms, logit effects and sparsity."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import apply_intervention_linear_part
-from explorer.analysis.norms import (
-    apply_linearised_output_norm,
-    compute_norm_divisor,
-    norm_kinds,
-    subtract_layernorm_mean,
+from explorer.analysis.direct_logit_attribution import (
+    THROUGH_NORMS,
+    formula_with_softcap,
+    propagate,
+    unembedding_direction,
 )
-from explorer.analysis.trace_cache import cache_per_trace
+from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
 from explorer.analysis.unembedding import unembed_component
 from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
-from explorer.tracing.trace import Trace
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    """x · Φ(x); NumPy has no erf."""
-    return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """The tanh approximation of GELU."""
-    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-# kind of feed-forward -> its activation's name, and the function (of float64 arrays)
-ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
-    "geglu": ("GELU", gelu_tanh),
-    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
-    "relu2": ("ReLU²", lambda x: np.maximum(x, 0) ** 2),
-    "gelu": ("GELU", gelu),
-    "gelu_tanh": ("GELU", gelu_tanh),
-}
+from explorer.explain.arithmetic import dot_product
+from explorer.explain.captured.formulas import ACTIVATIONS
+from explorer.explain.captured.interventions import apply_intervention_linear_part
+from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
+from explorer.explain.notation import format_number, format_token_id, format_token_position
+from explorer.explain.source_code import SourceLine
+from explorer.tracing.trace import Trace, cache_per_trace
+from explorer.translations import _, ngettext, translate
 
 
 @dataclass(frozen=True)
@@ -106,7 +92,7 @@ def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuro
         weight, bias = (trace.weights.get(f"{block}.{name}_proj.{part}") for part in ("weight", "bias"))
         return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
 
-    _, activation = ACTIVATIONS[trace.config.ffn]
+    _name, activation = ACTIVATIONS[trace.config.ffn]
     gated = trace.config.is_gated
     pre = project("gate" if gated else "up")
     up = project("up") if gated else None
@@ -168,3 +154,60 @@ def neuron_logit_effects(trace: Trace, layer: int, number: int, query: int) -> n
             direction = direction / compute_norm_divisor(trace, trace[norms[tap]][query], tap, query)
         direction = apply_intervention_linear_part(trace, tap, direction, query)
     return unembed_component(trace, direction, query)
+
+
+FILE = "explorer/analysis/feed_forward.py"
+
+
+def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> Derivation:
+    """Derive the change of a token's logit per unit of a neuron's hidden value."""
+    displayed_value = get_element(neuron_logit_effects(trace, layer, neuron, query), token_id)
+    column, from_column = read_input(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
+    vector, inputs = propagate(trace, (column, [from_column]), path_to_unembedding(trace.config, layer, "ffn"), query)
+    row, from_row = unembedding_direction(trace, token_id, query)
+    return Derivation(
+        _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
+        _(
+            "after {place}, to the logit of {token}",
+            place=format_token_position(trace, query),
+            token=format_token_id(trace, token_id),
+        ),
+        displayed_value,
+        dot_product(
+            formula_with_softcap(trace, translate(THROUGH_NORMS[0], x=_("column of W_down"))),
+            vector,
+            row,
+            (*inputs, from_row),
+        ),
+        SourceLine(FILE, "return unembed_component(trace, direction, query)"),
+    )
+
+
+def share_near_zero(trace: Trace, layer: int, inactive: bool) -> Derivation:
+    """Derive the fraction of a layer's hidden values near 0, or of neurons near 0 at every token."""
+    sparsities = sparsity(trace)
+    displayed_value = get_element(sparsities.inactive if inactive else sparsities.near_zero, layer)
+    hidden, read = read_input(trace, f"blocks.{layer}.ffn.hidden")
+    limit = 0.0 if trace.config.ffn in RELU_KINDS else NEAR_ZERO_RATIO * math.sqrt(float((hidden * hidden).mean()))
+    near = np.abs(hidden) <= limit
+    near = near.all(0) if inactive else near
+    value = float(near.sum()) / near.size
+    limit_in_symbols = _("{share:g} · √(mean hidden²)", share=NEAR_ZERO_RATIO) if limit else "0"
+    working = Calculation(
+        _("how many are at most {limit} in size / how many there are", limit=limit_in_symbols),
+        lambda: _(
+            "{near:,} of at most {limit} / {size:,} = {value}",
+            near=int(near.sum()),
+            limit=format_number(limit),
+            size=near.size,
+            value=format_number(value),
+        ),
+        value,
+        (read,),
+    )
+    name = _("share of neurons near 0 at every token") if inactive else _("share of hidden values near 0")
+    location = ngettext(
+        "layer {layer}, over {count} token", "layer {layer}, over all {count} tokens", len(trace), layer=layer
+    )
+    source = SourceLine(FILE, "shares.append((near.mean(), near.all(0).mean()))")
+    return Derivation(name, location, displayed_value, working, source)

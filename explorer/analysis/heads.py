@@ -1,5 +1,6 @@
 """Scores of all attention heads of a run, and their null distribution under targets rolled at random."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -8,7 +9,12 @@ import numpy as np
 
 from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.architecture.attention import first_visible_key, visibility_mask
+from explorer.explain.arithmetic import mean
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Derivation, read_input
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 
 
 def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray:
@@ -161,7 +167,7 @@ class RolledTargets:
         num_visible = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
         offset = np.arange(self._num_keys) - first  # (Q, T)
         random, packed = np.random.default_rng(SEED), []
-        for _ in range(TRIES // TRIES_PER_BATCH):
+        for _batch in range(TRIES // TRIES_PER_BATCH):
             shifts = random.integers(num_visible, size=(TRIES_PER_BATCH, len(rows), 1))
             rolled = np.take_along_axis(
                 targets[None], (offset - shifts) % num_visible + np.minimum(first, rows[:, None]), -1
@@ -196,3 +202,36 @@ def uniform_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.nd
         rows = without_first_key(rows) if hide_first else rows
         scores.append(float(measure(rows[1:], visible_counts[1:]).mean()))
     return np.array(scores)
+
+
+def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> Derivation | None:
+    """Derive a head's score, one of `HEAD_SCORES`; None if no query of this run counts."""
+    value = get_element(head_scores(trace, name, hide_first), layer, head)
+    if math.isnan(value):
+        return None
+    score, targets = HEAD_SCORES[name], target_mask(trace, name)
+    rows, read = read_input(trace, f"blocks.{layer}.attn.pattern", head)
+    query_scores = []
+    for query in range(1, len(trace)):
+        weights, first = rows[query, : query + 1].tolist(), first_visible_key(trace.config, layer, query)
+        if hide_first:
+            rest = sum(weights[1:])
+            weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]
+        if score.measure:
+            query_scores.append(float(score.measure(np.array(weights), np.array(max(2, query + 1 - first)))))
+        elif (keys := np.flatnonzero(targets[query])).size:
+            query_scores.append(sum(weights[key] for key in keys))
+    location = SCORE_LOCATION_WITHOUT_FIRST if hide_first else SCORE_LOCATION
+    return Derivation(
+        translate(score.title),
+        translate(location, layer=layer, head=head, looks=translate(score.description)),
+        value,
+        mean(translate(score.formula), query_scores, (read,), _("score")),
+        SourceLine(f"{score.measure.__module__.replace('.', '/')}.py", "return ")
+        if score.measure
+        else SourceLine("explorer/analysis/heads.py", "(rows[:, counts] * targets"),
+    )
+
+
+SCORE_LOCATION = N_("layer {layer} head {head}: how much it {looks}")
+SCORE_LOCATION_WITHOUT_FIRST = N_("layer {layer} head {head}: how much it {looks}, the first token left out")

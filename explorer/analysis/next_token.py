@@ -1,11 +1,19 @@
 """Next-token distributions: ranks, surprisal, entropy and loss, divergences, and sampling from logit to probability."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.explain import arithmetic
+from explorer.explain.arithmetic import mean
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Derivation, Input, read_input
+from explorer.explain.notation import format_token_id, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
 from model.generation.sampling import SamplingStages, draw_token, sampling_distribution, sampling_stages, uniform_draw
 
 
@@ -318,3 +326,81 @@ def find_tokens(vocabulary: Sequence[str], search_text: str, ranking: Sequence[i
     containing = [int(i) for i in ranking if text in vocabulary[i].casefold() and int(i) not in by_id]
     containing.sort(key=lambda i: vocabulary[i].casefold().strip() != text.strip())
     return [*by_id, *containing][:max_count]
+
+
+FILE, LOGITS = "explorer/analysis/next_token.py", "explorer/tracing/logits.py"
+SURPRISAL = SourceLine(FILE, "return np.concatenate([[np.nan], (trace.logits.log_sum_exp")
+# measure -> its name, the analysis, how it is worked out again, and the line of the analysis
+PREDICTION_MEASURES = {
+    "surprisal": (N_("surprisal"), surprisal, arithmetic.surprisal, SURPRISAL),
+    "entropy": (N_("entropy"), entropy, arithmetic.entropy, SourceLine(LOGITS, "bits = (np.log(sums) - np.einsum(")),
+    "rank": (
+        N_("rank"),
+        actual_token_ranks,
+        arithmetic.rank,
+        SourceLine(LOGITS, "(logits > actual).sum(-1) + 1"),
+    ),
+}
+
+
+def prediction_measure(trace: Trace, position: int, measure: str) -> Derivation | None:
+    """Derive one of `PREDICTION_MEASURES` of a token; None for the first token."""
+    name, analysis, calculate, source = PREDICTION_MEASURES[measure]
+    displayed_value = get_element(analysis(trace), position)
+    if position == 0:
+        return None
+    logits, read = read_input(trace, "logits", position - 1)
+    token_id = trace.token_ids[position]
+    token, before = format_token_position(trace, position), format_token_position(trace, position - 1)
+    location = _("of {token}, id {token_id}, after {before}", token=token, token_id=token_id, before=before)
+    return Derivation(translate(name), location, displayed_value, calculate(logits, token_id, (read,)), source)
+
+
+def token_probability(
+    trace: Trace, position: int, token_id: int, displayed_value: float, source: SourceLine
+) -> Derivation:
+    """Derive a token's probability after a position, given the displayed value and its source line."""
+    logits, read = read_input(trace, "logits", position)
+    working = arithmetic.probability(logits, token_id, (read,))
+    location = _(
+        "of {token} after {before}",
+        token=format_token_id(trace, token_id),
+        before=format_token_position(trace, position),
+    )
+    return Derivation(_("probability"), location, displayed_value, working, source)
+
+
+def next_token_probability(trace: Trace, position: int, token_id: int) -> Derivation:
+    """Derive a token's probability after a position."""
+    displayed_value = float(next_token_distribution(trace, position).plain[token_id])
+    return token_probability(
+        trace, position, token_id, displayed_value, SourceLine(FILE, "plain=sampling_distribution(logits)")
+    )
+
+
+def actual_token_probability(trace: Trace, position: int) -> Derivation:
+    """Derive the probability of the actual next token."""
+    displayed_value = 2 ** -get_element(surprisal(trace), position + 1)
+    return token_probability(trace, position, trace.token_ids[position + 1], displayed_value, SURPRISAL)
+
+
+def text_loss(trace: Trace) -> Derivation | None:
+    """Derive the loss of the run's text; None for a single token."""
+    value = mean_text_loss(trace)
+    if math.isnan(value):
+        return None
+    read, losses = Input("logits", (), trace.shape("logits")), []
+    for position, token_id in enumerate(trace.token_ids[1:]):
+        row, _row = read_input(trace, "logits", position)
+        top = row.max()
+        losses.append(top + math.log(math.fsum(np.exp(row - top))) - row[token_id])
+    return Derivation(
+        _("loss of this text, in nats a token"),
+        translate(LOSS_LOCATION, count=len(losses)),
+        value,
+        mean(_("loss = mean of −ln p over the tokens"), losses, (read,), _("loss")),
+        SourceLine(FILE, "return float(np.mean(bits"),
+    )
+
+
+LOSS_LOCATION = N_("of {count} tokens, all but the first: −ln of the probability that the model gave each")

@@ -1,12 +1,18 @@
 """Recomputation of a run's norms, on any vectors."""
 
+import math
+
 import numpy as np
 
-from explorer.analysis.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
-from explorer.interventions import active_norm_replacements
-from explorer.interventions.intervention import is_active
+from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
+from explorer.explain.captured.norms import mean_square_or_variance, norm_kinds
+from explorer.explain.clicked_point import get_element
+from explorer.explain.derivation import Calculation, Derivation, read_input
+from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
+from explorer.translations import _
 
 
 def compute_norm_divisor(
@@ -22,18 +28,6 @@ def compute_norm_divisor(
     kind = norm_kinds(trace, name, positions)
     x = subtract_layernorm_mean(x.astype(np.float64), kind)
     return np.where(kind == "none", 1.0, np.sqrt((x**2).mean(-1) + trace.config.norm_eps))
-
-
-def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """Return the kind of a norm in the run, "rmsnorm", "layernorm" or "none": () at a position, (T,) at several.
-
-    Args:
-        positions: required if interventions replace the norm at some positions only.
-    """
-    kinds_by_position = np.full(np.shape(positions), trace.config.norm, dtype="<U9")
-    for intervention in active_norm_replacements(trace.edits, name):
-        kinds_by_position = np.where(is_active(intervention, positions), intervention.by, kinds_by_position)
-    return kinds_by_position
 
 
 def subtract_layernorm_mean(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
@@ -103,3 +97,24 @@ def apply_linearised_output_norm(trace: Trace, layer: int, sublayer: str, x: np.
         return x
     scale = compute_norm_divisor(trace, trace[norm_input_tap(trace.config, norm)][position], norm, position)
     return subtract_layernorm_mean(x, norm_kinds(trace, norm, position)) / scale * trace.weights[f"{norm}.weight"]
+
+
+def norm_divisor(trace: Trace, norm: str, position: int) -> Derivation:
+    """Derive the divisor of a norm for a token's vector."""
+    tap, positions = norm_input_tap(trace.config, norm), np.arange(len(trace))
+    displayed_value, kind = (
+        get_element(compute_norm_divisor(trace, trace[tap], norm, positions), position),
+        str(norm_kinds(trace, norm, position)),
+    )
+    x, read = read_input(trace, tap, position)
+    squares, eps = float(mean_square_or_variance(x, norm_kinds(trace, norm, position))), trace.config.norm_eps
+    value = math.sqrt(squares + eps) if kind != "none" else 1.0
+    symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
+    numbers = (
+        f"√({format_number(squares)} + {format_number(eps)}) = {format_number(value)}" if kind != "none" else "= 1"
+    )
+    working = Calculation(symbols, lambda: numbers, value, (read,))
+    source = SourceLine("explorer/analysis/norms.py", "np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
+    return Derivation(
+        _("what the norm divides by"), format_token_position(trace, position), displayed_value, working, source
+    )

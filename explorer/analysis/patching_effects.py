@@ -4,7 +4,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.tracing.patching.experiment import DIRECTIONS, METRICS, PatchingExperiment, normalised_effect
+from explorer.explain.derivation import Calculation, Derivation, Input
+from explorer.explain.notation import format_number, format_token_position, token_formatter
+from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import Check
+from explorer.interventions import Intervention, parse_intervention
+from explorer.tracing.patching.experiment import (
+    BY_POSITION,
+    DIRECTIONS,
+    METRICS,
+    PatchingExperiment,
+    Receiver,
+    normalise_changes,
+    normalised_effect,
+)
+from explorer.tracing.trace import Trace
+from explorer.translations import _
 
 
 def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:
@@ -73,3 +88,197 @@ def logit_metrics(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
     largest = logits.max()
     ln = logits[answer] - largest - np.log(np.exp(logits - largest).sum())
     return np.array([logits[answer] - logits[wrong], ln, np.exp(ln)])
+
+
+SYMBOLS = {
+    "denoise": "(m(patched) − m(corrupted)) / (m(clean) − m(corrupted))",
+    "noise": "(m(patched) − m(clean)) / (m(clean) − m(corrupted))",
+}
+
+
+def patch_effect(
+    experiment: PatchingExperiment,
+    runs: tuple[Trace, Trace],
+    intervention: Intervention,
+    measured: np.ndarray,
+    metric: str,
+    direction: str,
+) -> Derivation | None:
+    """Derive the effect of patching one node, by running the model with the patch.
+
+    None if the metrics of the clean and the corrupted run are equal, which leaves the effect undefined.
+
+    Args:
+        runs: the clean and the corrupted run, captured without interventions.
+        measured: (M,) metrics of the node in the map.
+    """
+    row = METRICS.index(metric)
+    last_positions = tuple(len(prompt) - 1 for prompt in (experiment.clean, experiment.corrupted))
+    last = last_positions[direction == "denoise"]
+    clean, corrupted = (metrics[row] for metrics in _captured_metrics(experiment, runs))
+    patched = experiment.rerun_with_patch(direction, intervention)[row]
+    recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
+    displayed_value = float(patching_effects(experiment, measured[:, None], metric, direction)[0])
+    if not np.isfinite(displayed_value):
+        return None
+    numbers = {
+        "patched": format_number(patched),
+        "clean": format_number(clean),
+        "corrupted": format_number(corrupted),
+        "effect": format_number(recomputed),
+    }
+    base = numbers["corrupted" if direction == "denoise" else "clean"]
+    size = len(runs[0].vocabulary)
+    working = Calculation(
+        SYMBOLS[direction],
+        lambda: (
+            f"({numbers['patched']} − {base}) / ({numbers['clean']} − {numbers['corrupted']}) = {numbers['effect']}"
+        ),
+        recomputed,
+        (
+            Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=last), (), (size,)),
+            Input(_("logits of the clean run, at [{query}]", query=last_positions[0]), (), (size,)),
+            Input(_("logits of the corrupted run, at [{query}]", query=last_positions[1]), (), (size,)),
+        ),
+    )
+    location = _(
+        "{edit}, m = {metric}: clean {clean}, corrupted {corrupted}, patched {patched}",
+        edit=intervention.describe(runs[0].config, token_formatter(runs[0])),
+        metric=metric_label(metric),
+        **numbers,
+    )
+    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
+    return Derivation(_("effect"), location, displayed_value, working, source)
+
+
+def patch_estimate(
+    experiment: PatchingExperiment,
+    runs: tuple[Trace, Trace],
+    component: str,
+    node: tuple[int, int],
+    metric: str,
+    direction: str,
+) -> Derivation | None:
+    """Derive the attribution-patching estimate of one node, (layer, position or head).
+
+    Σ difference of the values × gradient of the metric; None if the effect is undefined.
+    """
+    displayed_value = float(experiment.estimate(direction, component, metric)[node])
+    if not np.isfinite(displayed_value):
+        return None
+    clean, corrupted = (metrics[METRICS.index(metric)] for metrics in _captured_metrics(experiment, runs))
+    step, slope = experiment.estimate_terms(direction, component, metric, *node)
+    change = float(step @ slope)
+    recomputed = float(normalise_changes(np.array(change), clean, corrupted))
+    is_query_or_key, shape = component in ("attn.q", "attn.k"), step.shape
+    working = Calculation(
+        _("Σ (x of the pattern that follows − x) ∂m/∂x / (m(clean) − m(corrupted))")
+        if is_query_or_key
+        else _("Σ (x of the other run − x) ∂m/∂x / (m(clean) − m(corrupted))"),
+        lambda: (
+            f"{format_number(change)} / ({format_number(clean)} − "
+            f"{format_number(corrupted)}) = {format_number(recomputed)}"
+        ),
+        recomputed,
+        (
+            Input(_("differences of the values"), (), shape),
+            Input(_("gradient of m at the values"), (), shape),
+        ),
+    )
+    layer, column = node
+    if component in BY_POSITION:
+        value = parse_intervention(f"blocks.{layer}.{component}*patch").component_label()
+        value = _("{value}, {token}", value=value, token=format_token_position(runs[0], column))
+    else:
+        value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
+    location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
+    source = SourceLine("explorer/tracing/patching/methods.py", "changes = torch.stack([(step * slope)")
+    return Derivation(_("estimated effect"), location, displayed_value, working, source)
+
+
+def path_effect(
+    experiment: PatchingExperiment,
+    runs: tuple[Trace, Trace],
+    receiver: Receiver,
+    node: tuple[int, int],
+    metric: str,
+    direction: str,
+) -> Derivation | None:
+    """Derive the effect of path patching from one head, (layer, head), to the receiver; None if undefined."""
+    row = METRICS.index(metric)
+    displayed_value = float(
+        patching_effects(experiment, experiment.path_metrics(direction, receiver), metric, direction)[node]
+    )
+    if not np.isfinite(displayed_value):
+        return None
+    clean, corrupted = (metrics[row] for metrics in _captured_metrics(experiment, runs))
+    patched = float(experiment.path(direction, receiver, *node)[row])
+    recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
+    size = len(runs[0].vocabulary)
+    base = corrupted if direction == "denoise" else clean
+    working = Calculation(
+        SYMBOLS[direction],
+        lambda: (
+            f"({format_number(patched)} − {format_number(base)}) / ({format_number(clean)} "
+            f"− {format_number(corrupted)}) = {format_number(recomputed)}"
+        ),
+        recomputed,
+        (
+            Input(_("logits once the receiver alone has read what the head sends"), (), (size,)),
+            Input(_("logits of the clean run, at [{query}]", query=len(experiment.clean) - 1), (), (size,)),
+            Input(_("logits of the corrupted run, at [{query}]", query=len(experiment.corrupted) - 1), (), (size,)),
+        ),
+    )
+    location = _(
+        "direct path of head {head} of layer {layer}, m = {metric}",
+        head=node[1],
+        layer=node[0],
+        metric=metric_label(metric),
+    )
+    source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
+    return Derivation(_("effect"), location, displayed_value, working, source)
+
+
+def metric_label(metric: str) -> str:
+    """Return the label of a patching metric."""
+    return {
+        "logit_difference": _("logit of the answer − logit of the wrong answer"),
+        "log_probability": _("ln of the answer’s probability"),
+        "probability": _("the answer’s probability"),
+    }[metric]
+
+
+def check_unpatched(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> Check:
+    """Check the metrics of the clean and the corrupted run against their captured logits."""
+    return Check.from_arrays(
+        runs[0].dtype, experiment.unpatched_metrics, _captured_metrics(experiment, runs), _size(experiment, runs)
+    )
+
+
+def check_patched_run(
+    experiment: PatchingExperiment,
+    runs: tuple[Trace, Trace],
+    intervention: Intervention,
+    measured: np.ndarray,
+    direction: str,
+) -> Check:
+    """Check the metrics of a node in the map, (M,), against running the model with the patch."""
+    recomputed = experiment.rerun_with_patch(direction, intervention)
+    return Check.from_arrays(runs[0].dtype, measured, recomputed, _size(experiment, runs))
+
+
+def _captured_metrics(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> np.ndarray:
+    """Return every metric of the clean and of the corrupted run, (2, M)."""
+    return np.array(
+        [logit_metrics(logits, experiment.answer, experiment.wrong) for logits in last_logits(experiment, runs)]
+    )
+
+
+def last_logits(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the captured logits (V,) at the end of the clean prompt, and of the corrupted one."""
+    prompts = experiment.clean, experiment.corrupted
+    return tuple(run.logits.row(len(prompt) - 1) for run, prompt in zip(runs, prompts, strict=True))
+
+
+def _size(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> float:
+    return 2 * max(1.0, *(float(np.abs(logits).max()) for logits in last_logits(experiment, runs)))

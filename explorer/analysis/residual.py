@@ -1,10 +1,12 @@
 """The residual stream: its stages, the updates of each sublayer, and the norms that read it."""
 
+import math
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, compute_norm_divisor, norm_kinds
+from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
     norm_input_tap,
@@ -14,8 +16,15 @@ from explorer.architecture.residual_stream import (
     residual_update_tap,
     sublayers,
 )
+from explorer.errors import PointNotFoundError
+from explorer.explain import arithmetic
+from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.clicked_point import get_element, get_item
+from explorer.explain.derivation import Calculation, Derivation, read_input
+from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _, translate
+from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
 
 SUBLAYERS = {"attn": N_("attention"), "ffn": N_("feed-forward")}  # of a block, in their order -> as shown
@@ -227,4 +236,129 @@ def norm_statistics(trace: Trace, name: str) -> NormStatistics:
     error = float(np.abs(apply_norm(trace, name, x, positions=positions) - trace[name]).max())
     return NormStatistics(
         name, before, kinds_by_position, means, compute_norm_divisor(trace, x, name, positions), error
+    )
+
+
+FILE = "explorer/analysis/residual.py"
+
+
+def residual_norm(trace: Trace, row: int, position: int) -> Derivation:
+    """Derive ‖stream‖ of a token at one of the `stages`."""
+    stage = get_item(residual_stages(trace), row)
+    displayed_value = get_element(residual_norms_by_stage(trace), row, position)
+    x, read = read_input(trace, stage.tap, position)
+    return Derivation(
+        _("length of the stream at {stage}", stage=stage.name),
+        format_token_position(trace, position),
+        displayed_value,
+        arithmetic.norm(x, (read,), with_square=True),
+        SourceLine(FILE, "return np.linalg.norm(residual_stream(trace), axis=-1)"),
+    )
+
+
+def unnormed_stage_residual_norm(trace: Trace, row: int, position: int) -> Derivation:
+    """Derive ‖stream‖ of a token at one of the `stages`, not counting those after a post-norm."""
+    all_stages = residual_stages(trace)
+    return residual_norm(trace, all_stages.index(get_item(residual_stages(trace, normed=False), row)), position)
+
+
+def median_residual_norm(trace: Trace, row: int) -> Derivation:
+    """Derive the median norm of all tokens' streams at one of the `stages` without norms."""
+    stage = get_item(residual_stages(trace, normed=False), row)
+    x, read = read_input(trace, stage.tap)
+    sizes = [arithmetic.norm(vector, ()).value for vector in x]
+    value = median(sizes)
+    numbers = {"least": format_number(min(sizes)), "most": format_number(max(sizes)), "value": format_number(value)}
+    working = Calculation(
+        _("median of ‖x‖₂ = √Σx²"), lambda: _("the middle of {least} to {most}: {value}", **numbers), value, (read,)
+    )
+    return Derivation(
+        _("median length of the stream at {stage}", stage=stage.name),
+        format_all_tokens(trace),
+        float(residual_norms(trace).median[row]),
+        working,
+        SourceLine(FILE, "return np.median(self.stream, axis=1)"),
+    )
+
+
+def format_all_tokens(trace: Trace) -> str:
+    """Format the number of tokens that a statistic is over."""
+    return ngettext("over {count} token", "over all {count} tokens", len(trace))
+
+
+def sublayer_output_norm(trace: Trace, sublayer: int, position: int) -> Derivation:
+    """Derive the norm of a sublayer's output for a token, attention and feed-forward in turn."""
+    displayed_value = get_element(residual_norms(trace).updates, sublayer, position)
+    name = residual_update_tap(trace.config, *sublayers(trace.config)[sublayer])
+    x, read = read_input(trace, name, position)
+    return Derivation(
+        _("length of {value}", value=name),
+        format_token_position(trace, position),
+        displayed_value,
+        arithmetic.norm(x, (read,)),
+        SourceLine(FILE, "norms = [np.linalg.norm(vectors, axis=-1) for vectors in"),
+    )
+
+
+def stage_cosine(trace: Trace, query: int, row: int, column: int) -> Derivation:
+    """Derive the cosine of a token's stream between two of the `stages`."""
+    all_stages = residual_stages(trace)
+    displayed_value = get_element(stage_similarities(trace, query), row, column)
+    return Derivation(
+        _("cosine of the stream at {one} and at {other}", one=all_stages[row].name, other=all_stages[column].name),
+        format_token_position(trace, query),
+        displayed_value,
+        arithmetic.cosine(*(read_input(trace, all_stages[i].tap, query) for i in (row, column))),
+        SourceLine(FILE, "return (units @ units.T)"),
+    )
+
+
+def sublayer_output_cosine(trace: Trace, sublayer: int, position: int) -> Derivation:
+    """Derive the cosine of a sublayer's output with the stream that it is added to."""
+    displayed_value = get_element(sublayer_updates(trace, position).cosines, sublayer)
+    config, layer_and_sublayer = trace.config, sublayers(trace.config)[sublayer]
+    added = read_input(trace, residual_update_tap(config, *layer_and_sublayer), position)
+    before = read_input(trace, previous_residual_tap(config, residual_sum_tap(config, *layer_and_sublayer)), position)
+    return Derivation(
+        _("cosine of what {stage} adds and the stream", stage=sublayer_labels(config)[sublayer]),
+        format_token_position(trace, position),
+        displayed_value,
+        arithmetic.cosine(added, before, (_("added"), "x")),
+        SourceLine(FILE, "cosines = np.divide(products, scale"),
+    )
+
+
+def outlier_ratio(trace: Trace, row: int, column: int) -> Derivation:
+    """Derive the size of a dimension at one of the `stages`, relative to the median dimension."""
+    outlier_dimensions = find_outlier_dimensions(trace)
+    displayed_value = get_element(outlier_dimensions.ratios, row, column)
+    stage, dimension = residual_stages(trace)[row], int(outlier_dimensions.dimensions[column])
+    x, read = read_input(trace, stage.tap)
+    sizes = [math.fsum(abs(x[:, i])) / len(x) for i in range(x.shape[1])]
+    symbols = _("mean |value| of the dimension / median of the mean |value| of all")
+    name = _(
+        "dimension {dimension} at {stage}, in multiples of the median dimension", dimension=dimension, stage=stage.name
+    )
+    return Derivation(
+        name,
+        format_all_tokens(trace),
+        displayed_value,
+        arithmetic.quotient(symbols, sizes[dimension], median(sizes), (read,)),
+        SourceLine(FILE, "ratios = np.divide(sizes, typical"),
+    )
+
+
+def layernorm_mean(trace: Trace, norm: str, position: int) -> Derivation:
+    """Derive the mean that LayerNorm subtracts from a token's vector."""
+    reading = norm_statistics(trace, norm)
+    displayed_value = get_element(reading.means, position)
+    if reading.kinds[position] != "layernorm":
+        raise PointNotFoundError(_("at this token the norm is of another kind, which takes nothing off"))
+    x, read = read_input(trace, reading.before, position)
+    return Derivation(
+        _("mean that {norm} takes off", norm=norm.rpartition(".")[2]),
+        format_token_position(trace, position),
+        displayed_value,
+        arithmetic.mean(_("mean x = Σx / D"), x, (read,)),
+        SourceLine(FILE, "means = np.where("),
     )

@@ -7,6 +7,11 @@ import numpy as np
 
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
+from explorer.explain import arithmetic
+from explorer.explain.clicked_point import get_element, get_item
+from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.notation import format_number, format_token_position, token_formatter
+from explorer.explain.source_code import SourceLine
 from explorer.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.state.contrastive_prompts import PROMPT_LISTS, ContrastivePromptLists
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
@@ -210,3 +215,51 @@ def _job(
     macs = 4 * sum(map(len, prompts)) * num_parameters(trace.config)
     key = "steering", trace.model, tuple(prompts), intervention, token_id, contrast_id
     return Job(key, run, len(prompts), macs)
+
+
+FILE = "explorer/analysis/steering.py"
+
+
+def direction_cosine(trace: Trace, spec: DirectionSpec, depth: int, position: int) -> Derivation:
+    """Derive the cosine of a token's stream at a depth with a direction."""
+    unit = trace.direction(spec)
+    displayed_value = get_element(direction_cosines(trace, unit), depth, position)
+    x, read = read_input(trace, get_item(embed_and_block_output_taps(trace), depth), position)
+    working = arithmetic.cosine(
+        (x, read), (unit, Input(spec.describe(token_formatter(trace)), (), unit.shape)), ("x", "u")
+    )
+    location = _("of {token}", token=format_token_position(trace, position))
+    return Derivation(
+        _("cosine with the direction"),
+        location,
+        displayed_value,
+        working,
+        SourceLine(FILE, "return np.divide(streams @"),
+    )
+
+
+def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) -> Derivation:
+    """Derive the effect of adding a direction after the example of an index, by running the model again."""
+    displayed_value = get_element(effects.changes, index)
+    prompt = effects.prompts[index]
+    logit_differences = []
+    for interventions in ((), (effects.edit,)):
+        target_logit, contrast_logit = (
+            trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+            for compared_id in (effects.token_id, effects.contrast_id)
+        )
+        logit_differences.append(float(target_logit - contrast_logit))
+    before, after = logit_differences
+    inputs = tuple(
+        Input(name, (), (trace.config.vocab_size,))
+        for name in (_("logits of a run with {edit}", edit=effects.edit.location_key), _("logits of a run as it is"))
+    )
+    numbers = f"{format_number(after)} − {format_number(before)} = {format_number(after - before)}"
+    working = Calculation(_("changed − unchanged"), lambda: numbers, after - before, inputs)
+    return Derivation(
+        _("change of the lead"),
+        token_formatter(trace)(prompt),
+        displayed_value,
+        working,
+        SourceLine(FILE, "return self.after - self.before"),
+    )

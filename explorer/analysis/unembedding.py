@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.analysis.interventions import active_effects, apply_intervention_linear_part
 from explorer.architecture.logits import softcap, softcap_factor
+from explorer.explain.captured.interventions import active_effects, apply_intervention_linear_part
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace
 from explorer.tracing.weight_matrices import iter_chunks, linear, linear_by_chunks

@@ -2,7 +2,7 @@
 
 from explorer.diagnosis.diagnose import diagnose
 from explorer.diagnosis.from_module import from_module
-from explorer.diagnosis.trace_module import trace_module
+from explorer.diagnosis.run_module import trace_module
 from explorer.diagnosis.vocabulary import read_vocabulary
 
 __all__ = ["diagnose", "from_module", "read_vocabulary", "trace_module"]

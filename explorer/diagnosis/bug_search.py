@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
-from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.bugs.norms import change_norm_pieces
 from explorer.diagnosis.bugs.steps import replace_linear
-from explorer.diagnosis.reference_formulas import NORMS, Formulas, linear
+from explorer.diagnosis.reference_formulas import NORMS, Formulas, KnownBug, linear
 from explorer.diagnosis.segments import PROBE, Deviation, ModelSegment
 from explorer.explain.notation import format_number
 from explorer.translations import N_

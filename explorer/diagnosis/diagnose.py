@@ -14,13 +14,19 @@ from torch import Tensor, nn
 
 from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugSearch, as_singletons
 from explorer.diagnosis.bugs import KNOWN_BUGS
-from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.bugs.norms import find_reduced_precision
 from explorer.diagnosis.candidate_configs import candidate_configs, with_context
 from explorer.diagnosis.from_module import TOLERANCE, build_with_weights, check_ids, logit_error
 from explorer.diagnosis.match_weights import Table, WeightLocation, WeightMatch, match_weights
 from explorer.diagnosis.record_values import RecordedValues, record_values
-from explorer.diagnosis.reference_formulas import DATAFLOWS, NORMS, Formulas, check_supported, reference_formulas
+from explorer.diagnosis.reference_formulas import (
+    DATAFLOWS,
+    NORMS,
+    Formulas,
+    KnownBug,
+    check_supported,
+    reference_formulas,
+)
 from explorer.diagnosis.report_text import format_report
 from explorer.diagnosis.run_module import copy_module, run_module
 from explorer.diagnosis.segments import (

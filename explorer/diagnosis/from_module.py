@@ -13,8 +13,8 @@ from explorer.translations import _
 from model.checkpoint_reader import check_weights, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.offloading import build_model
 from model.transformer_lm import TransformerLM
-from model.weight_placement import build_model
 
 
 def build_with_weights(config: ModelConfig, match: WeightMatch) -> TransformerLM:

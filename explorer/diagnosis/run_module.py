@@ -1,19 +1,27 @@
-"""Run a user's module; exceptions in it become `UserError`."""
+"""Run a user's module, whose exceptions become `UserError`, and trace it: outputs of its submodules, by our names."""
 
 import contextlib
 import copy
+import math
 import re
 import traceback
-from collections.abc import Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from explorer.architecture.attention import token_axes
+from explorer.diagnosis.candidate_configs import CONTEXT, HEADS, find_attribute
 from explorer.errors import UserError
+from explorer.tracing.capture import id_labels
+from explorer.tracing.trace import Trace
 from explorer.translations import _
+from model.config import ModelConfig
+from model.errors import ModelError
 
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 STANDARD_LIBRARY = Path(contextlib.__file__).parent  # Python's standard library
@@ -96,3 +104,131 @@ def error_location(error: BaseException) -> str:
 def first_line(error: Any) -> str:
     """Return the first line of a text, without terminal colour codes, up to 200 characters."""
     return (TERMINAL_CODES.sub("", str(error)).strip().splitlines() or [""])[0][:200]
+
+
+INPUT = ".in"  # after a part's name: what it reads, not what it gives
+HEAD_TAPS = re.compile(r"blocks\.\d+\.attn\.(q|k|v|q_rot|k_rot|z|scores|pattern)")
+PAIR_TAPS = "scores", "pattern"  # with a query and a key axis: heads need an axis of their own
+LAYER = re.compile(r"blocks\.(\d+)\.")
+
+
+def trace_module(
+    module: nn.Module,
+    token_ids: Sequence[int],
+    parts: Mapping[str, str],
+    *,
+    config: ModelConfig | None = None,
+    tokenizer: Any = None,
+) -> Trace:
+    """Run any module on some tokens and return the outputs of submodules as a `Trace`.
+
+    Views draw what is available, and say what is missing. There are no weights, so that nothing is recomputed.
+
+    Args:
+        parts: our name of a value -> the submodule that outputs it, with * for the layer number in both:
+            {"blocks.*.resid_post": "model.layers.*"}; with ".in" for its first input. Of several tensors the first
+            counts, or the one with the index in brackets, as in "h.*.attn[1]".
+        config: of the model, for its numbers of heads and layers; None: inferred from values and attributes.
+        tokenizer: for the tokens' texts; None: their ids.
+
+    Raises:
+        UserError: there is no such submodule, its output is no such value, or the module fails.
+    """
+    modules, outputs, length = dict(module.named_modules()), {}, len(token_ids)
+    sources = {
+        name: source
+        for our_name, module_name in parts.items()
+        for name, source in expand_layer_wildcards(our_name, module_name, modules)
+    }
+    with ExitStack() as hooks, torch.no_grad():
+        for name, (path, index, reads) in sources.items():
+            hooks.callback(_add_hook(modules[path], name, index, reads, outputs))
+        was_training = module.training
+        hooks.callback(module.train, was_training)
+        module.eval()
+        with raising_user_error(_("The module fails on {count} tokens", count=length)):
+            output = module(torch.tensor([list(token_ids)], device=module_device(module)))
+    logits = getattr(output, "logits", output)
+    outputs.setdefault("logits", logits[0] if isinstance(logits, tuple | list) else logits)
+    for name, value in outputs.items():
+        if not isinstance(value, Tensor):
+            raise UserError(_("{name} is no tensor but {got}.", name=name, got=type(value).__name__))
+    arrays = {name: value.detach().float().cpu().numpy() for name, value in outputs.items()}
+    config = config or infer_config_from_values(module, arrays, length)
+    values = {name: arrange_axes(name, arrays[name], config, length) for name in (*sources, "logits")}
+    vocabulary = tokenizer.vocabulary if tokenizer else id_labels(config.vocab_size)
+    return Trace(config, tuple(token_ids), vocabulary, values)
+
+
+def expand_layer_wildcards(
+    our_name: str, module_name: str, modules: Mapping[str, nn.Module]
+) -> list[tuple[str, tuple[str, int, bool]]]:
+    """Return each of our names with the submodule's path, the tensor's index, and whether it is an input."""
+    reads, bare = module_name.endswith(INPUT), module_name.removesuffix(INPUT)
+    index_match = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", bare)
+    pattern = re.compile(re.escape(index_match[1]).replace(r"\*", r"(\d+)"))
+    matches = [(path, match) for path in modules if (match := pattern.fullmatch(path))]
+    if not matches:
+        raise UserError(_("The module has no part {name}.", name=index_match[1]))
+    return [
+        (our_name.replace("*", match[1]) if match.groups() else our_name, (path, int(index_match[2] or 0), reads))
+        for path, match in matches
+    ]
+
+
+def _add_hook(module: nn.Module, name: str, index: int, reads: bool, outputs: dict[str, Any]):
+    def note(_module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        values = (*args, *kwargs.values()) if reads else output
+        outputs.setdefault(name, values[index] if isinstance(values, tuple | list) else values)
+
+    return module.register_forward_hook(note, with_kwargs=True).remove
+
+
+def module_device(module: nn.Module) -> torch.device:
+    """Return the device of a module's first parameter; the CPU without parameters."""
+    return next((weight.device for weight in module.parameters()), torch.device("cpu"))
+
+
+def arrange_axes(name: str, value: np.ndarray, config: ModelConfig, length: int) -> np.ndarray:
+    """Remove the batch axis, and arrange values of heads as (H, T, …).
+
+    Raises:
+        UserError: its shape does not fit.
+    """
+    value = value[0] if value.ndim > 2 and value.shape[0] == 1 else value
+    if HEAD_TAPS.fullmatch(name) and value.ndim == 2 and not name.endswith(PAIR_TAPS):
+        heads = config.kv_heads if name.split(".")[-1] in ("k", "v", "k_rot") else config.num_heads
+        value = value.reshape(length, heads, -1).swapaxes(0, 1) if value.shape[-1] % heads == 0 else value
+    if HEAD_TAPS.fullmatch(name) and value.ndim == 3 and value.shape[0] == length != config.num_heads:
+        value = value.swapaxes(0, 1)
+    expected_ndim = 3 if HEAD_TAPS.fullmatch(name) else 2
+    if value.ndim != expected_ndim or any(value.shape[axis] != length for axis in token_axes(name)):
+        raise UserError(
+            _("{name} has the shape {got}, which is none of {count} tokens.", name=name, got=value.shape, count=length)
+        )
+    return np.ascontiguousarray(value)
+
+
+def infer_config_from_values(module: nn.Module, values: Mapping[str, np.ndarray], length: int) -> ModelConfig:
+    """Infer sizes from the values, and the number of heads from the module's attributes."""
+    layers = [int(layer_match[1]) for name in values if (layer_match := LAYER.match(name))]
+    streams = [
+        value.shape[-1] for name, value in values.items() if not HEAD_TAPS.fullmatch(name) and "ffn." not in name
+    ]
+    head_counts = [value.shape[1] for name, value in values.items() if HEAD_TAPS.fullmatch(name) and value.ndim == 4]
+    heads = next(iter(head_counts), None) or find_attribute(module, HEADS) or 1
+    neurons = [value.shape[-1] for name, value in values.items() if name.endswith(("ffn.hidden", "ffn.up", "ffn.gate"))]
+    width = math.gcd(*streams[:-1]) if len(streams) > 1 else heads
+    try:
+        return ModelConfig(
+            vocab_size=values["logits"].shape[-1],
+            context_length=max(length, int(find_attribute(module, CONTEXT) or 0)),
+            d_model=width,
+            num_layers=max(layers, default=0) + 1,
+            num_heads=heads,
+            d_ff=next(iter(neurons), 4 * width),
+            position="none",
+            head_dim=None if width % heads == 0 else 1,
+        )
+    except ModelError as error:
+        raise UserError(_("The module’s sizes make no model: {why}", why=error)) from None

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from explorer.analysis.tolerance import tolerance
 from explorer.diagnosis.record_values import SECOND_RUN, RecordedValues
 from explorer.diagnosis.reference_formulas import (
     DATAFLOWS,
@@ -21,6 +20,7 @@ from explorer.diagnosis.reference_formulas import (
     position_embedding_rows,
     rotation_tables,
 )
+from explorer.explain.tolerance import tolerance
 from model.config import ModelConfig
 from model.layers.attention import softcap
 

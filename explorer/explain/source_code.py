@@ -49,11 +49,16 @@ class SourceLine:
 def find_source_line(source: SourceLine) -> tuple[int, str]:
     """Return the number and text of the line with the fragment; ValueError unless it is one line."""
     code = (ROOT / source.path).read_text(encoding="utf-8")
-    lines = list(enumerate(code.splitlines(), 1))
+    tree, lines = ast.parse(code), list(enumerate(code.splitlines(), 1))
     if source.definition:
-        node = next(node for node in ast.parse(code).body if getattr(node, "name", None) == source.definition)
+        node = next(node for node in tree.body if getattr(node, "name", None) == source.definition)
         lines = lines[node.lineno - 1 : node.end_lineno]
-    hits = [(number, line.strip()) for number, line in lines if source.fragment in line]
+    quotes = {  # lines of the derivation itself, in the same file
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and source.fragment in node.value
+    }
+    hits = [(number, line.strip()) for number, line in lines if source.fragment in line and number not in quotes]
     if len(hits) != 1:
         raise ValueError(f"one line of {source.path} should hold {source.fragment!r}, but {len(hits)} do")
     return hits[0]

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.interventions import Intervention
-from explorer.tracing.apply_interventions import InterventionSession
-from explorer.tracing.hooks import forward_hooks
+from explorer.tracing.apply_interventions import InterventionSession, forward_hooks
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.layers.attention import softcap

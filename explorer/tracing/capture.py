@@ -18,16 +18,17 @@ from explorer.tracing.apply_interventions import (
     InterventionSession,
     apply_interventions,
     continue_tokens,
+    forward_hooks,
     mean_stream,
     next_token_outcome,
+    use_explicit_attention,
 )
 from explorer.tracing.arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.comparison import align_values, resolve_patches
-from explorer.tracing.hooks import forward_hooks, use_explicit_attention
 from explorer.tracing.jobs import Job
 from explorer.tracing.model_registry import ModelServices, Weights, get_model, register_services, register_tokenizer
 from explorer.tracing.patching.experiment import PatchingExperiment
-from explorer.tracing.patching.experiment_computations import PATCHING_FUNCTIONS, make_setup
+from explorer.tracing.patching.methods import PATCHING_FUNCTIONS, make_setup
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
 from explorer.tracing.token_ids import check_tokens

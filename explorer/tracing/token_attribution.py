@@ -7,8 +7,12 @@ import torch
 from torch import Tensor
 
 from explorer.interventions import Intervention, make_intervention
-from explorer.tracing.apply_interventions import apply_interventions, needs_only_last_logits, next_token_logits
-from explorer.tracing.hooks import forward_hooks
+from explorer.tracing.apply_interventions import (
+    apply_interventions,
+    forward_hooks,
+    needs_only_last_logits,
+    next_token_logits,
+)
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.offloading import read_weight

@@ -4,12 +4,14 @@ import difflib
 import itertools
 import math
 import re
+import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -339,3 +341,37 @@ class Trace(ModelQueries):
     def is_lazy(self) -> bool:
         """True if values inside blocks are computed on access (see `explorer.tracing.trace`)."""
         return isinstance(self.values, LazyActivations)
+
+
+MAX_RESULTS_PER_TRACE = 8  # each has a few numbers per component
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def cache_per_trace(
+    function: Callable[Concatenate[Trace, Arguments], Result],
+) -> Callable[Concatenate[Trace, Arguments], Result]:
+    """Cache the latest results of a function of a trace and hashable arguments while the trace lives.
+
+    Two threads that call at the same time may both compute the result.
+    """
+    results: weakref.WeakKeyDictionary[Trace, OrderedDict] = weakref.WeakKeyDictionary()
+    lock = threading.Lock()
+
+    @wraps(function)
+    def wrapper(trace: Trace, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        key = args, tuple(sorted(kwargs.items()))
+        with lock:
+            trace_results = results.setdefault(trace, OrderedDict())
+            if key in trace_results:
+                trace_results.move_to_end(key)
+                return trace_results[key]
+        result = function(trace, *args, **kwargs)
+        with lock:
+            trace_results[key] = result
+            while len(trace_results) > MAX_RESULTS_PER_TRACE:
+                trace_results.popitem(last=False)
+        return result
+
+    return wrapper

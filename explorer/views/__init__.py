@@ -1,6 +1,6 @@
 """The views: every folder and file here with a `VIEW`, and the user's own.
 
-`View`, `Panel` and `SelectionField` are what a view is written with (README.md).
+`View`, `Panel` and `SelectionField` are what a view is written with (docs/views.md).
 """
 
 import pkgutil

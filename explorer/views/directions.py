@@ -5,15 +5,16 @@ import numpy as np
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.steering import (
     SteeringEffectsByPrompt,
+    direction_cosine,
     direction_cosines,
     embed_and_block_output_taps,
     parse_direction_or_default,
     prompt_lists_by_direction,
+    steering_effect,
     steering_effects_on_prompts,
 )
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.intervention_effects import direction_cosine, steering_effect
 from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings

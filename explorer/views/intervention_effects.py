@@ -9,13 +9,13 @@ from explorer.analysis.intervention_effects import (
     largest_score,
     largest_score_change,
     next_token_change,
+    next_token_probability,
     pattern_change,
 )
 from explorer.analysis.next_token import surprisal
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.intervention_effects import next_token_probability
 from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection

@@ -5,9 +5,12 @@ from functools import reduce
 import numpy as np
 
 from explorer.analysis.kv_cache import (
+    cache_megabytes,
     cached_norms,
     cached_norms_all_heads,
     cached_tap,
+    cached_vector_norm,
+    derive_positions_computed,
     megabytes_stored,
     positions_computed,
     step_flops,
@@ -15,7 +18,6 @@ from explorer.analysis.kv_cache import (
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.kv_cache import cache_megabytes, cached_vector_norm, derive_positions_computed
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

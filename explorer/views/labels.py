@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind
+from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind, check_component_sum
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
-from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from explorer.analysis.logit_lens import lens_summaries
+from explorer.analysis.logit_lens import lens_cell, lens_summaries
 from explorer.analysis.next_token import next_token_distribution
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.logit_lens import lens_cell
 from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

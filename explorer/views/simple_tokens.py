@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from explorer.analysis.next_token import surprisal
+from explorer.analysis.next_token import actual_token_probability, surprisal
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.prediction import actual_token_probability
 from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -31,16 +31,14 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import AnswerChannel
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
-from explorer.web.api import Api
+from explorer.web.api import Api, health
 from explorer.web.assets import event_script, head_tags, static_folder, static_path
 from explorer.web.error_messages import limit_logging, log_budget, user_message
 from explorer.web.layout import TITLE, PageLayout, StateComponent
-from explorer.web.middleware.health import health
 from explorer.web.middleware.rate_limits import Client, PromptRateLimiter, current_client
-from explorer.web.middleware.request_checks import RequestChecks
-from explorer.web.middleware.request_types import State, argument_types
+from explorer.web.middleware.request_types import RequestChecks, State, argument_types
 from explorer.web.middleware.security_middleware import AllowedHosts, SecurityMiddleware, request_log_budget
-from explorer.web.rooms.room_store import MAX_ROOM_BYTES
+from explorer.web.rooms.room_hub import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.stores import OptionalStore, open_store
 

@@ -220,7 +220,7 @@ def suits_onednn(weight: Tensor) -> bool:
     """Return True if oneDNN is the faster way to multiply by this matrix.
 
     PyTorch's BLAS is Intel's MKL: on Intel's CPUs it decodes a large model faster, on AMD's oneDNN does
-    (tests/benchmarks/README.md).
+    (docs/performance.md).
     """
     suits = weight.is_cpu and weight.dtype == torch.float32 and weight.is_contiguous()
     return suits and weight.nbytes >= MIN_ONEDNN_BYTES and not is_intel_cpu() and onednn_linear() is not None

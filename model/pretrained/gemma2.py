@@ -10,8 +10,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.config_reader import GATES, HFConfigReader
-from model.pretrained.rope_config import parse_rope
+from model.pretrained.config_reader import GATES, HFConfigReader, parse_rope
 
 NAMES = llama.NAMES | {
     "model.layers.*.post_attention_layernorm": "blocks.*.attn_out_norm",

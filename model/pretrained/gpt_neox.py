@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
-from model.pretrained.rope_config import parse_rope, reorder_rotary_rows
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader, parse_rope, reorder_rotary_rows
 
 NAMES = {
     "embed_in": "token_embedding",

@@ -18,6 +18,7 @@ from model.checkpoint_reader import (
 )
 from model.config import ModelConfig
 from model.errors import ModelError, Note
+from model.offloading import Placement, build_model
 from model.pretrained import (
     gemma2,
     gemma3,
@@ -33,12 +34,10 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
-from model.pretrained.config_reader import HFConfigReader
-from model.pretrained.rope_config import limit_longrope_context
+from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Placement, build_model
 
 FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
     "llama": llama,

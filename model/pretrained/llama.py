@@ -4,8 +4,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained.config_reader import GATES, HFConfigReader
-from model.pretrained.rope_config import parse_rope, reorder_rotary_rows
+from model.pretrained.config_reader import GATES, HFConfigReader, parse_rope, reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",

@@ -15,9 +15,9 @@ from torch import Tensor
 from model.checkpoint_reader import require_readable, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.offloading import Placement, build_model
 from model.pretrained.tokenizer import SPACE, PretrainedTokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Placement, build_model
 
 HEADER = struct.Struct("<7i")  # D, F, L, H, G, V (negative where the unembedding is a table of its own), C
 LATER_FORMATS = 0x616B3432  # "ak42", with which files of these begin

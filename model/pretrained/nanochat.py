@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
-from model.pretrained.rope_config import parse_rope
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader, parse_rope
 
 NAMES = {
     "model.embed_tokens": "token_embedding",

@@ -9,10 +9,9 @@ from tqdm import tqdm
 
 from model.checkpoint import TOKENIZER, checkpoint_folder, save_checkpoint, write_atomically
 from model.training.data import prepare_training_text
-from model.training.distributed import ProcessGroup, process_group
 from model.training.evaluation import copying_head_scores, evaluate
 from model.training.options import TrainingOptions
-from model.training.trainer import Trainer, log_spaced_steps
+from model.training.trainer import ProcessGroup, Trainer, log_spaced_steps, process_group
 from model.transformer_lm import TransformerLM
 
 

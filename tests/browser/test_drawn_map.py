@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from explorer.analysis.next_token import next_token_distribution
-from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
-from explorer.views.overview.portrait_layout import PortraitLayout
+from explorer.views.overview.map_layout import LANDSCAPE_NEXT_TOKENS, LandscapeLayout, PortraitLayout
 from tests.rendered_figures import contains_number
 
 from .conftest import DESK
@@ -116,7 +115,7 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
     person, picture = open_map(visitor, **SELECTED_FIELDS)
     trace, _, order = map_numbers(person)
     chances = next_token_distribution(trace, 9).plain
-    left, right = NEXT_TOKENS
+    left, right = LANDSCAPE_NEXT_TOKENS
     rows = picture.locator(".part.next_token")
     assert rows.count() == 6  # the five likeliest, and the chosen rival
     for i, rank in enumerate((1, 2, 3, 4, 5, 7)):

@@ -17,7 +17,7 @@ VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 
 @pytest.mark.parametrize(("width", "max_shift"), [(1440, 0.05), (390, 0.08)])
 def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, width, max_shift):
-    """Of the shift 0.02, and on a telephone 0.04, is Gradio’s own sign that it loads."""
+    """Gradio’s own loading sign has 0.02 of the shift, 0.04 on a telephone."""
     for view in VIEWS:
         page = newcomer(viewport={"width": width, "height": 900}).page
         page.add_init_script(WATCH_SHIFTS)

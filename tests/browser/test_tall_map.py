@@ -5,9 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_layout import MapLayout
-from explorer.views.overview.portrait_layout import PortraitLayout
+from explorer.views.overview.map_layout import LandscapeLayout, MapLayout, PortraitLayout
 
 from .conftest import DESK
 from .drawn_map import TELEPHONE, open_map

@@ -23,8 +23,8 @@ VIEW = View("failing", "Failing", (Panel("first", "First", fail), Panel("second"
 
 @pytest.fixture
 def served_views(tmp_path) -> Iterator[str]:
-    """URL of an app that was started with the README's view, one whose figures fail, and one that cannot be read."""
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "explorer/views/README.md").read_text("utf-8"), re.DOTALL)
+    """URL of an app started with the view of docs/views.md, one whose figures fail, and one that cannot be read."""
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "views.md").read_text("utf-8"), re.DOTALL)
     sources = {"my_view.py": example, "failing.py": FAILING, "<i>.py": "\nraise ValueError('<b>broken</b>')\n"}
     command = [sys.executable, "-u", "app.py"]
     for name, source in sources.items():

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from explorer.analysis.tolerance import tolerance
 from explorer.explain.captured import check_captured_value
+from explorer.explain.tolerance import tolerance
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation import ablate

@@ -2,11 +2,11 @@
 
 from explorer.diagnosis.bugs.attention import attention_bugs, head_bugs
 from explorer.diagnosis.bugs.blocks import block_bugs, embedding_and_unembedding_bugs
-from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.bugs.feed_forward import feed_forward_bugs, linear_bugs
 from explorer.diagnosis.bugs.norms import norm_bugs
 from explorer.diagnosis.bugs.rope import rope_bugs
 from explorer.diagnosis.bugs.steps import step_bugs
+from explorer.diagnosis.reference_formulas import KnownBug
 
 KNOWN_BUGS: tuple[KnownBug, ...] = (
     *embedding_and_unembedding_bugs(),

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.reference_formulas import mask_scores
+from explorer.diagnosis.reference_formulas import KnownBug, mask_scores
 from explorer.translations import N_
 
 LARGE = 1e9  # what people subtract in the place of infinity

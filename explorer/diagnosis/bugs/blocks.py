@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import torch
 
-from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.reference_formulas import (
     OUTPUT,
     PARALLEL,
     POST,
     PRE,
     BlockDataflow,
+    KnownBug,
     NormPieces,
     Value,
     identity,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.reference_formulas import KnownBug
 from explorer.translations import N_
 from model.config import ModelConfig
 

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.bugs.bug import KnownBug
-from explorer.diagnosis.reference_formulas import Formulas, identity, subtract_mean, with_gain
+from explorer.diagnosis.reference_formulas import Formulas, KnownBug, identity, subtract_mean, with_gain
 from explorer.translations import N_
 
 TAPS = "attn_norm", "ffn_norm", "final_norm"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
-from explorer.diagnosis.bugs.bug import KnownBug
+from explorer.diagnosis.reference_formulas import KnownBug
 from explorer.translations import N_
 from model.layers.positions import rotate_adjacent, rotate_half_split
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.bugs.bug import KnownBug
 from explorer.diagnosis.bugs.feed_forward import MAPS
-from explorer.diagnosis.reference_formulas import Formulas, Value, linear, mask_scores
+from explorer.diagnosis.reference_formulas import Formulas, KnownBug, Value, linear, mask_scores
 from explorer.translations import N_
 
 MAP_NAMES = {

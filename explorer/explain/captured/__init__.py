@@ -4,13 +4,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.interventions import adds_constant
-from explorer.analysis.tolerance import Check
-from explorer.explain.captured.interventions import apply_intervention_linear_part, calculate_with_interventions
+from explorer.explain.captured.interventions import (
+    adds_constant,
+    apply_intervention_linear_part,
+    calculate_with_interventions,
+)
 from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.clicked_point import check_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Index, format_index
 from explorer.explain.notation import describe_element
+from explorer.explain.tolerance import Check
 from explorer.tracing.trace import Trace
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.interventions import masked_attention_edges
 from explorer.architecture.attention import (
     first_visible_key,
     score_divisor_formula,
@@ -13,6 +12,7 @@ from explorer.architecture.attention import (
 )
 from explorer.architecture.logits import softcap, softcap_formula
 from explorer.explain.captured.formulas import dot_products, vector_norms
+from explorer.explain.captured.interventions import masked_attention_edges
 from explorer.explain.derivation import ALL, Calculation, Index, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_number
 from explorer.explain.source_code import SourceLine

@@ -1,11 +1,12 @@
 """Formulas of sums, products, linear maps, activation functions and soft caps."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from explorer.analysis.feed_forward import ACTIVATIONS
 from explorer.architecture.logits import softcap_formula
 from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_number
@@ -242,3 +243,24 @@ class SoftcapFormula:
             plain.inputs,
             plain.sizes,
         )
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    """x · Φ(x); NumPy has no erf."""
+    return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """The tanh approximation of GELU."""
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+# kind of feed-forward -> its activation's name, and the function (of float64 arrays)
+ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
+    "geglu": ("GELU", gelu_tanh),
+    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "relu2": ("ReLU²", lambda x: np.maximum(x, 0) ** 2),
+    "gelu": ("GELU", gelu),
+    "gelu_tanh": ("GELU", gelu_tanh),
+}

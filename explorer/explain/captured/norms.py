@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.analysis.norms import norm_kinds
 from explorer.explain.captured.formulas import CopyFormula, LinearLayerFormula
 from explorer.explain.derivation import ALL, Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_number
 from explorer.explain.source_code import SourceLine
+from explorer.interventions import active_norm_replacements
+from explorer.interventions.intervention import is_active
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, translate
 
@@ -131,3 +132,15 @@ def normalise_before_gain(trace: Trace, vector: np.ndarray, x: np.ndarray, name:
     """
     kind = norm_kinds(trace, name, position)
     return subtract_mean(vector, kind) / norm_denominator(trace, x, kind)[..., None]
+
+
+def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
+    """Return the kind of a norm in the run, "rmsnorm", "layernorm" or "none": () at a position, (T,) at several.
+
+    Args:
+        positions: required if interventions replace the norm at some positions only.
+    """
+    kinds_by_position = np.full(np.shape(positions), trace.config.norm, dtype="<U9")
+    for intervention in active_norm_replacements(trace.edits, name):
+        kinds_by_position = np.where(is_active(intervention, positions), intervention.by, kinds_by_position)
+    return kinds_by_position

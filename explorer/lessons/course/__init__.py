@@ -1,1 +1,1 @@
-"""Lessons as files, and their questions (the format: explorer/lessons/README.md)."""
+"""Lessons as files, and their questions (the format: docs/teaching.md)."""

@@ -7,15 +7,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.explain.notation import escape_token, format_number, join_names, quote_token
-from explorer.lessons.course.evaluation_context import EvaluationContext, state_fields
-from explorer.lessons.course.measures import predict_next_token
 from explorer.lessons.course.quantities import (
     QUANTITY_KINDS,
+    EvaluationContext,
     LessonCondition,
     Quantity,
     argument_kinds,
     parse_condition,
     parse_quantity,
+    predict_next_token,
+    state_fields,
 )
 from explorer.lessons.course.tasks import TASKS, Task
 from explorer.lessons.course.worked_examples import WORKED_EXAMPLES, WorkedExampleRow

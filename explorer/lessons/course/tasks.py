@@ -6,9 +6,13 @@ from typing import Any
 
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.course.evaluation_context import EvaluationContext
-from explorer.lessons.course.measures import predict_next_token
-from explorer.lessons.course.quantities import LessonCondition, Quantity, parse_condition
+from explorer.lessons.course.quantities import (
+    EvaluationContext,
+    LessonCondition,
+    Quantity,
+    parse_condition,
+    predict_next_token,
+)
 from explorer.lessons.course.yaml_blocks import MappingWithLines, errors_as_lesson_errors, validate_fields
 from explorer.translations import _
 

@@ -1,19 +1,10 @@
-"""Glossary of the page's terms, which makes the README's table and the page's explanations."""
+"""Glossary of the page's terms, which makes the page's explanations and docs/glossary.md."""
 
-from explorer.lessons.glossary import (
-    attention,
-    attribution,
-    comparison,
-    layers,
-    predictions,
-    statistics,
-    tokens,
-    training,
-)
+from explorer.lessons.glossary import comparison, components, predictions, tokens
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import translate
 
-MODULES = tokens, attention, layers, attribution, predictions, statistics, training, comparison
+MODULES = tokens, components, predictions, comparison
 ENTRIES = tuple(entry for part in MODULES for entry in part.ENTRIES)
 ENTRY_BY_NAME: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 

@@ -31,7 +31,7 @@ class Entry:
     """A term and its definition, both translated when displayed.
 
     Attributes:
-        forms: as the page writes it; the first is in the README's table.
+        forms: as the page writes it; the first is in docs/glossary.md.
         meaning: a sentence without its full stop.
         example: returns a sentence with the run's numbers.
     """

@@ -1,8 +1,15 @@
-"""Glossary entries on predictions and sampling."""
+"""Glossary entries on predictions and sampling, their statistics, and training."""
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution, surprisal
+from explorer.analysis.embedding import principal_components, residual_at_depth
+from explorer.analysis.next_token import (
+    NATS_PER_BIT,
+    NextTokenDistribution,
+    mean_text_loss,
+    next_token_distribution,
+    surprisal,
+)
 from explorer.explain.captured import check_captured_value
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
@@ -130,7 +137,7 @@ def recomputation_error_example(context: GlossaryContext) -> str:
     return _("{name}, worked out again, is off by {error} at most.", name=name, error=format_number(verification.error))
 
 
-ENTRIES = (
+PREDICTIONS = (
     Entry(
         (N_("logit"), N_("logits")),
         N_("the model’s score for a possible next token; softmax turns all of them into probabilities"),
@@ -193,3 +200,169 @@ ENTRIES = (
         recomputation_error_example,
     ),
 )
+
+
+def last_layer_output(context: GlossaryContext) -> np.ndarray:
+    """Return the last layer's output at the selected token, (D,) in float64."""
+    last = context.trace.config.num_layers - 1
+    return context.trace[f"blocks.{last}.resid_post"][context.selection.query].astype(np.float64)
+
+
+def mean_example(context: GlossaryContext) -> str:
+    return _(
+        "That of the {count} numbers of {token} after the last layer is {mean}.",
+        count=context.trace.config.d_model,
+        token=quote_token(context.token),
+        mean=format_number(last_layer_output(context).mean()),
+    )
+
+
+def median_example(context: GlossaryContext) -> str:
+    return _(
+        "That of the {count} numbers of {token} after the last layer is {median}.",
+        count=context.trace.config.d_model,
+        token=quote_token(context.token),
+        median=format_number(float(np.median(last_layer_output(context)))),
+    )
+
+
+def variance_example(context: GlossaryContext) -> str:
+    return _(
+        "That of the {count} numbers of {token} after the last layer is {variance}, the standard deviation {std}.",
+        count=context.trace.config.d_model,
+        token=quote_token(context.token),
+        variance=format_number(last_layer_output(context).var()),
+        std=format_number(last_layer_output(context).std()),
+    )
+
+
+def root_mean_square_example(context: GlossaryContext) -> str:
+    return _(
+        "That of the {count} numbers of {token} after the last layer is {rms}.",
+        count=context.trace.config.d_model,
+        token=quote_token(context.token),
+        rms=format_number(np.sqrt((last_layer_output(context) ** 2).mean())),
+    )
+
+
+def principal_components_example(context: GlossaryContext) -> str:
+    shares = principal_components(residual_at_depth(context.trace, context.selection.residual_depth)).shares
+    return _(
+        "At depth {depth} the first takes {first} of the variance of the {tokens} tokens here, the second {second}.",
+        depth=context.selection.residual_depth,
+        tokens=len(context.trace),
+        first=format_number(shares[0]),
+        second=format_number(shares[1]),
+    )
+
+
+def histogram_example(context: GlossaryContext) -> str:
+    value = context.trace[context.selection.tap]
+    return _("{value} has {count:,} numbers here.", value=context.selection.tap, count=value.size)
+
+
+def logarithm_example(context: GlossaryContext) -> str:
+    token, token_id = likeliest_token(context)
+    probability = predict_next_token(context).plain[token_id]
+    return _(
+        "The probability of {token} after {query} is {probability}, its log₂ {log}.",
+        token=token,
+        query=quote_token(context.token),
+        probability=format_number(probability),
+        log=format_number(np.log2(probability)),
+    )
+
+
+STATISTICS = (
+    Entry((N_("mean"),), N_("the sum of some numbers, over how many they are"), mean_example),
+    Entry((N_("median"),), N_("the number in the middle, when all are put in order"), median_example),
+    Entry(
+        (N_("variance"), "var", N_("standard deviation")),
+        N_("how far numbers lie apart: the mean of (x − mean)²; the standard deviation is its root"),
+        variance_example,
+    ),
+    Entry(
+        ("RMS", N_("root mean square")),
+        N_("how large some numbers are: the root of the mean of x²"),
+        root_mean_square_example,
+    ),
+    Entry(
+        ("PCA", N_("component")),
+        N_("finds the directions in which vectors differ most: the first component, then others at right angles to it"),
+        principal_components_example,
+    ),
+    Entry(
+        (N_("histogram"),),
+        N_("a bar for each stretch of numbers, as high as many of them lie in it"),
+        histogram_example,
+    ),
+    Entry(
+        (N_("logarithm"), "log₂", "ln", N_("log-probability"), N_("log")),
+        N_("the power to which 2 (log₂) or e = 2.718… (ln) must be raised to give a number"),
+        logarithm_example,
+    ),
+)
+
+
+def text_loss_example(context: GlossaryContext) -> str:
+    if len(context.trace) < 2:
+        return _("Here is a single token, and so none.")
+    loss = mean_text_loss(context.trace)
+    return _(
+        "That of this text is {nats} nats a token, {bits} bits.",
+        nats=format_number(loss),
+        bits=format_number(loss / NATS_PER_BIT),
+    )
+
+
+def training_step_example(context: GlossaryContext) -> str:
+    training = context.trace.training
+    if training is None or training.step is None:
+        return _("After how many this model was kept, its name does not say.")
+    return _("This model was kept after {step:,}.", step=training.step)
+
+
+def format_logged_value(context: GlossaryContext, name: str, template: str) -> str:
+    """Return a sentence on the value that training logged at the checkpoint's step, or else on the last one."""
+    training = context.trace.training
+    is_logged = np.isfinite(training.record[name]) if training and name in training.record else np.zeros(0, bool)
+    if not is_logged.any():
+        return _("Nothing is known of it here: the model came without a record of its training.")
+    steps, values = training.record["step"], training.record[name]
+    now = is_logged & (steps == training.step)
+    row = np.flatnonzero(now if now.any() else is_logged)[-1]
+    return template.format(value=format_number(values[row]), step=int(steps[row]))
+
+
+TRAINING = (
+    Entry(
+        (N_("loss"),),
+        N_("what training makes small: −ln of the probability that the model gave each token of a text, its mean"),
+        text_loss_example,
+    ),
+    Entry(
+        (N_("nats"),),
+        N_("what surprise is counted in where ln stands in the place of log₂: 1.44 bits each"),
+        text_loss_example,
+    ),
+    Entry(
+        (N_("training step"), N_("training steps")),
+        N_("one change of all weights, after the model has read a little of the training text"),
+        training_step_example,
+    ),
+    Entry(
+        (N_("held out"),),
+        N_("of text: kept from training, to see how well the model predicts what it has not read"),
+        lambda look: format_logged_value(
+            look, "validation_loss", _("After step {step:,} the loss on such text was {value} nats a token.")
+        ),
+    ),
+    Entry(
+        (N_("learning rate"),),
+        N_("how far a step of training moves the weights"),
+        lambda look: format_logged_value(look, "learning_rate", _("It was {value} at step {step:,}.")),
+    ),
+)
+
+
+ENTRIES = PREDICTIONS + STATISTICS + TRAINING

@@ -1,14 +1,19 @@
 """Attention view: the attention patterns and scores of heads."""
 
-from explorer.analysis.attention import PATTERNS, attention_cell
+from explorer.analysis.attention import (
+    PATTERNS,
+    attention_cell,
+    attention_stage,
+    dimension_contribution,
+    displayed_weight,
+)
+from explorer.analysis.heads import head_score
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.logits import softcap_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import attention_stage, displayed_weight, head_score
-from explorer.explain.derived.positions import dimension_contribution
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace

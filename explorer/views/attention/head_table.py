@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_contribution
+from explorer.analysis.heads import HEAD_SCORES, head_score, head_scores
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import head_score
-from explorer.explain.derived.attribution import head_contribution
 from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -1,20 +1,21 @@
 """Experiments view: interventions on components and their effects."""
 
-from explorer.analysis.intervention_effects import ablation_effects, log2_probability
-from explorer.analysis.residual import residual_stages
-from explorer.analysis.tolerance import rounding_threshold
-from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attention import weight_change
-from explorer.explain.derived.intervention_effects import (
+from explorer.analysis.intervention_effects import (
     ablation_effect,
+    ablation_effects,
     check_ablation_rerun,
     derive_attention_shift,
     derive_surprisal_change,
+    log2_probability,
     residual_change,
+    weight_change,
 )
+from explorer.analysis.residual import residual_stages
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token
+from explorer.explain.tolerance import rounding_threshold
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

@@ -14,8 +14,8 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.prediction_reasons import Component
 from explorer.analysis.residual import residual_stages, sublayer_labels
-from explorer.analysis.tolerance import rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import Intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

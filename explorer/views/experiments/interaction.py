@@ -4,23 +4,25 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
+    component_compensation,
     direct_logit_attribution,
     has_intervention_additions,
+    head_compensation,
 )
-from explorer.analysis.intervention_effects import check_recomputed_outcomes, intervention_interaction
+from explorer.analysis.intervention_effects import (
+    MEASURED,
+    check_recomputed_outcomes,
+    interaction_effect,
+    intervention_interaction,
+    joint_effect,
+    single_effect,
+    summed_effect,
+)
 from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import component_compensation, head_compensation
-from explorer.explain.derived.intervention_effects import (
-    MEASURED,
-    interaction_effect,
-    joint_effect,
-    single_effect,
-    summed_effect,
-)
 from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

@@ -22,7 +22,7 @@ from explorer.views.labels import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.overview.landscape_layout import HEIGHT, WIDTH
+from explorer.views.overview.map_layout import LANDSCAPE_HEIGHT, LANDSCAPE_WIDTH
 from explorer.views.overview.map_parts import Diagram, MapParts
 from explorer.views.overview.model_map import MAPS, make_diagram
 from explorer.views.overview.running_sum import CLICK_FIELDS, inspect_part, inspect_running_sum, running_sum
@@ -169,8 +169,8 @@ VIEW = View(
             two_run_renderer=MAPS,
             inspect=inspect_map,
             verify=VERIFY,
-            height=HEIGHT,
-            min_width=WIDTH,
+            height=LANDSCAPE_HEIGHT,
+            min_width=LANDSCAPE_WIDTH,
         ),
         Panel(
             name="sum",
@@ -181,7 +181,7 @@ VIEW = View(
             click_selects={"customdata": CLICK_FIELDS},
             verify=VERIFY,
             height=240,
-            min_width=WIDTH,
+            min_width=LANDSCAPE_WIDTH,
         ),
     ),
 )

@@ -1,12 +1,25 @@
-"""Base of the map's layouts: positions of a model's parts along the data flow and across it."""
+"""The map's layouts: positions of a model's parts along the data flow and across it.
 
+On a wide page data flows left to right, attention above the stream and feed-forward below. On a phone it flows top to
+bottom, attention left of the stream and feed-forward right; parts are large enough for fingers, and the figure grows
+with the number of layers.
+"""
+
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import normalised_sublayer, norms_on_residual_stream, sublayers_reading
+from explorer.architecture.residual_stream import (
+    normalised_sublayer,
+    norms_on_residual_stream,
+    output_norm,
+    sublayers_reading,
+)
+from explorer.translations import _
 from model.config import ModelConfig
 
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
@@ -180,3 +193,212 @@ class MapLayout(ABC):
         sums = block_layout(self.config).sums
         names = [f"add_{sums[name][0]}" if name in sums else name for name in block_layout(self.config).stream[1:]]
         return [self.offset(layer, name) for layer in range(self.config.num_layers) for name in names]
+
+
+LANDSCAPE_WIDTH, LANDSCAPE_HEIGHT = 900, 416
+LANDSCAPE_LEFT, LANDSCAPE_RIGHT = 118, 690  # of the blocks
+LANDSCAPE_STREAM = 266
+# Offsets from the upper edge.
+LANDSCAPE_TITLES, LANDSCAPE_ATTENTION_ADDS, LANDSCAPE_ATTENTION_WRITES = 12, 32, 48
+LANDSCAPE_STREAM_LENGTHS = 238
+LANDSCAPE_FEED_FORWARD_ADDS, LANDSCAPE_FEED_FORWARD_WRITES = 390, 406
+LANDSCAPE_NEXT_TOKENS, LANDSCAPE_ROW = (794, 896), 24  # the list's edges, and the distance of its rows
+LANDSCAPE_OFFSETS = {  # by norm placement
+    "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
+    "parallel": {"read_attn": 0.2, "add_attn": 0.65, "read_ffn": 0.2, "add_ffn": 0.65},
+    "shared": {"attn_norm": 0.14, "read_attn": 0.34, "add_attn": 0.65, "read_ffn": 0.34, "add_ffn": 0.65},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88}),
+    "post": {
+        "read_attn": 0.08,
+        "add_attn": 0.36,
+        "attn_norm": 0.53,
+        "read_ffn": 0.64,
+        "add_ffn": 0.79,
+        "ffn_norm": 0.95,
+    },
+}
+
+
+class LandscapeLayout(MapLayout):
+    """Layout of a desktop screen's width, whatever the number of layers."""
+
+    token, position_added, start = (8, 88), 103, LANDSCAPE_LEFT
+    after_blocks = {
+        "final_norm": 15,
+        "lm_head": 32,
+        "lm_head_end": 84,
+        "list": LANDSCAPE_NEXT_TOKENS[0] - LANDSCAPE_RIGHT,
+    }
+    rotary, heads, o_proj, attention_norm, attention_output_norm = 67, (84, 172), (192, 216), 204, 234
+    stream, feed_forward_norm, feed_forward = LANDSCAPE_STREAM, 318, (342, 376)
+    beside_stream = lm_head = (LANDSCAPE_STREAM - 20, LANDSCAPE_STREAM + 20)
+    position = (302, 330)
+    size, legend, scale = (LANDSCAPE_WIDTH, LANDSCAPE_HEIGHT), (732, 16), (722, 392, 896, 400)
+
+    def to_xy(self, along: float, across: float) -> tuple[float, float]:
+        return along, across
+
+    @cached_property
+    def block_length(self) -> float:
+        return (LANDSCAPE_RIGHT - LANDSCAPE_LEFT) / self.config.num_layers
+
+    @cached_property
+    def offsets(self) -> Mapping[str, float]:
+        return LANDSCAPE_OFFSETS[self.config.norm_placement]
+
+    @cached_property
+    def spans(self) -> Mapping[str, Span]:
+        centre = self.offsets["add_attn"]
+        return {"heads": (0.05, 0.95), "o_proj": (centre - 0.19, centre + 0.19), "feed_forward": (0.05, 0.95)}
+
+    @property
+    def has_room_for_labels(self) -> bool:
+        """True if a block is wide enough for labels."""
+        return self.block_length >= 80
+
+    @property
+    def has_room_for_numbers(self) -> bool:
+        """True if a block is wide enough for a number."""
+        return self.block_length >= 46
+
+    def title(self, layer: int) -> str:
+        return _("layer {layer}", layer=layer) if self.has_room_for_labels else str(layer)
+
+    @property
+    def disc_width(self) -> float:
+        return min(16, 0.16 * self.block_length)
+
+    @property
+    def max_line_width(self) -> float:
+        return min(26, 0.28 * self.block_length)
+
+    @cached_property
+    def head_columns(self) -> int:
+        """The number of columns of heads with which cells are closest to square."""
+        heads, shape = self.config.num_heads, 0.9 * self.block_length / (self.heads[1] - self.heads[0])
+        divisors = [columns for columns in range(1, heads + 1) if heads % columns == 0]
+        return min(divisors, key=lambda columns: abs(math.log(columns**2 / (heads * shape))))
+
+    @property
+    def labelled_kinds(self) -> tuple[str, ...]:
+        left, upper, right, lower = self.head(0, 0)
+        head = ("head",) if min(right - left, lower - upper) >= 12 else ()
+        sublayers = ("o_proj", "feed_forward") if self.has_room_for_labels else ()  # the row has its name at the left
+        return "token", "position", *head, *sublayers, "lm_head"
+
+    def next_token(self, row: int) -> Box:
+        middle = LANDSCAPE_STREAM + LANDSCAPE_ROW * (row - (self.num_next_tokens - 1) / 2)
+        return (
+            LANDSCAPE_NEXT_TOKENS[0],
+            middle - LANDSCAPE_ROW / 2 + 1,
+            LANDSCAPE_NEXT_TOKENS[1],
+            middle + LANDSCAPE_ROW / 2 - 1,
+        )
+
+
+PORTRAIT_WIDTH = 350  # at most a phone's width, so that labels are not scaled down
+PORTRAIT_LEFT, PORTRAIT_RIGHT = 4, PORTRAIT_WIDTH - 4
+PORTRAIT_STREAM = 225
+PORTRAIT_ATTENTION = 151  # where its name and, unless they are moved, its heads end
+# From a block's upper edge: its title, its heads, and how high all are at least.
+PORTRAIT_TITLE, PORTRAIT_HEADS, PORTRAIT_MIN_HEADS_HEIGHT = 8, 20, 88
+PORTRAIT_MIN_HEAD_SIZE = (24, 26)  # width and height of a head's cell
+PORTRAIT_LABELS, PORTRAIT_LINE = 10, 13  # below the heads: offset of the first label, and the line height
+PORTRAIT_ROW = 46  # of the list of next tokens
+# From a block's upper edge.
+PORTRAIT_OFFSETS = {
+    "pre": {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128},
+    "parallel": {"read_attn": 64, "add_attn": 98, "read_ffn": 64, "add_ffn": 98},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128}),
+    "shared": {"attn_norm": 46, "read_attn": 68, "add_attn": 98, "read_ffn": 68, "add_ffn": 98},
+    "post": {"read_attn": 34, "add_attn": 74, "attn_norm": 102, "read_ffn": 124, "add_ffn": 150, "ffn_norm": 176},
+}
+PORTRAIT_FEED_FORWARD_SPANS = {
+    **dict.fromkeys(("pre", "output", "sandwich"), (86, 142)),
+    **dict.fromkeys(("parallel", "shared"), (52, 112)),
+    "post": (110, 164),
+}
+PORTRAIT_MIN_BLOCK_LENGTHS = {**dict.fromkeys(PORTRAIT_OFFSETS, 148), "post": 192}  # minimum length by norm placement
+PORTRAIT_OUTPUT_NORM_WIDTH = 20  # the room that a norm takes between attention and the stream
+
+
+class PortraitLayout(MapLayout):
+    """Layout of a phone screen's width, whatever the number of layers."""
+
+    token, position_added, start = (4, 48), 64, 84
+    after_blocks = {"final_norm": 28, "lm_head": 50, "lm_head_end": 94, "list": 126}
+    rotary, attention_norm, attention_output_norm = 13, 180, 197
+    stream, feed_forward_norm, feed_forward = PORTRAIT_STREAM, 251, (269, PORTRAIT_RIGHT)
+    beside_stream, position, lm_head = (150, 252), (262, PORTRAIT_RIGHT), (PORTRAIT_LEFT, PORTRAIT_RIGHT)
+    disc_width, max_line_width, legend = 22, 22, (13, 14)
+    labelled_kinds = ("token", "position", "head", "o_proj", "feed_forward", "lm_head")
+
+    def to_xy(self, along: float, across: float) -> tuple[float, float]:
+        return across, along
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return PORTRAIT_WIDTH, self.scale[3] + 18
+
+    @property
+    def heads(self) -> Span:
+        return (31 if self.config.position == "rope" else PORTRAIT_LEFT), PORTRAIT_ATTENTION - self.output_norm_offset
+
+    @property
+    def o_proj(self) -> Span:
+        return 159 - self.output_norm_offset, 201 - self.output_norm_offset
+
+    @property
+    def output_norm_offset(self) -> float:
+        """The extra distance of attention from the stream if a norm is between them; else 0."""
+        return 0 if output_norm(self.config, 0, "attn") is None else PORTRAIT_OUTPUT_NORM_WIDTH
+
+    @cached_property
+    def head_columns(self) -> int:
+        """The number of columns of heads with which cells are closest to square and wide enough."""
+        heads, width = self.config.num_heads, self.heads[1] - self.heads[0]
+        max_columns = max(1, int(width / PORTRAIT_MIN_HEAD_SIZE[0]))
+        divisors = [columns for columns in range(1, max_columns + 1) if heads % columns == 0]
+        return min(
+            divisors,
+            key=lambda columns: abs(math.log(width / columns * (heads / columns) / self.heads_height(columns))),
+        )
+
+    def heads_height(self, columns: int) -> float:
+        """Return the height of all heads of a block in this many columns."""
+        return max(PORTRAIT_MIN_HEADS_HEIGHT, PORTRAIT_MIN_HEAD_SIZE[1] * self.config.num_heads / columns)
+
+    @property
+    def heads_end(self) -> float:
+        """The end of the heads, from a block's upper edge."""
+        return PORTRAIT_HEADS + self.heads_height(self.head_columns)
+
+    @cached_property
+    def block_length(self) -> float:
+        return max(
+            PORTRAIT_MIN_BLOCK_LENGTHS[self.config.norm_placement], self.heads_end + PORTRAIT_LABELS + 2 * PORTRAIT_LINE
+        )
+
+    @cached_property
+    def offsets(self) -> Mapping[str, float]:
+        return {
+            name: offset / self.block_length for name, offset in PORTRAIT_OFFSETS[self.config.norm_placement].items()
+        }
+
+    @cached_property
+    def spans(self) -> Mapping[str, Span]:
+        centre, feed_forward = (
+            table[self.config.norm_placement] for table in (PORTRAIT_OFFSETS, PORTRAIT_FEED_FORWARD_SPANS)
+        )
+        o_proj = centre["add_attn"] - 22, centre["add_attn"] + 22
+        spans = {"heads": (PORTRAIT_HEADS, self.heads_end), "o_proj": o_proj, "feed_forward": feed_forward}
+        return {name: (first / self.block_length, last / self.block_length) for name, (first, last) in spans.items()}
+
+    def next_token(self, row: int) -> Box:
+        upper = self.offset_after_blocks("list") + PORTRAIT_ROW * row
+        return PORTRAIT_LEFT, upper, PORTRAIT_RIGHT, upper + PORTRAIT_ROW - 2
+
+    @property
+    def scale(self) -> Box:
+        upper = self.offset_after_blocks("list") + PORTRAIT_ROW * self.num_next_tokens + 24
+        return PORTRAIT_LEFT, upper, PORTRAIT_RIGHT, upper + 8

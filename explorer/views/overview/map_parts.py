@@ -23,9 +23,7 @@ from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_layout import Box, MapLayout
-from explorer.views.overview.portrait_layout import PortraitLayout
+from explorer.views.overview.map_layout import Box, LandscapeLayout, MapLayout, PortraitLayout
 from explorer.views.style import shorten_token
 
 

@@ -15,9 +15,24 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.overview import landscape_layout, portrait_layout
-from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_layout import Box, MapLayout
+from explorer.views.overview.map_layout import (
+    LANDSCAPE_ATTENTION_ADDS,
+    LANDSCAPE_ATTENTION_WRITES,
+    LANDSCAPE_FEED_FORWARD_ADDS,
+    LANDSCAPE_FEED_FORWARD_WRITES,
+    LANDSCAPE_STREAM_LENGTHS,
+    LANDSCAPE_TITLES,
+    PORTRAIT_ATTENTION,
+    PORTRAIT_LABELS,
+    PORTRAIT_LEFT,
+    PORTRAIT_LINE,
+    PORTRAIT_RIGHT,
+    PORTRAIT_TITLE,
+    Box,
+    LandscapeLayout,
+    MapLayout,
+    PortraitLayout,
+)
 from explorer.views.overview.map_parts import (
     Diagram,
     MapArrangement,
@@ -27,7 +42,6 @@ from explorer.views.overview.map_parts import (
     MapParts,
     NextTokenBox,
 )
-from explorer.views.overview.portrait_layout import PortraitLayout
 from explorer.views.style import shorten_token
 from explorer.views.two_runs import NoDifferenceError
 from explorer.views.view import TwoRunRenderer
@@ -141,9 +155,9 @@ def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_lab
     """
     layers, left = range(plan.config.num_layers), plan.start - 4
     if not plan.has_room_for_labels:
-        yield MapLabel(left, landscape_layout.TITLES, _("layer"), "title", "end")
+        yield MapLabel(left, LANDSCAPE_TITLES, _("layer"), "title", "end")
     for layer in layers:
-        yield MapLabel(plan.heads_centre(layer), landscape_layout.TITLES, plan.title(layer), "title")
+        yield MapLabel(plan.heads_centre(layer), LANDSCAPE_TITLES, plan.title(layer), "title")
     yield MapLabel(left, float(np.mean(plan.heads)), _("attention"), "title", "end")
     yield MapLabel(left, float(np.mean(plan.feed_forward)), _("feed-forward"), "title", "end")
     if plan.config.position == "rope":
@@ -152,25 +166,25 @@ def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_lab
         return
     for height, name, values, kind in (
         (
-            landscape_layout.ATTENTION_ADDS,
+            LANDSCAPE_ATTENTION_ADDS,
             contribution_label,
             (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 0]),
             "sum",
         ),
         (
-            landscape_layout.ATTENTION_WRITES,
+            LANDSCAPE_ATTENTION_WRITES,
             _("length it writes"),
             map(format_number, overview.write_norms[:, 0]),
             "number",
         ),
         (
-            landscape_layout.FEED_FORWARD_ADDS,
+            LANDSCAPE_FEED_FORWARD_ADDS,
             contribution_label,
             (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 1]),
             "sum",
         ),
         (
-            landscape_layout.FEED_FORWARD_WRITES,
+            LANDSCAPE_FEED_FORWARD_WRITES,
             _("length it writes"),
             map(format_number, overview.write_norms[:, 1]),
             "number",
@@ -179,10 +193,10 @@ def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_lab
         yield MapLabel(left, height, name, "heading", "end")
         for layer, value in enumerate(values):
             yield MapLabel(plan.heads_centre(layer), height, value, kind)
-    yield MapLabel(plan.token[0], landscape_layout.STREAM_LENGTHS, _("length ‖x‖₂"), "heading", "start")
+    yield MapLabel(plan.token[0], LANDSCAPE_STREAM_LENGTHS, _("length ‖x‖₂"), "heading", "start")
     for layer, length in enumerate(residual_norms(plan, overview)):
         yield MapLabel(
-            plan.layer_offset(layer, 0) + 6, landscape_layout.STREAM_LENGTHS, format_number(length), "number", "end"
+            plan.layer_offset(layer, 0) + 6, LANDSCAPE_STREAM_LENGTHS, format_number(length), "number", "end"
         )
 
 
@@ -190,19 +204,17 @@ def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLab
     """Yield the portrait layout's labels and numbers, in each block for itself."""
     (left, right), after_stream = plan.heads, plan.stream + plan.max_line_width / 2 + 5
     if plan.config.position == "rope":
-        yield MapLabel(portrait_layout.LEFT, plan.start - 8, _("rotary angles"), side="start")
+        yield MapLabel(PORTRAIT_LEFT, plan.start - 8, _("rotary angles"), side="start")
     for layer in range(plan.config.num_layers):
         yield MapLabel(
-            left, plan.layer_offset(layer, 0) + portrait_layout.TITLE, _("layer {layer}", layer=layer), "title", "start"
+            left, plan.layer_offset(layer, 0) + PORTRAIT_TITLE, _("layer {layer}", layer=layer), "title", "start"
         )
-        yield MapLabel(
-            portrait_layout.ATTENTION, plan.layer_offset(layer, 0) + portrait_layout.TITLE, _("attention"), side="end"
-        )
+        yield MapLabel(PORTRAIT_ATTENTION, plan.layer_offset(layer, 0) + PORTRAIT_TITLE, _("attention"), side="end")
         for x, height, sublayer in (
-            (right, plan.span(layer, "heads")[1] + portrait_layout.LABELS, 0),
+            (right, plan.span(layer, "heads")[1] + PORTRAIT_LABELS, 0),
             (
-                portrait_layout.RIGHT,
-                plan.span(layer, "feed_forward")[0] - portrait_layout.LABELS - portrait_layout.LINE,
+                PORTRAIT_RIGHT,
+                plan.span(layer, "feed_forward")[0] - PORTRAIT_LABELS - PORTRAIT_LINE,
                 1,
             ),
         ):
@@ -211,11 +223,11 @@ def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLab
                 format_number(overview.write_norms[layer, sublayer]),
             )
             yield MapLabel(x, height, _("adds {value}", value=adds), "sum", "end")
-            yield MapLabel(x, height + portrait_layout.LINE, _("length {length}", length=writes), "number", "end")
+            yield MapLabel(x, height + PORTRAIT_LINE, _("length {length}", length=writes), "number", "end")
     for layer, length in enumerate(residual_norms(plan, overview)):
         yield MapLabel(
             after_stream,
-            plan.layer_offset(layer, 0) + portrait_layout.TITLE,
+            plan.layer_offset(layer, 0) + PORTRAIT_TITLE,
             f"‖x‖₂ {format_number(length)}",
             "number",
             "start",

@@ -7,24 +7,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview, has_intervention_additions
-from explorer.analysis.next_token import ranking_without_interventions
-from explorer.analysis.residual import residual_stages
+from explorer.analysis.direct_logit_attribution import (
+    Overview,
+    component_contribution,
+    has_intervention_additions,
+    head_contribution,
+)
+from explorer.analysis.next_token import next_token_probability, ranking_without_interventions
+from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import residual_norm, residual_stages
 from explorer.architecture import logits
 from explorer.architecture.logits import has_logit_constants
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.attribution import component_contribution, head_contribution
-from explorer.explain.derived.prediction import next_token_probability
-from explorer.explain.derived.residual import norm_divisor, residual_norm
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.labels import target_and_contrast
-from explorer.views.overview.landscape_layout import WIDTH, LandscapeLayout
+from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.overview.map_parts import MapPart
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
 
@@ -168,7 +171,7 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
         margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
         xaxis={
             "automargin": "height",
-            "range": [0, WIDTH],
+            "range": [0, LANDSCAPE_WIDTH],
             "fixedrange": True,
             "showgrid": False,
             "tickvals": [float(np.mean(plan.token)), *(plan.layer_offset(layer, 0.5) for layer in layers), end],

@@ -1,29 +1,63 @@
 """The whole model at one token: what every part takes from where, and adds to the answer's logit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution, has_intervention_additions
-from explorer.analysis.head_sources import HeadSources, head_sources
+from explorer.analysis.direct_logit_attribution import (
+    HeadSources,
+    check_component_sum,
+    direct_logit_attribution,
+    has_intervention_additions,
+    head_sources,
+)
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.analysis.tolerance import Check
 from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.derived.attribution import check_component_sum
 from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.tolerance import Check
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.overview.token_rows import fold_tokens
 from explorer.views.plots import format_percent
 from explorer.views.style import shorten_token
 from explorer.views.verification import Verification, verify_derived
+
+
+def fold_tokens(importance: np.ndarray, required: Collection[int], max_rows: int) -> list[range]:
+    """Return ranges of positions that cover a text in order: single tokens, and folds of the others.
+
+    Args:
+        importance: (T,), of each token; the most important ones are single, as far as there are rows.
+        required: positions that are single in any case.
+        max_rows: number of rows, at least three more than twice the required positions.
+    """
+    total = len(importance)
+    if total <= max_rows:
+        return [range(i, i + 1) for i in range(total)]
+    single = set(required)
+    for position in np.argsort(-importance, kind="stable").tolist():
+        if position not in single and len(make_rows(single | {position}, total)) <= max_rows:
+            single.add(position)
+    return make_rows(single, total)
+
+
+def make_rows(single: Collection[int], total: int) -> list[range]:
+    """Return a row for each single position, and one for each stretch between them."""
+    rows, start = [], 0
+    for position in [*sorted(single), total]:
+        if start < position:
+            rows.append(range(start, position))
+        if position < total:
+            rows.append(range(position, position + 1))
+        start = position + 1
+    return rows
+
 
 LEVELS = ("", "block", "head", "cell")
 OPEN_FIELD = SelectionField("open", "", values=LEVELS)  # what is open: of the layer, the head, and the query and key

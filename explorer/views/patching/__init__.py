@@ -1,7 +1,7 @@
 """Patching view: effects of values patched from one prompt's run into the other's."""
 
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.explain.derived.patching import metric_label
+from explorer.analysis.patching_effects import metric_label
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
@@ -10,16 +10,18 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_maps import (
+    ONE_PROMPT,
+    PromptPairContext,
     estimate_vs_exact,
     estimated_effect_map,
     exact_effect_map,
+    make_prompt_pair,
     neuron_effect_bars,
     no_effect_message,
     path_effect_map,
     receiver_label,
     selected_receiver,
 )
-from explorer.views.patching.prompt_pair import ONE_PROMPT, PromptPairContext, make_prompt_pair
 from explorer.views.select_fields import NUM_LISTED
 from explorer.views.style import shorten_token
 from explorer.views.two_runs import NoDifferenceError

@@ -4,26 +4,34 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.patching_effects import component_effects, neuron_effects, strongest_neuron_indices
-from explorer.analysis.tolerance import largest_error
-from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.patching import (
+from explorer.analysis.patching_effects import (
     check_patched_run,
     check_unpatched,
+    component_effects,
+    neuron_effects,
     patch_effect,
     patch_estimate,
     path_effect,
+    strongest_neuron_indices,
 )
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number
+from explorer.explain.tolerance import largest_error
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
-from explorer.views.patching.effect_maps import TOP_NEURONS, both_defined, patch_texts, selected_receiver
-from explorer.views.patching.prompt_pair import PromptPairContext, make_prompt_pair
+from explorer.views.patching.effect_maps import (
+    TOP_NEURONS,
+    PromptPairContext,
+    both_defined,
+    make_prompt_pair,
+    patch_texts,
+    selected_receiver,
+)
 from explorer.views.verification import Verification, check_values
 
 Node = tuple[Intervention, np.ndarray]  # the intervention that patches it, and the metrics (M,) measured then

@@ -1,6 +1,6 @@
 """Positions view: how the model encodes positions."""
 
-from explorer.explain.derived.attention import weight_change
+from explorer.analysis.intervention_effects import weight_change
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

@@ -5,8 +5,11 @@ import numpy as np
 from explorer.analysis.positions import (
     VECTOR_KINDS,
     context_position_embeddings,
+    cosine_between_positions,
     cosines_by_distance,
+    mean_cosine,
     position_cosines,
+    position_norm,
     sinusoidal_cosine,
     token_and_position_norms,
 )
@@ -15,7 +18,6 @@ from explorer.explain.captured import derive
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.positions import cosine_between_positions, mean_cosine, position_norm
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

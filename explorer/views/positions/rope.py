@@ -4,14 +4,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.positions import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrap_angles
+from explorer.analysis.positions import (
+    check_pair_sum,
+    dims_of_pair,
+    frequencies,
+    pair_contribution,
+    rotated_pairs,
+    score_at_distance,
+    score_by_distance,
+    score_by_pair,
+    wavelength,
+    wrap_angles,
+)
 from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import positions as derived_positions
-from explorer.explain.derived.positions import dims_of_pair
 from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
@@ -321,7 +330,7 @@ VERIFY_PAIRS = verify_derived(
     "blocks.{layer}.attn.scores",
     against=(
         N_("the sum of the pairs against the captured score"),
-        lambda trace, s: derived_positions.check_pair_sum(trace, s.layer, s.head, s.query, s.key),
+        lambda trace, s: check_pair_sum(trace, s.layer, s.head, s.query, s.key),
     ),
 )
 
@@ -330,9 +339,7 @@ def inspect_score_by_distance(trace: Trace, selection: Selection, point: Clicked
     """Derive the score of the selected query and key at the clicked distance."""
     if point.column >= trace.config.context_length:
         raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
-    return derived_positions.score_at_distance(
-        trace, selection.layer, selection.head, selection.query, selection.key, point.column
-    )
+    return score_at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
 
 
 def inspect_clock_hand(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
@@ -379,7 +386,7 @@ PANELS = (
         name="pairs",
         title=N_("What each pair adds to the score of the chosen query and key"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
-        inspect=lambda trace, s, point: derived_positions.pair_contribution(
+        inspect=lambda trace, s, point: pair_contribution(
             trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
         ),
         required_taps=ANGLE_TAPS,
@@ -412,7 +419,7 @@ PANELS = (
         name="wavelengths",
         title=N_("How far a pair goes for a whole turn"),
         draw=lambda trace, s: wavelengths(trace, s.layer),
-        inspect=lambda trace, s, point: derived_positions.wavelength(trace, s.layer, point.coordinate("item")),
+        inspect=lambda trace, s, point: wavelength(trace, s.layer, point.coordinate("item")),
         required_taps=ANGLE_TAPS,
         verify=verify_derived(ANGLES, LOCAL_ANGLES),
         height=420,

@@ -1,18 +1,25 @@
 """Prediction view: the components and depths that make a next token probable."""
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.logit_lens import LENSES
-from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.analysis.norms import compute_norm_divisor, norm_kinds
+from explorer.analysis.direct_logit_attribution import (
+    component_contribution,
+    direct_logit_attribution,
+    head_contribution,
+)
+from explorer.analysis.logit_lens import LENSES, lens_cell
+from explorer.analysis.next_token import (
+    actual_token_probability,
+    next_token_distribution,
+    prediction_measure,
+    token_rank,
+)
+from explorer.analysis.norms import compute_norm_divisor
+from explorer.analysis.token_contributions import rollout_weight
 from explorer.architecture.logits import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
+from explorer.explain.captured.norms import norm_kinds
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived import attention as derived_rollout
-from explorer.explain.derived.attribution import component_contribution, head_contribution
-from explorer.explain.derived.logit_lens import lens_cell
-from explorer.explain.derived.prediction import actual_token_probability, prediction_measure
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
@@ -119,7 +126,7 @@ def inspect_rollout(trace: Trace, selection: Selection, point: ClickedPoint) -> 
     """Derive the clicked weight of the attention rollout."""
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
-    return derived_rollout.rollout_weight(trace, selection.query, point.column)
+    return rollout_weight(trace, selection.query, point.column)
 
 
 def inspect_component(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

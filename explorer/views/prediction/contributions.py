@@ -5,12 +5,17 @@ import textwrap
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.token_contributions import METHODS, TokenContributions, token_contributions
+from explorer.analysis.token_contributions import (
+    METHODS,
+    TokenContributions,
+    check_gradient_run,
+    token_contribution,
+    token_contributions,
+)
 from explorer.architecture import logits
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.prediction import check_gradient_run, token_contribution
 from explorer.explain.notation import format_contribution, format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

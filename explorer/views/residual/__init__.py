@@ -2,35 +2,35 @@
 
 import numpy as np
 
-from explorer.analysis.residual import has_residual_stages, norm_statistics_in_layer, sublayer_updates
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
-from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
-from explorer.explain.derived.residual import (
+from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import (
+    has_residual_stages,
     layernorm_mean,
     median_residual_norm,
-    norm_divisor,
+    norm_statistics_in_layer,
     outlier_ratio,
     residual_norm,
     stage_cosine,
     sublayer_output_cosine,
     sublayer_output_norm,
+    sublayer_updates,
     unnormed_stage_residual_norm,
 )
+from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
+from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
-from explorer.views.residual.normalisation_plots import (
+from explorer.views.residual.stream_plots import (
     divisor_line_specs,
     norm_divisors,
     norm_gain_lines,
     norm_input_output,
-)
-from explorer.views.residual.stream_plots import (
     outlier_dimensions,
     stage_cosines,
     stream_norm_map,

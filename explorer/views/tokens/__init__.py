@@ -2,19 +2,18 @@
 
 import numpy as np
 
-from explorer.analysis.embedding import embedding_parts
-from explorer.analysis.next_token import actual_token_ranks, surprisal
+from explorer.analysis.embedding import (
+    embedding_parts,
+    embedding_row_element,
+    nearest_token_cosine,
+    principal_component_coordinate,
+)
+from explorer.analysis.next_token import PREDICTION_MEASURES, actual_token_ranks, prediction_measure, surprisal
 from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.derived.prediction import PREDICTION_MEASURES, prediction_measure
-from explorer.explain.derived.residual import (
-    embedding_row_element,
-    nearest_token_cosine,
-    principal_component_coordinate,
-)
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -1,35 +1,261 @@
-"""Endpoints for the browser: contents of the open view's and the prediction's widgets by element id."""
+"""Endpoints for the browser: contents of the widgets by element id; search; long computations and models of the Hub."""
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from explorer.analysis.next_token import find_tokens, token_rank
 from explorer.analysis.steering import direction_from_texts
 from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.selection import Selection
-from explorer.tracing.model_loading import Prefetcher
+from explorer.state.selection import MAX_SEARCH_CHARS, Selection
+from explorer.tracing.jobs import JobQueue, Progress
+from explorer.tracing.model_catalog import format_bytes
+from explorer.tracing.model_library import HubModelOpener, ModelLibrary, Prefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.web.answers.answer_cache import AnswerCache
-from explorer.web.answers.job_endpoints import HubEndpoints, JobEndpoints
 from explorer.web.answers.lesson_endpoints import LessonContents, LessonEndpoints
 from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.page_contents import PageContents
 from explorer.web.answers.python_script import python_script
-from explorer.web.answers.search_endpoints import SearchEndpoints
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
-from explorer.web.middleware.request_types import PointFields, State, as_json
+from explorer.web.error_messages import user_message
+from explorer.web.middleware.request_types import Index, PointFields, State, as_json
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.stores import OptionalStore
 from explorer.web.view_markup import view_markup
-from explorer.web.widgets.header import ModelPicker
+from explorer.web.widgets.header import HubModelForm, ModelPicker
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
+
+MAX_SENT_TOKENS = 50_000  # of a vocabulary that the browser searches by itself
+MAX_MATCHES = 8
+# What people call the subject of a view, besides its title and those of its figures.
+ALIASES = {
+    "overview": (N_("whole model"), N_("architecture"), N_("map of the model")),
+    "tokens": (N_("tokenizer"), N_("BPE"), N_("embedding"), N_("unembedding"), N_("vocabulary"), "PCA"),
+    "attention": (N_("attention heads"), N_("attention pattern"), N_("self-attention"), "QK", "softmax", "MHA", "GQA"),
+    "positions": ("RoPE", N_("rotary position embedding"), N_("position embedding"), "ALiBi"),
+    "kv_cache": (N_("key-value cache"), N_("keys and values")),
+    "feed_forward": ("MLP", "FFN", N_("neurons"), N_("activation function"), "SwiGLU", "GELU", N_("sparsity")),
+    "residual": (N_("skip connection"), N_("norms"), "RMSNorm", "LayerNorm", N_("outlier dimensions")),
+    "prediction": (N_("logit lens"), N_("direct logit attribution"), "DLA", N_("attention rollout"), N_("logits")),
+    "activations": (N_("hidden states"), N_("captured values"), N_("histogram")),
+    "experiments": (N_("ablation"), N_("interventions"), N_("what if")),
+    "directions": (N_("steering vector"), N_("activation steering"), N_("concept direction")),
+    "compare": (N_("two prompts"), N_("two models"), N_("difference")),
+    "patching": (N_("activation patching"), N_("path patching"), N_("attribution patching"), N_("causal tracing")),
+    "training": (N_("loss curve"), N_("checkpoints"), N_("training steps")),
+    "own_module": (N_("my own module"), N_("diagnosis"), N_("bugs")),
+}
+
+
+class SearchEndpoints:
+    """Endpoints for the search; errors are those of `Endpoints`.
+
+    Args:
+        runs: access to models and runs.
+        lessons: contents of lessons; None for none.
+    """
+
+    def __init__(self, runs: RunService, lessons: LessonContents | None):
+        self.runs, self.lessons = runs, lessons
+
+    @property
+    def functions(self) -> list[Callable]:
+        """Server functions for the browser."""
+        return [self.search_index, self.find_tokens, self.rank_of_token]
+
+    def search_index(self, state: State) -> dict[str, Any]:
+        """Return what can be found in the state's run.
+
+        Returns:
+            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
+            text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
+            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, and its `figures` as (element id, title)
+            pairs.
+
+        Raises:
+            UserError, CheckpointError: there is no such run.
+        """
+        trace = self.runs.trace(PageState.parse(state).run)
+        config, vocabulary = trace.config, trace.vocabulary
+        return {
+            "layers": config.num_layers,
+            "heads": config.num_heads,
+            "neurons": config.d_ff,
+            "vocabulary": list(vocabulary) if len(vocabulary) <= MAX_SENT_TOKENS else None,
+            "checkpoints": list(self.runs.library.checkpoints),
+            "lessons": self.lessons.list_lessons() if self.lessons else [],
+            "views": {
+                view.name: {
+                    "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
+                    "figures": [
+                        (element_id(view.name, panel.name), translate(panel.title))
+                        for panel in view.panels
+                        if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
+                    ],
+                }
+                for view in VIEW_BY_NAME.values()
+            },
+        }
+
+    def find_tokens(self, state: State, text: str) -> list[tuple[int, str]]:
+        """Return the (id, text) of tokens that match a search text best.
+
+        Args:
+            text: part of a token's text, or a token's id.
+
+        Raises:
+            UserError, CheckpointError: there is no such model.
+        """
+        _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
+        vocabulary = tokenizer.vocabulary
+        ranking = sorted(range(len(vocabulary)), key=lambda i: len(vocabulary[i]))
+        matches = find_tokens(vocabulary, text[:MAX_SEARCH_CHARS], ranking, MAX_MATCHES)
+        return [(i, vocabulary[i]) for i in matches]
+
+    def rank_of_token(self, state: State, token: Index) -> int:
+        """Return a token's rank among the next tokens after the selected one, from 1.
+
+        Raises:
+            UserError, CheckpointError: there is no such token or run.
+        """
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        if token >= len(trace.vocabulary):
+            raise UserError(_("There is no token {id}.", id=token))
+        return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))
+
+
+MAX_NAME_CHARACTERS = 64  # characters
+
+
+class JobEndpoints:
+    """Endpoints of job queues. A visitor is a random name that the page chooses when it is opened.
+
+    Args:
+        runs: access to models and runs.
+        other_queues: queues whose jobs are started elsewhere; their progress is reported here, too.
+    """
+
+    def __init__(self, runs: RunService, other_queues: Sequence[JobQueue] = ()):
+        self.runs, self.queue, self.other_queues = runs, JobQueue(), other_queues
+
+    @property
+    def functions(self) -> list[Callable]:
+        return [self.begin_job, self.job_progress, self.leave_job]
+
+    def begin_job(self, state: State, picture: str, visitor: str) -> dict[str, Any]:
+        """Start the job that a figure needs, and return its progress (see `progress_payload`).
+
+        Raises:
+            UserError, CheckpointError: there is no such figure, or the queue is full.
+        """
+        check_names(picture, visitor)
+        open_view = make_open_view(self.runs, PageState.parse(state))
+        job = open_view.pending_job(picture.removeprefix(element_id(open_view.view.name, "")))
+        return progress_payload(self.queue.begin(visitor, job) if job else Progress("done"))
+
+    def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
+        """Return the progress of a visitor's job; visitors who stop polling are dropped."""
+        check_names(visitor, name)
+        progresses = (queue.progress(visitor, name) for queue in (self.queue, *self.other_queues))
+        return progress_payload(
+            next((progress for progress in progresses if progress.state != "gone"), Progress("gone"))
+        )
+
+    def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
+        """Remove a visitor from those waiting for a job."""
+        check_names(visitor, name)
+        for queue in (self.queue, *self.other_queues):
+            queue.leave(visitor, name)
+        return progress_payload(Progress("gone"))
+
+
+def check_names(*names: Any):
+    """Raise UserError if a value is not a non-empty text of at most `MAX_NAME_CHARACTERS`."""
+    for name in names:
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS:
+            raise UserError(
+                _("a name is a text of at most {most} characters, got {got!r:.80}", most=MAX_NAME_CHARACTERS, got=name)
+            )
+
+
+def progress_payload(progress: Progress) -> dict[str, Any]:
+    """Return a job's progress for the browser.
+
+    Returns:
+        `state`; `done` and `of`, units done and in all; `seconds` that remain; `error`, a sentence or "".
+    """
+    return {
+        "state": progress.state,
+        "done": progress.done,
+        "of": progress.total,
+        "seconds": progress.seconds,
+        "error": user_message(progress.error) if progress.error else "",
+    }
+
+
+MAX_CONCURRENT_JOBS = 2  # models that are fetched or compared
+
+
+class HubEndpoints:
+    """Endpoints that open and check models of the Hub; `JobEndpoints` reports progress and cancels.
+
+    Args:
+        library: to which opened models are added.
+    """
+
+    def __init__(self, library: ModelLibrary):
+        self.library, self.opening, self.queue = library, HubModelOpener(library), JobQueue(MAX_CONCURRENT_JOBS)
+
+    @property
+    def functions(self) -> list[Callable]:
+        return [self.model_needs, self.begin_opening, self.begin_check]
+
+    def model_needs(self, name: str) -> dict[str, str]:
+        """Return the requirements of opening a model as text in `words`, and the name of the `job` that opens it.
+
+        Raises:
+            UserError, CheckpointError: see `HubModelOpener.requirements`.
+        """
+        needs = self.opening.requirements(name)
+        fetch = _("It is on this machine.")
+        if needs.download:
+            fetch = _("{size} to be fetched.", size=format_bytes(needs.download))
+        takes = _("Its weights take up to {size} of memory.", size=format_bytes(needs.memory))
+        left = "" if needs.left is None else _("{size} are free.", size=format_bytes(needs.left))
+        return {"words": " ".join(filter(None, (fetch, takes, left))), "job": self.opening.open_job(name).name}
+
+    def begin_opening(self, name: str, visitor: str) -> dict[str, Any]:
+        """Start downloading and loading a model, and return the progress; raises the errors of `model_needs`."""
+        check_names(visitor)
+        return progress_payload(self.queue.begin(visitor, self.opening.open_job(name)))
+
+    def begin_check(self, checkpoint: str, visitor: str) -> dict[str, Any]:
+        """Start comparing a model with another implementation, and return the progress.
+
+        Raises:
+            UserError: there is no such checkpoint.
+        """
+        check_names(visitor)
+        if checkpoint not in self.library.checkpoints:
+            raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
+        job = self.opening.self_check_job(checkpoint)
+        return progress_payload(self.queue.begin(visitor, job) if job else Progress("done"))
+
+    def model_status(self, checkpoint: str) -> dict[str, Any]:
+        """Return the Hub widget's contents for the visible model."""
+        catalog, job = self.library.catalog, self.opening.self_check_job(checkpoint)
+        is_external = catalog.is_external(checkpoint) and checkpoint != catalog.own_module  # a view compares that
+        return HubModelForm.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)
+
 
 FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from explorer.analysis.walkthroughs import get_walkthrough
 from explorer.errors import UserError
-from explorer.explain.walkthroughs import get_walkthrough
-from explorer.lessons.course.evaluation_context import EvaluationContext, StateOpener
 from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
-from explorer.lessons.course.lesson import Lesson, LessonLibrary, LessonStep
-from explorer.lessons.course.markdown import fill_placeholders
+from explorer.lessons.course.lesson import Lesson, LessonLibrary, LessonStep, fill_placeholders
+from explorer.lessons.course.quantities import EvaluationContext, StateOpener
 from explorer.lessons.course.questions import format_quantity
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
@@ -243,7 +242,7 @@ class LessonEndpoints:
         """Return a step-by-step walkthrough of a computation with this run's numbers.
 
         Args:
-            name: name of a walkthrough (`explorer.explain.walkthroughs`); unvalidated.
+            name: name of a walkthrough (`explorer.analysis.walkthroughs`); unvalidated.
 
         Raises:
             UserError, CheckpointError: there is no such walkthrough of this run.

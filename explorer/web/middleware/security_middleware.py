@@ -27,7 +27,7 @@ from explorer import translations
 from explorer.translations import _, use_locale
 from explorer.web.error_messages import MAX_LINES_A_MINUTE, RequestLogBudget, log_budget, user_message
 from explorer.web.middleware.rate_limits import SlidingWindowLimiter
-from explorer.web.middleware.request_checks import BodyError, RequestChecks
+from explorer.web.middleware.request_types import BodyError, RequestChecks
 from explorer.web.request_locale import locale_from_request
 
 INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)

@@ -24,8 +24,7 @@ from explorer.web.middleware.rate_limits import (
 )
 from explorer.web.middleware.request_types import STRICT, Index, State, check_object, parse_json
 from explorer.web.request_locale import locale_from_request
-from explorer.web.rooms.room_hub import LocalRoom, RoomHub
-from explorer.web.rooms.room_store import TeacherState, is_valid_student_name, parse_code
+from explorer.web.rooms.room_hub import LocalRoom, RoomHub, TeacherState, is_valid_student_name, parse_code
 from explorer.web.stores import Store, StoreError
 
 

@@ -1,14 +1,30 @@
+"""Next-token distributions, their divergences and measures, and a text's loss."""
+
 import math
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from numpy.testing import assert_allclose
+from torch.distributions import Categorical
+from torch.distributions import kl_divergence as nats
 
-from explorer.analysis.next_token import actual_token_ranks, entropy, next_token_distribution, surprisal
+from explorer.analysis.next_token import (
+    actual_token_ranks,
+    align_to_vocabulary,
+    entropy,
+    jensen_shannon_distance,
+    kl_divergence,
+    mean_text_loss,
+    next_token_distribution,
+    surprisal,
+    top_indices,
+)
 from explorer.tracing.trace import Trace
 from model.generation.autoregressive import generate
 from model.generation.sampling import sampling_stages, uniform_draw
+from tests.sample_models import capture_style, models
 
 
 @pytest.fixture
@@ -149,3 +165,79 @@ def test_entropy_of_huge_logits_is_0(tiny_config):
     trace = Trace(tiny_config, (0, 1), ("a", "b"), values)
     assert entropy(trace)[1] == 0
     assert actual_token_ranks(trace)[1] == 2
+
+
+def random_distributions(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(7)), rng.dirichlet(np.full(7, 0.3))
+
+
+def reference(p: np.ndarray, q: np.ndarray) -> float:
+    """Return a divergence of two distributions in bits, by PyTorch."""
+    return float(
+        nats(*(Categorical(probs=torch.tensor(distribution, dtype=torch.float64)) for distribution in (p, q)))
+    ) / math.log(2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_divergence_is_pytorchs(seed):
+    p, q = random_distributions(seed)
+    assert kl_divergence(p, q) == pytest.approx(reference(p, q), rel=1e-9)
+    assert kl_divergence(q, p) == pytest.approx(reference(q, p), rel=1e-9)
+
+
+def test_ends_of_the_divergence():
+    p = np.array([0.5, 0.5, 0.0])
+    assert kl_divergence(p, p) == 0
+    assert kl_divergence(p, np.array([1.0, 0.0, 0.0])) == math.inf
+    assert kl_divergence(np.array([1.0, 0.0, 0.0]), p) == 1  # a bit for a fair coin
+    assert math.isnan(kl_divergence(p, np.array([0.5, np.nan, 0.5])))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_distance_is_the_root_of_both_divergences_from_the_middle(seed):
+    p, q = random_distributions(seed)
+    middle = (p + q) / 2
+    expected = math.sqrt((reference(p, middle) + reference(q, middle)) / 2)
+    assert jensen_shannon_distance(p, q) == pytest.approx(expected, rel=1e-9)
+    assert_allclose(jensen_shannon_distance(np.stack([p, q]), np.stack([q, q])), [expected, 0], atol=1e-9)
+
+
+def test_ends_of_the_distance():
+    assert jensen_shannon_distance(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1
+    assert np.isnan(jensen_shannon_distance(np.array([1.0, 0.0]), np.array([np.nan, 1.0])))
+
+
+def test_tokens_are_the_same_by_their_texts():
+    values = np.array([0.1, 0.2, 0.7])
+    assert align_to_vocabulary(values, ("a", "b", "c"), ("a", "b", "c")) is values
+    assert_allclose(align_to_vocabulary(values, ("a", "b", "c"), ("c", "x", "a", "b")), [0.7, np.nan, 0.1, 0.2])
+
+
+rng = np.random.default_rng(0)
+VALUES = {
+    "different": rng.normal(size=50),
+    "often equal": rng.integers(0, 4, 50).astype(np.float32),
+    "all alike": np.zeros(50),
+    "infinite": np.where(rng.random(50) < 0.5, -np.inf, rng.normal(size=50)),
+    "hardly a number": np.where(rng.random(50) < 0.9, np.nan, rng.normal(size=50)),
+}
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_the_largest_are_those_that_sorting_puts_first(values):
+    for most in (0, 1, 3, 10, 49, 50, 60):
+        np.testing.assert_array_equal(top_indices(values, most), np.argsort(-values, kind="stable")[:most])
+
+
+def test_the_loss_of_a_text_is_the_cross_entropy_that_training_makes_small(style):
+    trace = capture_style(style)
+    ids = torch.tensor([trace.token_ids])
+    with torch.no_grad():
+        logits = models()[style](ids)
+    expected = torch.nn.functional.cross_entropy(logits[0, :-1].double(), ids[0, 1:])
+    np.testing.assert_allclose(mean_text_loss(trace), expected, rtol=1e-5)
+
+
+def test_a_single_token_has_none():
+    assert math.isnan(mean_text_loss(capture_style("rope", 1)))

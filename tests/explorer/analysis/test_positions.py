@@ -1,19 +1,30 @@
+"""Rotary embeddings and added position vectors, compared with their formulas."""
+
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.positions import (
     context_position_embeddings,
     cosines_by_distance,
+    frequencies,
     position_cosines,
+    rotated_pairs,
+    score_by_distance,
+    score_by_pair,
     sinusoidal_cosine,
     sinusoidal_embeddings,
     token_and_position_norms,
+    wrap_angles,
 )
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.layers.positions import SinusoidalPositionalEmbedding
+from tests.sample_models import YARN
 
 ADDING = ["gpt", "learned"]
 
@@ -73,3 +84,127 @@ def test_lengths_are_those_of_the_sum_and_its_parts(adding, lms):
     assert_allclose(token, np.linalg.norm(token_vectors, axis=-1), rtol=1e-4)
     assert_allclose(position, np.linalg.norm(adding["position_embed"], axis=-1), rtol=1e-6)
     assert_allclose(total, np.linalg.norm(adding["embed"], axis=-1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"),
+    [
+        (0, 0),
+        (1, 1),
+        (-1, -1),
+        (math.pi, math.pi),
+        (-math.pi, math.pi),
+        (3 * math.pi, math.pi),
+        (4, 4 - 2 * math.pi),
+        (-4, 2 * math.pi - 4),
+        (100, 100 - 32 * math.pi),
+    ],
+)
+def test_wrapped_angles_are_within_half_a_turn(angle, expected):
+    assert wrap_angles(np.array([[angle]])).item() == pytest.approx(expected)
+
+
+def test_wrapped_is_the_same_direction():
+    angles = np.linspace(-50, 50, 1001)
+    inside = wrap_angles(angles)
+    assert ((-math.pi < inside) & (inside <= math.pi)).all()
+    assert_allclose(np.exp(1j * inside), np.exp(1j * angles), atol=1e-12)
+
+
+@pytest.mark.parametrize("vector", ["q", "k"])
+@pytest.mark.parametrize("position", [0, 1, 11])
+def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, position):
+    config = rotating_trace.config
+    pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
+    theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
+    angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.num_rotary_dims)
+    angles[config.num_rotary_dims // 2 :] = 0
+    scales = np.ones(len(angles))
+    if config.rope_scaling == YARN:  # of its two pairs that turn the first is fast, the second slow
+        angles[1] /= YARN.factor
+        scales[:2] = YARN.attention_factor
+    elif config.rope_scaling:  # "linear"
+        angles /= config.rope_scaling.factor
+    assert_allclose(pairs.angles, angles, rtol=1e-6)
+    for (x, y), (turned_x, turned_y), angle, scale in zip(pairs.before, pairs.after, angles, scales, strict=True):
+        assert turned_x == pytest.approx(scale * (x * math.cos(angle) - y * math.sin(angle)), abs=1e-5)
+        assert turned_y == pytest.approx(scale * (x * math.sin(angle) + y * math.cos(angle)), abs=1e-5)
+    assert pairs.error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("style", "kv_head", "dims"),
+    [("rope", 2, [(0, 1), (2, 3), (4, 5), (6, 7)]), ("grouped", 1, [(0, 4), (1, 5), (2, 6), (3, 7)])],
+)
+def test_pairs_are_the_dimensions_that_turn_together(trace_of, style, kv_head, dims):
+    trace = trace_of(style)
+    pairs = rotated_pairs(trace, "k", 1, 2, 5)
+    for name, vectors in (("k", pairs.before), ("k_rot", pairs.after)):
+        k = trace[f"blocks.1.attn.{name}"][kv_head, 5]
+        assert_array_equal(vectors, [[k[a], k[b]] for a, b in dims])
+
+
+def test_the_error_shows_a_vector_that_was_not_turned_so(rotating_trace):
+    values = {**rotating_trace.values, "blocks.1.attn.q_rot": rotating_trace["blocks.1.attn.q"]}
+    assert rotated_pairs(replace(rotating_trace, values=values), "q", 1, 0, 5).error > 0.1
+
+
+def test_a_layer_that_turns_nothing_has_the_same_score_at_any_distance(trace_of):
+    trace = trace_of("grouped")
+    pairs = rotated_pairs(trace, "k", 0, 3, 5)
+    assert not pairs.angles.any() and pairs.error == 0
+    assert_array_equal(pairs.after, pairs.before)
+    scores = score_by_distance(trace, 0, 3, 9, 4, np.arange(12))
+    assert_allclose(scores, trace["blocks.0.attn.scores"][3, 9, 4], atol=1e-5)
+
+
+def test_scores_depend_on_the_distance_alone(rope_trace):
+    """The dot product of the same two vectors stays the same when both positions shift equally: the purpose of RoPE."""
+
+    def rotate(vector: np.ndarray, position: int) -> np.ndarray:
+        pairs = vector.reshape(-1, 2) @ np.array([1, 1j])
+        return pairs * np.exp(1j * rope_trace["rope.angles"][position])
+
+    q, k = rope_trace["blocks.0.attn.q"][0, 0], rope_trace["blocks.0.attn.k"][0, 0]
+    products = [(rotate(q, m + 3) * rotate(k, m).conj()).sum().real for m in range(9)]
+    assert_allclose(products, products[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
+def test_pairs_add_up_to_the_score(rotating_trace, cell):
+    layer, head, query, key = cell
+    parts = score_by_pair(rotating_trace, *cell)
+    assert parts.shape == (rotating_trace.config.d_head // 2,)
+    score = rotating_trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    assert parts.sum() == pytest.approx(score, abs=1e-5)
+
+
+def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_moved_vectors(rotating_trace):
+    observed = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
+    assert observed.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
+    pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
+    turns = rotating_trace["local_rope.angles" if rotating_trace.config.local_rope_theta else "rope.angles"]
+    scaling, pairs_turned = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims // 2
+    scales = np.where(np.arange(turns.shape[1]) < pairs_turned, scaling.attention_factor if scaling else 1.0, 1.0)
+    for distance in (0, 3, 11):
+        q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
+        k = pairs["k"].before @ (1, 1j)
+        expected = (scales**2 * (q * k.conj()).real).sum() / rotating_trace.config.divisor
+        moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
+        assert moved.item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
+    scaling = rotating_trace.config.rope_scaling
+    speeds = frequencies(rotating_trace["rope.angles"])
+    assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
+    turning = rotating_trace.config.num_rotary_dims // 2
+    assert (np.diff(speeds[:turning]) < 0).all()
+    assert not speeds[turning:].any()
+
+
+def test_a_single_token_shows_no_speed(trace_of):
+    trace = trace_of("rope", 1)
+    assert np.isnan(frequencies(trace["rope.angles"])).all()
+    here = score_by_distance(trace, 0, 0, 0, 0, np.array([0]))
+    assert here.item() == pytest.approx(trace["blocks.0.attn.scores"][0, 0, 0], abs=1e-5)

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import overview
+from explorer.analysis.direct_logit_attribution import (
+    LOGIT_COMPONENTS,
+    component_contribution,
+    head_contribution,
+    overview,
+)
 from explorer.analysis.feed_forward import neuron_logit_effects
-from explorer.analysis.logit_lens import LENSES, depth_names
+from explorer.analysis.logit_lens import LENSES, depth_names, lens_cell
+from explorer.analysis.norms import norm_divisor
 from explorer.architecture.logits import has_logit_constants
-from explorer.explain.derived.attribution import LOGIT_COMPONENTS, component_contribution, head_contribution
-from explorer.explain.derived.logit_lens import lens_cell
-from explorer.explain.derived.residual import norm_divisor
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture

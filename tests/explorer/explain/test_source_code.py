@@ -1,9 +1,11 @@
-"""Code that a view shows: lines of this repository, of the parts that the model has."""
+"""Code that a view shows, and source lines of the project, located by their text."""
 
 import re
 from pathlib import Path
 
-from explorer.explain.source_code import code_text
+import pytest
+
+from explorer.explain.source_code import SourceLine, code_text
 from explorer.views import FULL
 from tests import sample_models
 from tests.sample_models import STYLES
@@ -31,3 +33,16 @@ def test_the_code_is_whole_but_for_its_docstring():
     )
     assert "class" not in text and '"""' not in text
     assert "model/layers/feed_forward.py" in text and "return (q / divisor) @ k.transpose" in text
+
+
+@pytest.mark.parametrize(("fragment", "hits"), [("no such text", 0), ("import", 10)])
+def test_a_fragment_that_is_not_one_line_is_refused(fragment, hits):
+    with pytest.raises(ValueError, match=f"but {hits} do"):
+        _ = SourceLine("model/layers/attention.py", fragment).line
+
+
+def test_a_line_is_found_in_its_definition():
+    lines = [
+        SourceLine("model/layers/feed_forward.py", "return self.out(", name).line for name in ("FeedForward", "SwiGLU")
+    ]
+    assert lines[0] < lines[1]

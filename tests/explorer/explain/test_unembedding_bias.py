@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.explain.derived.attribution import component_contribution
-from explorer.explain.derived.logit_lens import lens_cell
+from explorer.analysis.direct_logit_attribution import component_contribution
+from explorer.analysis.logit_lens import lens_cell
 
 
 @pytest.mark.parametrize("rival", [None, 20])

@@ -1,4 +1,4 @@
-"""The commands of the README that make catalogues, and the template of messages."""
+"""The commands of CONTRIBUTING.md that make catalogues, and the template of messages."""
 
 import re
 import shlex
@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="session")
 def pybabel() -> Callable[..., None]:
-    """Function that runs a command of the README in a folder: `pybabel("init", folder, "-l", "eo")`.
+    """Function that runs a command of CONTRIBUTING.md in a folder: `pybabel("init", folder, "-l", "eo")`.
 
     If an option occurs twice, the last one counts.
     """
-    text = (ROOT / "explorer" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
     def run_command(command: str, folder: Path, *more: str):
         (line,) = re.findall(rf"^pybabel {command} .+", text, re.M)

@@ -1,4 +1,4 @@
-"""Translation of all texts: a language in which every message is in ⟦brackets⟧, made as explorer/README.md says.
+"""Translation of all texts: a language in which every message is in ⟦brackets⟧, made as CONTRIBUTING.md says.
 
 Text outside of brackets was not marked for translation.
 """

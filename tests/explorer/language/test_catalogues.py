@@ -74,7 +74,7 @@ def test_the_template_has_what_is_wrong_with_a_model(template, monkeypatch):
 
 
 def test_no_catalogue_is_stale(template):
-    """If this fails, renew the catalogues with the commands in explorer/README.md."""
+    """If this fails, renew the catalogues with the commands in CONTRIBUTING.md."""
     assert find_problems(CATALOGUES, template) == []
 
 

@@ -14,8 +14,8 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
-    "explain/derived/positions.py": {"qᵢ kᵢ / {}": "a formula"},
-    "lessons/course/measures.py": dict.fromkeys(
+    "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
+    "lessons/course/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
     "lessons/course/worked_examples.py": dict.fromkeys(
@@ -38,7 +38,7 @@ EXCEPTIONS = {
     "views/overview/running_sum.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
-    "views/training/metrics.py": {"middle right": "Plotly's"},
+    "views/training.py": {"middle right": "Plotly's"},
     "tracing/model_registry.py": dict.fromkeys(
         (
             "{} is asked of the model, and ",
@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
     },
-    "web/middleware/health.py": {
+    "web/api.py": {
         "{}, gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },

@@ -2,8 +2,7 @@
 
 import pytest
 
-from explorer.tracing.model_library import ModelLibrary, model_num_bytes
-from explorer.tracing.model_loading import Prefetcher
+from explorer.tracing.model_library import ModelLibrary, Prefetcher, model_num_bytes
 
 from .test_training import STEPS, name, series  # noqa: F401
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
-from explorer.analysis.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.explain.captured import check_captured_value
+from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
 from explorer.tracing.ablation import ablate
 from explorer.tracing.apply_interventions import mean_stream, next_token_outcome

@@ -10,8 +10,7 @@ from explorer.errors import UserError
 from explorer.tracing import model_catalog
 from explorer.tracing.jobs import JobQueue, run_to_completion
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_loading import HubModelOpener
+from explorer.tracing.model_library import HubModelOpener, ModelLibrary
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.reference_logits import REFERENCE_LOGITS

@@ -1,10 +1,21 @@
+"""Traces: their values, names and shapes, and results that are cached per trace."""
+
+import gc
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from explorer.explain.captured.tap_formulas import block_output_tap
-from explorer.tracing.trace import Trace
+from explorer.tracing import trace
+from explorer.tracing import trace as trace_module
+from explorer.tracing.capture import capture, tap_shapes
+from explorer.tracing.trace import Trace, cache_per_trace
+from model.transformer_lm import TransformerLM
+from tests.sample_models import STYLES, models
 
 
 @pytest.fixture
@@ -106,3 +117,108 @@ def test_memory_that_values_share_counts_once(trace):
 
 def test_the_baseline_is_counted_where_it_is_itself(small):
     assert replace(small, baseline=small).num_bytes == small.num_bytes
+
+
+IDS = tuple(range(3, 15))
+
+
+def test_a_block_runs_no_further_than_to_what_is_asked_for(tiny_lm, monkeypatch):
+    some, runs = capture(tiny_lm, IDS, max_bytes=0), []
+    monkeypatch.setattr(trace, "MAX_BLOCK_BYTES", 1)  # so that patterns are asked for alone
+    tiny_lm.blocks[1].ffn.register_forward_pre_hook(lambda *args: runs.append("ffn"))
+    some["blocks.1.attn.pattern"]
+    assert not runs
+    some["blocks.1.ffn.out"]
+    assert runs == ["ffn"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_config_tells_names_order_and_shapes_of_a_pass(style):
+    lm = models()[style]
+    captured = capture(lm, [3, 1, 4, 1, 5]).values
+    assert list(tap_shapes(lm.config, 5).items()) == [(name, value.shape) for name, value in captured.items()]
+
+
+def test_so_it_does_of_heads_that_are_wider_than_their_share_of_the_stream(tiny_config):
+    config = replace(tiny_config, head_dim=2 * tiny_config.d_head, rotary_dim=2)
+    captured = capture(TransformerLM(config).eval(), [3, 1, 4]).values
+    assert tap_shapes(config, 3) == {name: value.shape for name, value in captured.items()}
+
+
+def test_it_takes_no_random_numbers(tiny_config):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    tap_shapes(replace(tiny_config, norm_eps=3e-5), 3)  # a config whose shapes are not cached
+    np.testing.assert_array_equal(torch.rand(1), expected)
+
+
+@pytest.mark.exhaustive
+def test_a_first_run_imports_nothing_of_the_compiler():
+    """Importing the compiler takes longer than a pass of a model with 1.2 billion parameters."""
+    code = """
+import sys
+from explorer.tracing.capture import capture
+from model import ModelConfig, TransformerLM
+config = ModelConfig(vocab_size=50, context_length=8, d_model=16, num_layers=2, num_heads=2, d_ff=16)
+capture(TransformerLM(config).eval(), [1, 2], max_bytes=1000)
+print(*(name for name in ("sympy", "torch._dynamo") if name in sys.modules))
+"""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not process.stdout.strip()
+
+
+@pytest.fixture
+def calls():
+    return []
+
+
+@pytest.fixture
+def lengths(calls):
+    @cache_per_trace
+    def lengths(trace, position, token_id=None):
+        calls.append((position, token_id))
+        return len(trace) + position
+
+    return lengths
+
+
+def test_the_same_question_is_computed_once(trace, lengths, calls):
+    assert lengths(trace, 2) == lengths(trace, 2) == len(trace) + 2
+    assert calls == [(2, None)]
+
+
+def test_another_question_and_another_trace_are_not(trace, lengths, calls):
+    for run in (trace, replace(trace)):
+        lengths(run, 1), lengths(run, 2), lengths(run, 1, token_id=3)
+    assert len(calls) == 6
+
+
+def test_few_of_a_trace_are_kept_those_asked_for_last(trace, lengths, calls, monkeypatch):
+    monkeypatch.setattr(trace_module, "MAX_RESULTS_PER_TRACE", 2)
+    for position in (1, 2, 1, 3, 1, 2):
+        lengths(trace, position)
+    assert [position for position, _token in calls] == [1, 2, 3, 2]
+
+
+def test_a_trace_that_is_gone_leaves_nothing(trace):
+    alive = []
+
+    class Result:
+        def __init__(self):
+            alive.append(self)
+
+        def __del__(self):
+            alive.append("gone")
+
+    @cache_per_trace
+    def result(trace):
+        return Result()
+
+    own = replace(trace)
+    result(own)
+    alive.clear()
+    assert not alive
+    del own
+    gc.collect()
+    assert alive == ["gone"]

@@ -1,12 +1,25 @@
 """Products with matrices of weights."""
 
+import sys
+import tracemalloc
 import warnings
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-from explorer.tracing import weight_matrices
-from explorer.tracing.weight_matrices import StoredMatrix, linear, linear_by_chunks
+from explorer.analysis.embedding import nearest_tokens
+from explorer.analysis.unembedding import project_to_vocabulary
+from explorer.explain.captured import check_captured_value
+from explorer.state.selection import Selection
+from explorer.tracing import arrays, weight_matrices
+from explorer.tracing.arrays import StoredWeights
+from explorer.tracing.capture import capture
+from explorer.tracing.weight_matrices import StoredMatrix, iter_chunks, linear, linear_by_chunks
+from model.transformer_lm import TransformerLM
+from tests.panels import PANELS, subject
 
 
 @pytest.fixture
@@ -38,3 +51,114 @@ def test_what_is_multiplied_may_be_any_view(weight, part):
     x = np.random.default_rng(1).normal(size=(6, 16)).astype(np.float32)[part]
     np.testing.assert_allclose(linear(x, weight[::-1]), x @ weight[::-1].T, atol=1e-5)
     np.testing.assert_allclose(linear(x, weight[:0]), x @ weight[:0].T)
+
+
+@pytest.fixture
+def half(tiny_lm) -> TransformerLM:
+    return deepcopy(tiny_lm).bfloat16()
+
+
+def test_a_matrix_is_read_as_numpy_would_read_it(half):
+    state_dict, weights = half.state_dict(), StoredWeights(half)
+    matrix, whole = weights["lm_head.weight"], state_dict["lm_head.weight"].float().numpy()
+    assert isinstance(matrix, StoredMatrix) and matrix.shape == whole.shape and len(matrix) == len(whole)
+    for index in (3, -1, np.int64(4), slice(2, 9), [5, 1, 5], np.array([7, 0]), (slice(None), 3), (2, slice(1, 4)), ()):
+        part = matrix[index]
+        assert part.dtype == np.float32
+        np.testing.assert_array_equal(part, whole[index])
+    np.testing.assert_array_equal(np.asarray(matrix), whole)
+    assert weights.keys() == state_dict.keys() and "lm_head.weight" in weights and "none" not in weights
+
+
+def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tiny_lm, half):
+    for lm in (tiny_lm, half):
+        vector = StoredWeights(lm)["final_norm.weight"]
+        assert vector.dtype == np.float32 and not vector.flags.writeable
+    matrix = StoredWeights(tiny_lm)["lm_head.weight"]
+    assert np.shares_memory(matrix, tiny_lm.lm_head.weight.detach().numpy()) and not matrix.flags.writeable
+    with pytest.raises(TypeError):
+        StoredWeights(half)["lm_head.weight"][0, 0] = 1
+
+
+@pytest.mark.parametrize("most", [1, 400, 1 << 20])
+def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, most):
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", most)
+    matrix = StoredWeights(half)["lm_head.weight"]
+    for rows in (slice(None), slice(3, 10), slice(5, 6), slice(4, 4)):
+        blocks = list(iter_chunks(matrix, rows))
+        np.testing.assert_array_equal(np.concatenate([*(block for _, block in blocks), matrix[:0]]), matrix[()][rows])
+        assert [rows_slice.stop - rows_slice.start for rows_slice, _ in blocks] == [len(block) for _, block in blocks]
+        assert [rows_slice.start for rows_slice, _ in blocks] == [0, *(rows_slice.stop for rows_slice, _ in blocks)][
+            : len(blocks)
+        ]
+        assert all(8 * block.size <= most or len(block) == 1 for _, block in blocks)
+    for x in (np.random.default_rng(0).normal(size=(2, 3, matrix.shape[1])), np.ones(matrix.shape[1], np.float32)):
+        np.testing.assert_allclose(linear_by_chunks(x, matrix), x @ matrix[()].T, rtol=1e-5)
+        assert linear_by_chunks(x, matrix).dtype == x.dtype
+
+
+@pytest.fixture
+def large(tiny_config) -> TransformerLM:
+    """Return a model whose table has 24 MB in 16 bits, 48 MB in float32: far more than its traces."""
+    torch.manual_seed(0)
+    lm = TransformerLM(replace(tiny_config, vocab_size=50_000, d_model=240, num_heads=3, d_ff=64)).bfloat16().eval()
+    return lm.requires_grad_(False)
+
+
+@pytest.mark.exhaustive
+def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
+    sizes_read, trace = [], capture(large, [1, 2, 3])
+    table = large.lm_head.weight.numel()
+
+    def recording_as_array(tensor, as_array=arrays.as_array):
+        sizes_read.append(tensor.numel())
+        return as_array(tensor)
+
+    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    assert len(trace.weights["lm_head.weight"][[3, 4]]) == 2
+    assert project_to_vocabulary(trace, trace["final_norm"][[0]]).shape == (1, 50_000)
+    nearest_tokens(trace, 3, 5)
+    assert (
+        check_captured_value(trace, "embed").is_within_tolerance
+        and check_captured_value(trace, "blocks.1.ffn.out").is_within_tolerance
+    )
+    assert check_captured_value(trace, "logits").is_within_tolerance
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert max(sizes_read) <= table / 50
+    assert peak < 8 * 50_000 * 3 * 6 + (8 << 20) < 4 * table  # some arrays of logits, and parts
+
+
+@pytest.mark.exhaustive
+def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
+    trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
+
+    def recording_as_array(tensor, as_array=arrays.as_array):
+        sizes_read.append(tensor.numel())
+        return as_array(tensor)
+
+    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
+    for name, (view, panel) in PANELS.items():
+        if (
+            view.is_applicable(trace)
+            and panel.is_applicable(trace)
+            and not panel.compared_run
+            and "patching" not in name
+        ):
+            selection = Selection(query=2, key=1).clamp_to_trace(trace)
+            panel.draw(subject(panel, trace), selection)
+            if panel.verify:
+                panel.verify(subject(panel, trace), selection)
+    assert max(sizes_read) < table / 20
+
+
+def test_a_trace_holds_no_memory_of_its_own_for_weights(large):
+    one = capture(large, [1])
+    stored = sum(weight.nbytes for weight in large.state_dict().values())
+    held = sum(sys.getsizeof(one.weights[name]) for name in one.weights)
+    assert held < stored / 100

@@ -10,9 +10,8 @@ from explorer.analysis.logit_lens import lens_summaries
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.views import patching
+from explorer.views import compare, patching
 from explorer.views.attention.score_plots import attention_stages
-from explorer.views.compare import figures
 from explorer.views.experiments.effects import head_ablation_map as ablated
 from explorer.views.kv_cache import cache_size, positions_computed_lines
 from explorer.views.prediction.contributions import head_contribution_map
@@ -49,7 +48,7 @@ def panel_drawer(name: str):
     [
         lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
         lambda runs, query: ablated(runs.trace, query, TOKEN),
-        lambda runs, query: figures.head_attention_difference_map(runs, 0, 0),
+        lambda runs, query: compare.head_attention_difference_map(runs, 0, 0),
         panel_drawer("heads_denoise"),
         panel_drawer("positions_noise"),
     ],

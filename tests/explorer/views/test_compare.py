@@ -14,9 +14,10 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views.compare import VIEW, formula
-from explorer.views.compare.figures import (
+from explorer.views.compare import (
+    VIEW,
     contribution_difference_bars,
+    formula,
     head_attention_difference_map,
     next_token_comparison,
     residual_distance_map,

@@ -5,17 +5,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.feed_forward import ACTIVATIONS, layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
+from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
 from explorer.errors import PointNotFoundError
+from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
-from explorer.views.feed_forward import VIEW, sparsity_by_layer
-from explorer.views.feed_forward.neuron_plots import (
+from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
+    VIEW,
     activation_curve,
     neuron_across_tokens,
     promoted_tokens,
+    sparsity_by_layer,
     strongest_neurons,
 )
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
@@ -76,7 +78,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
 
 def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
     neuron_values, chosen = layer_neurons(trace, 0, 5), 11
-    monkeypatch.setattr("explorer.views.feed_forward.neuron_plots.MAX_DOTS", 8)
+    monkeypatch.setattr("explorer.views.feed_forward.MAX_DOTS", 8)
     figure = activation_curve(trace, 0, chosen, 5)
     others = list(figure.data[1].customdata)
     other_neurons = np.delete(np.arange(trace.config.d_ff), chosen)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import (
     find_outlier_dimensions,
+    layernorm_mean,
     norm_statistics_in_layer,
     residual_norms,
     residual_stages,
@@ -14,14 +15,15 @@ from explorer.analysis.residual import (
     sublayer_updates,
 )
 from explorer.errors import PointNotFoundError
-from explorer.explain.derived.residual import layernorm_mean
 from explorer.explain.notation import format_number
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
-from explorer.views.residual.normalisation_plots import norm_divisors, norm_gain_lines, norm_input_output
 from explorer.views.residual.stream_plots import (
+    norm_divisors,
+    norm_gain_lines,
+    norm_input_output,
     outlier_dimensions,
     stage_cosines,
     stream_norm_map,

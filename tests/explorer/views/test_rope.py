@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.positions import rotated_pairs, wrap_angles
-from explorer.explain.derived import positions as derived_positions
+from explorer.analysis.positions import pair_contribution, rotated_pairs, score_at_distance, wrap_angles
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
@@ -147,8 +146,8 @@ def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
 def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):
     trace = trace_of("grouped")
     derivations = [
-        derived_positions.pair_contribution(trace, 0, 3, 9, 4, 1),
-        *(derived_positions.score_at_distance(trace, 0, 3, 9, 4, distance) for distance in (0, 7)),
+        pair_contribution(trace, 0, 3, 9, 4, 1),
+        *(score_at_distance(trace, 0, 3, 9, 4, distance) for distance in (0, 7)),
     ]
     for derivation in derivations:
         assert derivation.recomputed_value == pytest.approx(derivation.value, abs=1e-6)

@@ -10,8 +10,7 @@ from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
-from explorer.views.training import VIEW
-from explorer.views.training.metrics import draw_order, tick_steps
+from explorer.views.training import VIEW, draw_order, tick_steps
 from explorer.views.two_runs import basis_warning
 from explorer.web.answers.open_view import OpenView
 from tests.rendered_figures import RenderedFigure

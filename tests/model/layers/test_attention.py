@@ -5,15 +5,22 @@ import torch
 import torch.nn.functional as F
 
 from model.layers.attention import (
+    MultiHeadSelfAttention,
+    SeparateHeadsSelfAttention,
     additive_causal_mask,
     attention_pattern,
     attention_scores,
     causal_mask,
     fused_attention,
+    join_heads,
     padding_mask,
     scaled_dot_product_attention,
+    separate_heads,
+    softcap,
     softmax,
 )
+from model.layers.norms import LayerNorm
+from model.layers.positions import RotaryPositionalEmbedding
 
 
 @pytest.fixture
@@ -138,3 +145,103 @@ def test_a_window_is_of_the_last_tokens_with_ones_own(queries, keys, window):
     q, k, v = torch.randn(2, 3, queries, 4), torch.randn(2, 3, keys, 4), torch.randn(2, 3, keys, 4)
     fused = fused_attention(q, k, v, divisor=1.5, window=window)
     torch.testing.assert_close(fused, scaled_dot_product_attention(q, k, v, mask, 1.5))
+
+
+@pytest.mark.parametrize("dim", [-1, 0, 1])
+def test_softmax_agrees_with_torch(dim):
+    x = 5 * torch.randn(3, 4, 5)
+    torch.testing.assert_close(softmax(x, dim), torch.softmax(x, dim))
+
+
+def test_large_numbers_do_not_overflow_and_masked_ones_get_nothing():
+    probabilities = softmax(torch.tensor([1e4, 1e4, -torch.inf]))
+    torch.testing.assert_close(probabilities, torch.tensor([0.5, 0.5, 0.0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_rows_masked_throughout_are_zero(dtype):
+    x = torch.tensor([[0.0, 1.0, -torch.inf], [-torch.inf] * 3], dtype=dtype)
+    probabilities = softmax(x)
+    torch.testing.assert_close(probabilities[0], torch.softmax(x[0], -1))
+    assert (probabilities[1] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_of_16_bits_are_rounded_once(dtype):
+    x = (3 * torch.randn(200, 300)).to(dtype)
+    exact = torch.softmax(x.double(), -1)
+    half_unit = torch.finfo(dtype).eps / 2
+    assert ((softmax(x) - exact).abs() <= 1.01 * half_unit * exact.clamp(min=torch.finfo(dtype).tiny)).all()
+
+
+def test_small_numbers_stay_and_large_ones_end_at_the_cap():
+    x = torch.tensor([0.01, -0.02, 3.0, -1e6, 1e6])
+    torch.testing.assert_close(softcap(x, 5.0)[:2], x[:2], rtol=1e-5, atol=0)
+    assert softcap(x, 5.0)[3:].tolist() == [-5, 5]
+    assert softcap(x, 5.0)[2] == pytest.approx(2.6852, abs=1e-4)  # 5 tanh 0.6
+    assert softcap(x, None) is x
+
+
+@pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
+def test_scores_go_into_the_softmax_capped(watched):
+    attention = MultiHeadSelfAttention(12, 3, score_cap=0.5).eval()
+    if watched:
+        attention.scores.register_forward_hook(lambda tap, inputs, output: None)
+    q, k, v = torch.randn(3, 2, 3, 7, 4) * 3
+    scores = (0.5 * torch.tanh(q @ k.mT / 2 / 0.5)).masked_fill(~torch.ones(7, 7).tril().bool(), -torch.inf)
+    torch.testing.assert_close(attention.attend(q, k, v), scores.softmax(-1) @ v)
+
+
+@pytest.fixture
+def joined():
+    """Attention with 3 heads of width 4 and patterns far from uniform."""
+    attention = MultiHeadSelfAttention(d_model=12, num_heads=3).eval()
+    for parameter in attention.parameters():
+        parameter.data *= 3
+    return attention
+
+
+@pytest.mark.parametrize("positions", [None, torch.arange(7), torch.tensor([[3, 1, 4, 1, 5, 9, 2], [6] * 7])], ids=str)
+def test_is_the_same_function_with_the_same_number_of_weights(joined, positions):
+    separate, x = separate_heads(joined), torch.randn(2, 7, 12)
+    rotation = None
+    if positions is not None:
+        rotation = RotaryPositionalEmbedding(10.0, 4, 10)(positions.expand(2, 7))
+    torch.testing.assert_close(separate(x, rotation), joined(x, rotation), atol=1e-5, rtol=1e-5)
+    sizes = [sum(p.numel() for p in module.parameters()) for module in (separate, joined)]
+    assert sizes[0] == sizes[1] == 4 * 12 * 12
+
+
+def test_taking_apart_and_joining_again_gives_the_same_weights(joined):
+    rejoined = join_heads(separate_heads(joined)).state_dict()
+    assert rejoined.keys() == joined.state_dict().keys()
+    assert all(torch.equal(rejoined[name], weight) for name, weight in joined.state_dict().items())
+
+
+def test_joining_heads_drawn_apart_gives_the_same_function():
+    separate, x = SeparateHeadsSelfAttention(12, 3), torch.randn(2, 7, 12)
+    torch.testing.assert_close(join_heads(separate)(x), separate(x), atol=1e-5, rtol=1e-5)
+
+
+def test_the_weights_are_a_copy(joined):
+    separate, x = separate_heads(joined), torch.randn(1, 4, 12)
+    before = separate(x)
+    joined.v_proj.weight.data.zero_()
+    assert torch.equal(separate(x), before) and not torch.equal(joined(x), before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bias": True}, "without biases, norms and shared keys"),
+        ({"qkv_bias": True}, "without biases, norms and shared keys"),
+        ({"qk_norm": LayerNorm}, "without biases, norms and shared keys"),
+        ({"num_kv_heads": 1}, "without biases, norms and shared keys"),
+        ({"rope_layout": "half_split"}, "that rotates adjacent dimensions"),
+        ({"score_cap": 2.0}, "to all tokens, its scores divided by √d and not capped,"),
+    ],
+    ids=str,
+)
+def test_other_attention_cannot_be_taken_apart(settings, message):
+    with pytest.raises(ValueError, match=f"only attention {message} can be taken apart"):
+        separate_heads(MultiHeadSelfAttention(12, 3, **settings))

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.feed_forward import FeedForward
+from model.layers.feed_forward import GEGLU, KERNELS, FeedForward, SwiGLU, gelu, gelu_tanh, relu, relu2, sigmoid, silu
 from model.layers.transformer_block import FEED_FORWARDS
 
 ACTIVATIONS = {
@@ -42,3 +42,65 @@ def test_dropout_acts_on_the_output_while_training():
     ffn.down_proj.bias.data.fill_(100)  # else a ReLU layer could put out a 0 of its own
     assert ((ffn.train()(x) == 0).float().mean() - 0.5).abs() < 0.05
     assert (ffn.eval()(x) != 0).all()
+
+
+def test_is_the_gated_product_projected_down():
+    ffn, x = SwiGLU(6, 10), torch.randn(2, 3, 6)
+    w1, w3, w2 = ffn.gate_proj.weight, ffn.up_proj.weight, ffn.down_proj.weight
+    torch.testing.assert_close(ffn(x), F.linear(F.silu(F.linear(x, w1)) * F.linear(x, w3), w2))
+
+
+def test_dropout_acts_on_the_output_of_swiglu_while_training():
+    ffn, x = SwiGLU(6, 10, dropout=0.5), torch.randn(200, 6)
+    assert ((ffn.train()(x) == 0).float().mean() - 0.5).abs() < 0.05
+    assert (ffn.eval()(x) != 0).all()
+
+
+def test_is_the_product_gated_by_gelu_s_approximation_projected_down():
+    ffn, x = GEGLU(6, 10), torch.randn(2, 3, 6)
+    w1, w3, w2 = ffn.gate_proj.weight, ffn.up_proj.weight, ffn.down_proj.weight
+    gate = F.gelu(F.linear(x, w1), approximate="tanh")
+    torch.testing.assert_close(ffn(x), F.linear(gate * F.linear(x, w3), w2))
+
+
+REFERENCES = {
+    sigmoid: torch.sigmoid,
+    relu: F.relu,
+    silu: F.silu,
+    gelu: F.gelu,
+    gelu_tanh: partial(F.gelu, approximate="tanh"),
+}
+
+
+@pytest.mark.parametrize(("ours", "reference"), REFERENCES.items(), ids=lambda f: getattr(f, "__name__", ""))
+def test_values_and_slopes_agree_with_torch(ours, reference):
+    x = torch.cat([torch.linspace(-30, 30, 602), torch.tensor([-1e4, 1e4])])  # not 0, where ReLU has no slope
+    ours_in, reference_in = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ours_out, reference_out = ours(ours_in), reference(reference_in)
+    torch.testing.assert_close(ours_out, reference_out, atol=1e-6, rtol=1e-5)
+    ours_out.sum().backward()
+    reference_out.sum().backward()
+    torch.testing.assert_close(ours_in.grad, reference_in.grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_sigmoid_of_large_numbers_does_not_overflow(dtype):
+    x = torch.tensor([-1e4, 0, 1e4], dtype=dtype)
+    assert sigmoid(x).tolist() == [0, 0.5, 1]
+
+
+def test_relu_is_zero_at_zero():
+    assert relu(torch.zeros(1)) == 0
+
+
+def test_the_two_gelus_differ_by_less_than_a_thousandth():
+    x = torch.linspace(-6, 6, 1001)
+    difference = (gelu(x) - gelu_tanh(x)).abs().max()
+    assert 1e-4 < difference < 1e-3
+
+
+@pytest.mark.parametrize(("name", "kernel"), KERNELS.items())
+def test_the_kernels_are_those_of_the_formulas(name, kernel):
+    formula = {"relu": relu, "relu2": relu2, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}[name]
+    x = torch.linspace(-12, 12, 1001)
+    torch.testing.assert_close(kernel(x), formula(x), atol=1e-6, rtol=1e-5)

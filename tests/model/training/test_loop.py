@@ -10,10 +10,9 @@ from safetensors import SafetensorError
 from model.checkpoint import list_checkpoints, load_checkpoint
 from model.training import loop, trainer
 from model.training.data import encode_documents, prepare_training_text, read_documents
-from model.training.distributed import ProcessGroup
 from model.training.evaluation import Evaluation, evaluate
 from model.training.loop import train
-from model.training.trainer import Trainer
+from model.training.trainer import ProcessGroup, Trainer
 from tests.exhaustive import in_turn
 
 

@@ -33,7 +33,7 @@ class WalkthroughButton(Widget):
     """A button that starts a tab's walkthrough.
 
     Args:
-        walk: name of the walkthrough (`explorer.explain.walkthroughs`).
+        walk: name of the walkthrough (`explorer.analysis.walkthroughs`).
     """
 
     kind = "walkthrough_button"

@@ -11,7 +11,7 @@ import { state } from "../../static/state.js";
 
 const told = new EventTarget();
 
-/** @param {string} name of explain/walks */
+/** @param {string} name of analysis/walkthroughs */
 const startWalk = (name) => void told.dispatchEvent(new CustomEvent("start", { detail: name }));
 
 /** @param {(name: string) => void} start */
@@ -38,7 +38,7 @@ export function beginning(segments, segment, isStill) {
   return { segment: within, frame: isStill ? segments[within].frames.length - 1 : 0 };
 }
 
-// The drawings of a walk, a function a kind: what Python sent of a frame (explain/walks), as elements.
+// The drawings of a walk, a function a kind: what Python sent of a frame (analysis/walkthroughs), as elements.
 
 /** @typedef {{ text: string, share: number }} Drawn */
 /** @typedef {Record<string, any>} Frame */

@@ -2,15 +2,17 @@
 
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.evaluation_context import EvaluationContext
 from explorer.lessons.course.lesson import Lesson, parse_lesson
+from explorer.lessons.course.quantities import EvaluationContext
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 
+TEACHING = Path(__file__).parents[4] / "docs" / "teaching.md"  # which has the format of lessons
 FRONT = """---
 title: A lesson
 for: testers

@@ -9,6 +9,8 @@ from explorer.lessons.course.questions import BlanksQuestion, ChoiceQuestion, Nu
 from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
 
+from .conftest import TEACHING
+
 LESSONS = LessonLibrary(figure_ids=ELEMENT_IDS).lessons
 STEPS = [
     pytest.param(lesson, i, id=f"{name}-{i}")
@@ -83,8 +85,14 @@ def test_all_that_are_ordered_are_there():
     assert len(LESSONS) >= 6
 
 
+def test_the_guide_lists_all_with_their_titles_and_minutes():
+    guide = TEACHING.read_text(encoding="utf-8")
+    rows = [f"| [{x.title}](../explorer/lessons/{name}.md) | {x.minutes} |" for name, x in LESSONS.items()]
+    assert [row for row in rows if row not in guide] == []
+
+
 def test_the_lesson_of_the_formats_page_is_true(look_at):
-    page = (BUNDLED / "README.md").read_text(encoding="utf-8")
+    page = TEACHING.read_text(encoding="utf-8")
     (whole,) = re.findall(r"````markdown\n(.*?)````", page, re.DOTALL)
     lesson = parse_lesson("whole", whole, ELEMENT_IDS)
     assert lesson.steps[1].question.grade(look_at(lesson, 2), "1").is_right

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from explorer.lessons.course.measures import MEASURES
-from explorer.lessons.course.quantities import QUANTITIES, parse_condition, parse_quantity
+from explorer.lessons.course.quantities import MEASURES, QUANTITIES, parse_condition, parse_quantity
 from explorer.lessons.course.yaml_blocks import parse_yaml_mapping
+
+from .conftest import TEACHING
 
 
 def of(text: str):
@@ -136,7 +137,5 @@ def test_conditions(plain, text, holds):
 
 
 def test_every_quantity_is_told_in_the_formats_page():
-    from explorer.lessons.course.lesson import BUNDLED
-
-    page = (BUNDLED / "README.md").read_text(encoding="utf-8")
+    page = TEACHING.read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson import BUNDLED, MAX_STEPS, load_lesson, parse_lesson
+from explorer.lessons.course.lesson import MAX_STEPS, load_lesson, parse_lesson
 from explorer.lessons.course.yaml_blocks import LessonError
 
-from .conftest import FRONT, STATE, STATE_LINE, lesson_text
+from .conftest import FRONT, STATE, STATE_LINE, TEACHING, lesson_text
 
 CHOICE = """
 ```ask
@@ -168,7 +168,7 @@ def test_a_value_that_holds_itself_ends():
 
 
 def test_the_whole_lesson_of_the_formats_page_is_one():
-    page = (BUNDLED / "README.md").read_text(encoding="utf-8")
+    page = TEACHING.read_text(encoding="utf-8")
     (whole,) = re.findall(r"````markdown\n(.*?)````", page, re.DOTALL)
     assert [step.title for step in parse_lesson("whole", whole).steps] == [
         "A head with a habit",

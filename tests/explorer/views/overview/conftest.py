@@ -5,7 +5,7 @@ import pytest
 from explorer.analysis.direct_logit_attribution import overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
-from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_layout import LandscapeLayout
 from explorer.views.overview.map_parts import Diagram, MapPart
 
 from .shown import SELECTION

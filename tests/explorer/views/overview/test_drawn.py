@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from explorer.views.overview.landscape_layout import NEXT_TOKENS, LandscapeLayout
+from explorer.views.overview.map_layout import LANDSCAPE_NEXT_TOKENS, LandscapeLayout
 from explorer.views.style import ATTENTION, FEED_FORWARD, shorten_token
 from tests.evaluation_case import PRE_NORM, Case
 from tests.rendered_figures import Point, RenderedMap, contains_number
@@ -90,7 +90,7 @@ def test_next_tokens_are_listed_by_their_probability(run_case, rendered_map):
         assert p.value == pytest.approx(chances[token_id], rel=1e-4)
         assert contains_number(p.hover_text, chances[token_id]) and contains_number(p.hover_text, logits[token_id])
         _, upper, _, lower = rendered_map.parts[p.item]["box"]
-        name, number = (text for x, y, text in words if upper < y < lower and x > NEXT_TOKENS[0])
+        name, number = (text for x, y, text in words if upper < y < lower and x > LANDSCAPE_NEXT_TOKENS[0])
         assert name == shorten_token(token, 7) and contains_number(number, chances[token_id])
 
 

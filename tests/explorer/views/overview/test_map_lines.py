@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_layout import LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapLine
-from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 
 

@@ -12,8 +12,16 @@ from explorer.analysis.next_token import next_token_distribution, ranking_withou
 from explorer.analysis.residual import sublayer_updates
 from explorer.explain.notation import format_number, format_six_digits
 from explorer.views.overview import VIEW, draw_model_map, draw_running_sum
-from explorer.views.overview import landscape_layout as at
-from explorer.views.overview.portrait_layout import PortraitLayout
+from explorer.views.overview.map_layout import (
+    LANDSCAPE_ATTENTION_ADDS,
+    LANDSCAPE_ATTENTION_WRITES,
+    LANDSCAPE_FEED_FORWARD_ADDS,
+    LANDSCAPE_FEED_FORWARD_WRITES,
+    LANDSCAPE_LEFT,
+    LANDSCAPE_STREAM_LENGTHS,
+    LANDSCAPE_TITLES,
+    PortraitLayout,
+)
 from tests import layouts
 
 from .shown import SELECTION
@@ -45,20 +53,20 @@ def test_the_colours_and_the_discs_are_explained(trace, diagram):
 def test_the_map_has_the_numbers_of_each_sublayer(trace, found, diagram):
     rows = {}
     for word in diagram.sheets[0].labels:
-        if word.x > at.LEFT:
+        if word.x > LANDSCAPE_LEFT:
             rows.setdefault(word.y, []).append(word.text)
     lengths = sublayer_updates(trace, SELECTION.query).norms.reshape(-1, 2)
-    assert rows[at.TITLES] == [f"layer {layer}" for layer in range(trace.config.num_layers)]
-    assert rows[at.ATTENTION_WRITES] == [format_number(length) for length in lengths[:, 0]]
-    assert rows[at.FEED_FORWARD_WRITES] == [format_number(length) for length in lengths[:, 1]]
-    assert [text.lstrip("+") for text in rows[at.ATTENTION_ADDS]] == [
+    assert rows[LANDSCAPE_TITLES] == [f"layer {layer}" for layer in range(trace.config.num_layers)]
+    assert rows[LANDSCAPE_ATTENTION_WRITES] == [format_number(length) for length in lengths[:, 0]]
+    assert rows[LANDSCAPE_FEED_FORWARD_WRITES] == [format_number(length) for length in lengths[:, 1]]
+    assert [text.lstrip("+") for text in rows[LANDSCAPE_ATTENTION_ADDS]] == [
         format_number(value) for value in found.logit_effects[:, 0]
     ]
-    assert [text.lstrip("+") for text in rows[at.FEED_FORWARD_ADDS]] == [
+    assert [text.lstrip("+") for text in rows[LANDSCAPE_FEED_FORWARD_ADDS]] == [
         format_number(value) for value in found.logit_effects[:, 1]
     ]
     per_block = (len(found.stream) - 1) // trace.config.num_layers
-    assert rows[at.STREAM_LENGTHS] == [format_number(length) for length in found.stream[::per_block]]
+    assert rows[LANDSCAPE_STREAM_LENGTHS] == [format_number(length) for length in found.stream[::per_block]]
 
 
 def test_the_map_of_a_narrow_page_has_the_same_numbers_in_each_block(trace, found, diagram):

@@ -12,11 +12,8 @@ from explorer.analysis.next_token import next_token_distribution, ranking_withou
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
-from explorer.views.overview import landscape_layout as at
-from explorer.views.overview.landscape_layout import LandscapeLayout
-from explorer.views.overview.map_layout import Box
+from explorer.views.overview.map_layout import LANDSCAPE_STREAM, Box, LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapPart, MapParts
-from explorer.views.overview.portrait_layout import PortraitLayout
 from tests import layouts
 
 from .shown import SELECTION, centre
@@ -122,7 +119,7 @@ BLOCKS = {  # where norms stand -> the parts of a block in their order
 def test_the_norm_sits_where_it_sits(plan, parts, post):
     """Between an addition and the next block's input if post-norm, else before its sublayer or after it."""
     norms = [part for part in parts if part.kind == "norm"]
-    ends = [part for part in norms if centre(part)[1] == at.STREAM]
+    ends = [part for part in norms if centre(part)[1] == LANDSCAPE_STREAM]
     assert len(ends) == (len(norms) if post else 1)
     order = [part.kind for part in parts if part.kind not in ("head", "rotation", "next_token")]
     block = BLOCKS[plan.config.norm_placement]
@@ -137,9 +134,11 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
             read, added = (plan.offset(layer, f"{kind}_{sublayer}") for kind in ("read", "add"))
             assert read < added
             shared = plan.config.norm_placement == "shared"  # at the input, before both sublayers branch off
-            assert (y == at.STREAM) is post
+            assert (y == LANDSCAPE_STREAM) is post
             if layouts.output_norm(plan.config, sublayer) == name:
-                assert x == added and (plan.o_proj[1] < y < at.STREAM or at.STREAM < y < plan.feed_forward[0])
+                assert x == added and (
+                    plan.o_proj[1] < y < LANDSCAPE_STREAM or LANDSCAPE_STREAM < y < plan.feed_forward[0]
+                )
                 continue
             assert added < x if post else x < read if shared else x == read
     assert plan.change_offsets() == sorted(plan.change_offsets())

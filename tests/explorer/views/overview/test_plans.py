@@ -9,10 +9,15 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
-from explorer.views.overview.landscape_layout import LEFT, RIGHT, LandscapeLayout
-from explorer.views.overview.map_layout import Box
+from explorer.views.overview.map_layout import (
+    LANDSCAPE_LEFT,
+    LANDSCAPE_RIGHT,
+    PORTRAIT_WIDTH,
+    Box,
+    LandscapeLayout,
+    PortraitLayout,
+)
 from explorer.views.overview.map_parts import Diagram, MapLabel
-from explorer.views.overview.portrait_layout import WIDTH, PortraitLayout
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import side_by_side
@@ -21,7 +26,7 @@ from tests.sample_models import STYLES, capture_style, config
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
 PLANS = [LandscapeLayout, PortraitLayout]
 FINGER = 24  # minimum touch target in pixels
-TELEPHONE = 358 / WIDTH  # zoom of the map on a telephone 390 pixels wide
+TELEPHONE = 358 / PORTRAIT_WIDTH  # zoom of the map on a telephone 390 pixels wide
 SIZE = {"title": 13, "sum": 12}  # font sizes; 11 for other kinds
 PLACEMENTS = CHOICES["norm_placement"]
 both = pytest.mark.parametrize("kind", PLANS)
@@ -66,7 +71,7 @@ def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
 def test_the_blocks_of_a_wide_page_are_between_its_edges():
     for layers, _heads in SIZES:
         plan = LandscapeLayout(replace(config(), num_layers=layers))
-        assert (plan.start, plan.blocks_end) == (LEFT, pytest.approx(RIGHT))
+        assert (plan.start, plan.blocks_end) == (LANDSCAPE_LEFT, pytest.approx(LANDSCAPE_RIGHT))
 
 
 def test_each_layer_of_a_narrow_page_is_below_the_one_before_and_as_high():
@@ -74,7 +79,7 @@ def test_each_layer_of_a_narrow_page_is_below_the_one_before_and_as_high():
         plan = PortraitLayout(replace(config(), num_layers=layers), 5)
         tops = [plan.head(layer, 0)[1] for layer in range(layers)]
         np.testing.assert_allclose(np.diff(tops), plan.block_length)
-        assert plan.size[0] == WIDTH and plan.size[1] > layers * plan.block_length
+        assert plan.size[0] == PORTRAIT_WIDTH and plan.size[1] > layers * plan.block_length
 
 
 @pytest.mark.exhaustive

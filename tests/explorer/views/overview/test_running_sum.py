@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.views.overview import VIEW, draw_running_sum
-from explorer.views.overview import landscape_layout as at
-from explorer.views.overview.landscape_layout import LandscapeLayout
+from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 from .shown import SELECTION, centre
@@ -46,5 +45,5 @@ def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
     assert tuple(fig.layout.xaxis.range) == (0, diagram.sheets[0].size[0])
     assert (fig.layout.margin.l, fig.layout.margin.r) == (0, 0)
     assert fig.layout.xaxis.automargin == "height" and fig.layout.yaxis.automargin is False
-    assert panels["map"].min_width == panels["sum"].min_width == at.WIDTH
-    assert (at.WIDTH, panels["map"].height) == diagram.sheets[0].size
+    assert panels["map"].min_width == panels["sum"].min_width == LANDSCAPE_WIDTH
+    assert (LANDSCAPE_WIDTH, panels["map"].height) == diagram.sheets[0].size

@@ -15,7 +15,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, formula
-from explorer.views.patching.prompt_pair import make_prompt_pair
+from explorer.views.patching.effect_maps import make_prompt_pair
 from explorer.views.two_runs import NoDifferenceError
 from tests.sample_models import tokenizer
 

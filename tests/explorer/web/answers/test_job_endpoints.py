@@ -20,7 +20,7 @@ from explorer.views.style import figure
 from explorer.views.verification import Verification
 from explorer.views.view import Panel
 from explorer.web.answers import open_view
-from explorer.web.answers.job_endpoints import JobEndpoints
+from explorer.web.answers.endpoints import JobEndpoints
 from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.view_contents import view_contents
 

@@ -8,8 +8,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers import search_endpoints
-from explorer.web.answers.search_endpoints import ALIASES, SearchEndpoints
+from explorer.web.answers import endpoints
+from explorer.web.answers.endpoints import ALIASES, SearchEndpoints
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_every_view_has_aliases_and_every_alias_a_view():
 
 
 def test_of_a_large_vocabulary_python_finds_the_tokens(search, state, library, monkeypatch):
-    monkeypatch.setattr(search_endpoints, "MAX_SENT_TOKENS", 299)
+    monkeypatch.setattr(endpoints, "MAX_SENT_TOKENS", 299)
     assert search.search_index(state)["vocabulary"] is None
     _lm, tokenizer = library.model("rope")
     matches = search.find_tokens(state, "the")

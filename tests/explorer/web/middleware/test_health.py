@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.web.middleware.health import health, resident_bytes
+from explorer.web.api import health, resident_bytes
 from explorer.web.stores import MemoryStore, OptionalStore, StoreError
 
 

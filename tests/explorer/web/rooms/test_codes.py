@@ -2,7 +2,7 @@
 
 import math
 
-from explorer.web.rooms.room_store import (
+from explorer.web.rooms.room_hub import (
     ALPHABET,
     CODE_LENGTH,
     hash_key,

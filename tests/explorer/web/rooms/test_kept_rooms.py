@@ -4,14 +4,14 @@ import asyncio
 import time
 
 from explorer.web.rooms import room_hub
-from explorer.web.rooms.room_store import RoomStore
+from explorer.web.rooms.room_hub import RoomStore
 from explorer.web.stores import MemoryStore
 
 from .conftest import A_STUDENT, Student, Teacher, make_process, run_story
 
 
 def test_a_room_whose_teacher_gives_no_sign_expires_with_all_that_is_in_it(store, monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.room_store.TTL_S", 0.8)
+    monkeypatch.setattr("explorer.web.rooms.room_hub.TTL_S", 0.8)
     monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.2)
 
     process = make_process(store)
@@ -22,7 +22,7 @@ def test_a_room_whose_teacher_gives_no_sign_expires_with_all_that_is_in_it(store
         await teacher.lead(lesson="tokens-and-merges", step=4)
         student = Student(process, teacher.code)
         await student.until(lambda update: update["lesson"])
-        monkeypatch.setattr("explorer.web.rooms.room_store.TTL_S", 60.0)
+        monkeypatch.setattr("explorer.web.rooms.room_hub.TTL_S", 60.0)
         await student.reply("1", "tokens-and-merges", 4)
         assert store.keys("")
         await student.until(lambda update: "closed" in update)
@@ -80,7 +80,7 @@ def test_a_process_says_again_who_is_there_before_that_is_forgotten():
 
 
 def test_the_teachers_sign_keeps_a_room(store, monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.room_store.TTL_S", 1.0)
+    monkeypatch.setattr("explorer.web.rooms.room_hub.TTL_S", 1.0)
     monkeypatch.setattr("explorer.web.rooms.routes.MIN_RENEW_INTERVAL_S", 0.1)
     monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.3)
 

@@ -93,7 +93,7 @@ def test_in_a_room_that_is_full_of_replies_each_may_be_changed_and_no_other_come
 
 
 def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
-    monkeypatch.setattr("explorer.web.rooms.room_store.MAX_ROOMS", 2)
+    monkeypatch.setattr("explorer.web.rooms.room_hub.MAX_ROOMS", 2)
 
     async def story():
         teachers = [await Teacher.open_room(process) for _room in range(2)]

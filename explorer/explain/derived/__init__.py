@@ -1,1 +1,0 @@
-"""Derivations of single numbers that the analysis computes from captured values."""

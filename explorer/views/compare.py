@@ -1,0 +1,435 @@
+"""Compare view: the differences of two runs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import (
+    component_contribution,
+    direct_logit_attribution,
+    has_intervention_additions,
+)
+from explorer.analysis.next_token import kl_divergence, token_probability
+from explorer.analysis.residual import residual_stages
+from explorer.analysis.run_difference import (
+    first_difference,
+    head_attention_distance,
+    head_distances,
+    next_token_probabilities,
+    relative_stream_distance,
+    residual_distance,
+    surprisal_difference,
+    surprisal_gap,
+)
+from explorer.analysis.run_difference import next_token_probabilities as probabilities
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.source_code import SourceLine
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _
+from explorer.views import graph_objects as go
+from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
+from explorer.views.plots import bar_token_axis, component_bar_data, component_keys, probability_bars
+from explorer.views.style import (
+    RESIDUAL,
+    SELECTED,
+    click_layers,
+    figure,
+    frame_head,
+    head_map_axes,
+    label,
+    positions,
+    stage_axis,
+    token_axis,
+)
+from explorer.views.two_runs import NoDifferenceError, selection_in_other
+from explorer.views.verification import verify_comparison
+from explorer.views.view import Panel, View
+
+MAX_RELATIVE_DISTANCE = 1.0  # end of the colour scale, in multiples of B's norm
+
+
+def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
+    """Draw the distance of the residual streams of aligned tokens (column) at every stage (row).
+
+    Raises:
+        NoDifferenceError: the streams have different widths, or the models different numbers of layers.
+    """
+    trace = comparison.trace
+    if trace.config.d_model != comparison.other.config.d_model:
+        raise NoDifferenceError(
+            _("The streams of A and B have different widths: they cannot be compared number by number.")
+        )
+    stage_list = residual_stages(trace)
+    if not all(stage.tap in comparison.other for stage in stage_list):
+        raise NoDifferenceError(
+            _("A and B have different numbers of layers: their stages do not stand beside each other.")
+        )
+    values = relative_stream_distance(comparison)  # (S, T)
+    largest = float(np.nanmax(values, initial=0.0))
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=[stage.name for stage in stage_list],
+            z=values,
+            zmin=0,
+            zmax=min(largest, MAX_RELATIVE_DISTANCE) or MAX_RELATIVE_DISTANCE,
+            autocolorscale=True,
+            customdata=click_layers(stage_list, len(trace)),
+            hovertemplate=_("token %{x}, stream at %{y}<br>%{z:.3g} × the length of B’s apart<extra></extra>"),
+            hoverongaps=False,
+            colorbar={"title": {"text": _("× B’s length (larger ones alike)"), "side": "right"}},
+        ),
+        alt=_(
+            "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
+            "times the length of B’s.",
+            tokens=len(trace),
+            stages=len(stage_list),
+            most=format_number(largest),
+        ),
+        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=24), "tickangle": -60},
+        yaxis=stage_axis(stage_list),
+    )
+    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+
+
+def head_attention_difference_map(comparison: Comparison, layer: int, head: int) -> go.Figure:
+    """Draw the distance of every head's attention in A and B; row = layer.
+
+    Raises:
+        NoDifferenceError: the models have different numbers of layers or heads.
+    """
+    shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
+    if len(shapes) > 1:
+        raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
+    values = head_distances(comparison)  # (L, H)
+    largest_index = np.unravel_index(np.nanargmax(values), values.shape)
+    fig = figure(
+        go.Heatmap(
+            z=values,
+            zmin=0,
+            zmax=1,
+            autocolorscale=True,
+            text=[[f"{value:.2f}" for value in row] for row in values],
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate=_("layer %{y} head %{x}<br>distance %{z:.3g}<extra></extra>"),
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": _("Jensen-Shannon distance"), "side": "right"}},
+        ),
+        alt=_(
+            "How differently each of {count} heads looks in A and B, 0 for the same to 1: most, {distance}, layer "
+            "{layer} head {head}.",
+            count=values.size,
+            distance=format_number(values[largest_index]),
+            layer=largest_index[0],
+            head=largest_index[1],
+        ),
+        **head_map_axes(),
+    )
+    return frame_head(fig, layer, head)
+
+
+def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
+    """Draw each token's surprisal in A less that of its aligned token in B, in bits."""
+    tokens, values = comparison.trace.tokens, surprisal_difference(comparison)
+    fig = figure(
+        go.Bar(
+            x=positions(tokens),
+            y=values,
+            hovertemplate=_("%{x}<br>A − B %{y:+.2f} bits<extra></extra>"),
+        ),
+        alt=_alt_of_text(tokens, values),
+        xaxis={**token_axis(tokens, _("token of A")), "tickangle": -60, "range": [-0.5, len(tokens) - 0.5]},
+        yaxis={"title": {"text": _("surprisal, A − B, bits")}},
+        bargap=0.15,
+        hovermode="x",
+    )
+    column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+
+
+def _alt_of_text(tokens: Sequence[str], values: np.ndarray) -> str:
+    if np.isnan(values).all():
+        return _("No token after the first has a partner: no surprisal to compare.")
+    worst = int(np.nanargmax(np.abs(values)))
+    return _(
+        "By how many bits each token surprises A more than its partner surprises B: most, {most}, {token} at "
+        "{position}.",
+        most=format_contribution(values[worst]),
+        token=quote_token(tokens[worst]),
+        position=worst,
+    )
+
+
+BARS = 8
+
+
+def attribution_arguments(comparison: Comparison, selection: Selection) -> list[tuple[Trace, int, int, int | None]]:
+    """Return for each run the arguments of `attribution`: trace, position, target id and contrast id."""
+    runs_with_selection = (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
+    return [
+        (trace, run_selection.query, *target_and_contrast(trace, run_selection))
+        for trace, run_selection in runs_with_selection
+    ]
+
+
+def contribution_difference_bars(comparison: Comparison, selection: Selection) -> go.Figure:
+    """Draw the difference A − B of each component's contribution to the target token's logit.
+
+    Raises:
+        NoDifferenceError: the models have different components.
+    """
+    arguments = attribution_arguments(comparison, selection)
+    attributions = [direct_logit_attribution(*attribution_args) for attribution_args in arguments]
+    bars_a, bars_b = (
+        list(component_bar_data(run_arguments[0], contributions, has_intervention_bar(comparison)))
+        for run_arguments, contributions in zip(arguments, attributions, strict=True)
+    )
+    if [bar[0] for bar in bars_a] != [bar[0] for bar in bars_b]:
+        raise NoDifferenceError(_("A and B are models of different parts: look at them in turn."))
+    names, values, colours, _told, layers = zip(*bars_a, strict=True)
+    values_b = [bar[1] for bar in bars_b]
+    differences = np.subtract(values, values_b)
+    logit = logit_label(arguments[0][0], *arguments[0][2:])
+    return figure(
+        go.Bar(
+            x=np.arange(len(names)),
+            y=differences,
+            marker={"color": colours},
+            customdata=[selection.layer if layer is None else layer for layer in layers],
+            text=[_bar_hover(*row) for row in zip(names, values, values_b, strict=True)],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=_(
+            "What each of {count} parts adds to {logit}, A − B: {less} altogether; the most {most}, {part}.",
+            count=len(names),
+            logit=logit,
+            less=format_number(attributions[0].logit - attributions[1].logit),
+            most=format_contribution(differences[np.abs(differences).argmax()]),
+            part=names[np.abs(differences).argmax()],
+        ),
+        xaxis={"tickvals": np.arange(len(names)), "ticktext": names, "tickangle": -60, "showgrid": False},
+        yaxis={
+            "title": {
+                "text": _(
+                    "A − B; of the whole logit {less}",
+                    less=format_number(attributions[0].logit - attributions[1].logit),
+                )
+            }
+        },
+        bargap=0.2,
+        hovermode="x",
+    )
+
+
+def has_intervention_bar(comparison: Comparison) -> bool:
+    """Return whether there is a bar for what interventions add to the stream, in either run."""
+    return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
+
+
+def _bar_hover(name: str, a: float, b: float) -> str:
+    return _("{part}: {a} in A, {b} in B", part=name, a=format_contribution(a), b=format_contribution(b))
+
+
+def top_tokens(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the ids of the most probable tokens in either run, in descending order.
+
+    Raises:
+        NoDifferenceError: the models have no token in common.
+    """
+    if np.isnan(b).all():
+        raise NoDifferenceError(_("The models of A and B have no token in common."))
+    return np.argsort(-np.fmax(a, b), kind="stable")[:BARS]
+
+
+def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
+    """Draw the most probable next tokens in either run, a bar for each run."""
+    trace = comparison.trace
+    probs_a, probs_b = probabilities(comparison, query)
+    token_ids = top_tokens(probs_a, probs_b)
+    names = [label(trace.vocabulary[i], max_chars=12) for i in token_ids]
+
+    return figure(
+        [
+            probability_bars("B", probs_b[token_ids], names, color=RESIDUAL),
+            probability_bars("A", probs_a[token_ids], names),
+        ],
+        alt=_(
+            "Next token after {token}: likeliest in A {a}, {mine}; in B {b}, {theirs}.",
+            token=quote_token(trace.tokens[query]),
+            a=quote_token(trace.vocabulary[probs_a.argmax()]),
+            mine=format_number(probs_a.max()),
+            b=quote_token(trace.vocabulary[int(np.nanargmax(probs_b))]),
+            theirs=format_number(np.nanmax(probs_b)),
+        ),
+        xaxis={"range": [0, 1.2 * float(np.fmax(probs_a, probs_b).max())], "title": {"text": _("probability")}},
+        yaxis=bar_token_axis(names),
+        bargap=0.2,
+    )
+
+
+def inspect_component(comparison: Comparison, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
+    """Derive the clicked component's contribution in A and in B."""
+    arguments = attribution_arguments(comparison, selection)
+    component, layer = get_item(
+        component_keys(comparison.trace, has_intervention_bar(comparison)), point.coordinate("item")
+    )
+    return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
+
+
+def inspect_next_token_probability(
+    comparison: Comparison, selection: Selection, point: ClickedPoint
+) -> Derivation | None:
+    """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
+    probs_a, probs_b = probabilities(comparison, selection.query)
+    token_ids = top_tokens(probs_a, probs_b)
+    if point.row >= len(token_ids):
+        raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
+    token_id, source = (
+        int(token_ids[point.row]),
+        SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution("),
+    )
+    if point.coordinate("curve") == 1:
+        return token_probability(comparison.trace, selection.query, token_id, float(probs_a[token_id]), source)
+    run_b, other_query = comparison.other, comparison.alignment.nearest_aligned(selection.query)
+    if np.isnan(probs_b[token_id]):
+        return None
+    value, text = float(probs_b[token_id]), comparison.trace.vocabulary[token_id]
+    same_vocabulary = run_b.vocabulary == comparison.trace.vocabulary
+    return token_probability(
+        run_b, other_query, token_id if same_vocabulary else list(run_b.vocabulary).index(text), value, source
+    )
+
+
+def formula(comparison: Comparison, selection: Selection) -> str:
+    """Describe the first difference of the runs and its effect on the next token."""
+    return "\n".join(
+        filter(None, [first_difference_text(comparison), prediction_difference_text(comparison, selection)])
+    )
+
+
+def first_difference_text(comparison: Comparison) -> str:
+    """Return a sentence on the first value in which two runs differ."""
+    difference = first_difference(comparison)
+    if not comparison.is_comparable:
+        return _("No token of B stands for one of A: they cannot be compared place by place.")
+    if difference is None:
+        return _("A and B are the same at all tokens that stand beside each other, but for rounding.")
+    (tokens_a, tokens_b) = (run.tokens for run in comparison.runs)
+    return _(
+        "A and B part first at {tap}, at {token} ({position}) beside {other} ({partner}): numbers there differ by up "
+        "to {largest}; all that is computed before, and this value at earlier tokens, is the same but for rounding.",
+        tap=difference.tap,
+        token=quote_token(tokens_a[difference.position]),
+        position=difference.position,
+        other=quote_token(tokens_b[difference.partner]),
+        partner=difference.partner,
+        largest=format_number(difference.largest),
+    )
+
+
+def prediction_difference_text(comparison: Comparison, selection: Selection) -> str:
+    """Compare the target token's probability and logit, and the next-token distributions, of A and B."""
+    trace = comparison.trace
+    probs_a, probs_b = next_token_probabilities(comparison, selection.query)
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    lines = [
+        _(
+            "probability of {token} after {query} ({position}): {a} in A, {b} in B",
+            token=quote_token(trace.vocabulary[token_id]),
+            query=quote_token(trace.tokens[selection.query]),
+            position=selection.query,
+            a=format_number(probs_a[token_id]),
+            b=format_number(probs_b[token_id]),
+        )
+    ]
+    if not np.isnan(probs_b[token_id]):
+        a, b = (direct_logit_attribution(*arguments) for arguments in attribution_arguments(comparison, selection))
+        lines.append(
+            _(
+                "{logit}: {a} in A − {b} in B = {less}",
+                logit=logit_label(trace, token_id, contrast_id),
+                a=format_number(a.logit),
+                b=format_number(b.logit),
+                less=format_number(a.logit - b.logit),
+            )
+        )
+    if not np.isnan(probs_b).any():
+        bits = {
+            "there": format_number(kl_divergence(probs_a, probs_b)),
+            "back": format_number(kl_divergence(probs_b, probs_a)),
+        }
+        lines.append(_("KL(A‖B) = Σ p log₂ (p of A / p of B) = {there} bits, KL(B‖A) = {back} bits", **bits))
+    return "\n".join(lines)
+
+
+VIEW = View(
+    name="compare",
+    title=N_("Compare"),
+    group="try",
+    order=120,
+    description=N_("Where do two runs part? Streams, heads, parts of the logit and the next token, of A beside B."),
+    formula=formula,
+    is_comparison=True,
+    required_taps=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),
+    unavailable_message=lambda config: _("Too little was captured of this model to compare it."),
+    controls=("query", "target", "rival", "layer", "head"),
+    panels=(
+        Panel(
+            name="streams",
+            title=N_("How far apart the residual streams are"),
+            draw=lambda runs, s: residual_distance_map(runs, s.query),
+            compared_run="other",
+            click_selects={"x": "query", "customdata": "layer"},
+            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
+            inspect=lambda runs, s, point: residual_distance(runs, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="heads",
+            title=N_("How differently each head looks"),
+            draw=lambda runs, s: head_attention_difference_map(runs, s.layer, s.head),
+            compared_run="other",
+            click_selects={"x": "head", "y": "layer"},
+            verify=verify_comparison("blocks.*.attn.pattern"),
+            inspect=lambda runs, s, point: head_attention_distance(runs, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="parts",
+            title=N_("What each part adds to the explained logit: A − B"),
+            draw=contribution_difference_bars,
+            compared_run="other",
+            click_selects={"customdata": "layer"},
+            verify=verify_comparison(*PARTS, *NORMS, "final_norm", "logits"),
+            inspect=inspect_component,
+            width="half",
+        ),
+        Panel(
+            name="next_token",
+            title=N_("The next token after the query in A and in B"),
+            draw=lambda runs, s: next_token_comparison(runs, s.query),
+            compared_run="other",
+            verify=verify_comparison("logits"),
+            inspect=inspect_next_token_probability,
+            width="half",
+        ),
+        Panel(
+            name="text",
+            title=N_("Which tokens surprise A more (up) or less than B"),
+            draw=lambda runs, s: surprisal_difference_bars(runs, s.query),
+            compared_run="other",
+            click_selects={"x": "query"},
+            verify=verify_comparison("logits"),
+            inspect=lambda runs, s, point: surprisal_gap(runs, point.column),
+            height=300,
+            min_width=640,
+        ),
+    ),
+)

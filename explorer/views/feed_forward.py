@@ -1,0 +1,516 @@
+"""Feed-forward view: the neurons of a layer at a token."""
+
+import numpy as np
+
+from explorer.analysis.feed_forward import (
+    NEAR_ZERO_RATIO,
+    NORMAL_SHARE,
+    RELU_KINDS,
+    Neurons,
+    layer_neurons,
+    neuron_logit_effect,
+    neuron_logit_effects,
+    recompute_neuron,
+    share_near_zero,
+    sparsity,
+)
+from explorer.analysis.next_token import top_indices
+from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
+from explorer.errors import PointNotFoundError
+from explorer.explain.captured import derive
+from explorer.explain.captured.formulas import ACTIVATIONS
+from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, translate
+from explorer.views import graph_objects as go
+from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
+from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
+from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
+
+MAX_NEURON_BARS = 20
+MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
+PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
+
+
+def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+    """Draw the neurons that write most at a token, the strongest first, with each step of their computation.
+
+    The chosen neuron comes last if it is not among them.
+    """
+    all_neurons = layer_neurons(trace, layer, query)
+    neuron_ids, offsets = bar_neurons_and_offsets(all_neurons, chosen_neuron)
+    name = ACTIVATIONS[trace.config.ffn][0]
+    if all_neurons.up is None:
+        steps = [
+            (_("before {activation}", activation=name), all_neurons.pre, RESIDUAL),
+            (_("hidden = {activation}(before)", activation=name), all_neurons.hidden, FEED_FORWARD),
+        ]
+    else:
+        steps = [
+            (_("gate, after {activation}", activation=name), all_neurons.active, PALE),
+            ("up", all_neurons.up, RESIDUAL),
+            (_("hidden = gate × up"), all_neurons.hidden, FEED_FORWARD),
+        ]
+    fig = figure(
+        [
+            go.Bar(
+                x=offsets,
+                y=values[neuron_ids],
+                name=step,
+                customdata=neuron_ids,
+                text=[format_number(length) for length in all_neurons.output_norms[neuron_ids]],
+                textposition="none",
+                marker={"color": color},
+                hovertemplate=_("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", step=step)
+                if values is all_neurons.hidden
+                else f"{step}: %{{y:.4g}}<extra></extra>",
+            )
+            for step, values, color in steps
+        ],
+        alt=_(
+            "The neurons of layer {layer}, {count} in all, that write most at {token}: most is neuron {most}, with a "
+            "hidden value of {value}; the chosen neuron {chosen} has {chosen_value}.",
+            layer=layer,
+            count=trace.config.d_ff,
+            token=quote_token(trace.tokens[query]),
+            most=neuron_ids[0],
+            value=format_number(all_neurons.hidden[neuron_ids[0]]),
+            chosen=chosen_neuron,
+            chosen_value=format_number(all_neurons.hidden[chosen_neuron]),
+        ),
+        xaxis={
+            "title": {"text": _("neuron (the one that writes most first)")},
+            "tickvals": offsets,
+            "ticktext": [str(n) for n in neuron_ids],
+            "tickfont": {"family": MONO, "size": 11},
+            "tickangle": -45,
+            "ticklabeloverflow": "allow",  # each is below its bars
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": _("value")}},
+        barmode="group",
+        bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
+        legend={"x": 0, "xanchor": "left"},
+    )
+    offset = offsets[neuron_ids.index(chosen_neuron)]
+    fig.add_vrect(offset - 0.5, offset + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def bar_neurons_and_offsets(all_neurons: Neurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
+    """Return the ids of the neurons that have bars, and their offsets along the axis."""
+    neuron_ids = all_neurons.top(MAX_NEURON_BARS).tolist()
+    offsets = list(range(len(neuron_ids)))
+    if chosen_neuron not in neuron_ids:
+        neuron_ids.append(chosen_neuron)
+        offsets.append(len(offsets) + 1)  # after a gap
+    return neuron_ids, offsets
+
+
+def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+    """Draw every neuron at a token as a dot on the activation function; its size is the norm of what the neuron writes.
+
+    Of very many neurons the visible ones are drawn: where dots overlap, the neuron that writes most.
+    """
+    all_neurons = layer_neurons(trace, layer, query)
+    name, activation = ACTIVATIONS[trace.config.ffn]
+    weights = "gate_proj" if all_neurons.up is not None else "up_proj"
+    into = _("into {activation}: {weights}(x)<br>(larger dots write more)", activation=name, weights=weights)
+    ends = min(-2.0, float(all_neurons.pre.min())), max(2.0, float(all_neurons.pre.max()))
+    line = np.linspace(*ends, 241)
+    write_norms = _finite(all_neurons.output_norms)  # NaN has size 0
+    sizes = 4 + 12 * np.sqrt(write_norms / max(float(write_norms.max()), 1e-12))
+    others = other_drawn_neurons(all_neurons, chosen_neuron)
+    hides = _("where dots lie together, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
+    hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
+    dots = [
+        go.Scatter(
+            x=all_neurons.pre[ids],
+            y=all_neurons.active[ids],
+            customdata=ids,
+            mode="markers",
+            marker={"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
+            name=trace_name,
+            hovertemplate=hover,
+            showlegend=color == SELECTED,
+        )
+        for ids, trace_name, color, size, opacity in (
+            (others, _("the others"), FEED_FORWARD, sizes[others], 0.5),
+            (np.array([chosen_neuron]), _("neuron {neuron}", neuron=chosen_neuron), SELECTED, 13, 1),
+        )
+    ]
+    curve_trace = go.Scatter(
+        x=line, y=activation(line), mode="lines", line={"color": RESIDUAL, "width": 1.5}, name=name, hoverinfo="skip"
+    )
+    return figure(
+        [curve_trace, *dots],
+        alt=_(
+            "{count} neurons at {token} on the curve of {activation}: {above:.0%} of them above 0; neuron {neuron} "
+            "goes in as {before} and comes out as {after}.",
+            count=trace.config.d_ff,
+            token=quote_token(trace.tokens[query]),
+            activation=name,
+            above=(all_neurons.pre > 0).mean(),
+            neuron=chosen_neuron,
+            before=format_number(all_neurons.pre[chosen_neuron]),
+            after=format_number(all_neurons.active[chosen_neuron]),
+        ),
+        xaxis={"title": {"text": "<br>".join(filter(None, [into, hides]))}, "zeroline": True},
+        yaxis={"title": {"text": _("out of {activation}", activation=name)}, "zeroline": True},
+    )
+
+
+def other_drawn_neurons(all_neurons: Neurons, chosen_neuron: int) -> np.ndarray:
+    """Return the neurons with dots besides the chosen one.
+
+    All of them, or, of more than `MAX_DOTS`, the one that writes most in each of as many equal intervals of the
+    pre-activation.
+    """
+    others = np.delete(np.arange(len(all_neurons.pre)), chosen_neuron)
+    if len(others) <= MAX_DOTS:
+        return others
+    before, write_norms = _finite(all_neurons.pre)[others], _finite(all_neurons.output_norms)[others]
+    fractions = (before - before.min()) / max(float(np.ptp(before)), 1e-12)  # 0 to 1
+    bins = (fractions * MAX_DOTS).astype(int).clip(max=MAX_DOTS - 1)
+    order = np.lexsort((write_norms, bins))
+    is_last = np.append(np.diff(bins[order]) > 0, True)
+    return np.sort(others[order[is_last]])
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), values, 0)
+
+
+def neuron_across_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+    """Draw the hidden value of one neuron at every token."""
+    values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen_neuron]  # (T,)
+    labels = positions(trace.tokens)
+    largest_position = int(np.abs(values).argmax())
+    fig = figure(
+        go.Bar(
+            x=labels,
+            y=values,
+            marker={"color": [SELECTED if i == query else FEED_FORWARD for i in range(len(values))]},
+            hovertext=labels,
+            hovertemplate=_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>"),
+        ),
+        alt=_(
+            "Hidden value of layer {layer}'s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}.",
+            layer=layer,
+            neuron=chosen_neuron,
+            tokens=len(values),
+            value=format_number(values[largest_position]),
+            token=quote_token(trace.tokens[largest_position]),
+        ),
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        yaxis={"title": {"text": _("hidden value of neuron {neuron}", neuron=chosen_neuron)}},
+        bargap=0.15,
+        hovermode="x",
+    )
+    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    if not values.any():
+        note = {"text": _("0 at every token: dead in this run"), "yref": "paper", "y": 0.75}
+        fig.add_annotation(xref="paper", x=0.5, showarrow=False, **note)
+    return fig
+
+
+# Labels of the values and of the neurons, and the alternative text.
+NEAR_0 = (
+    N_("hidden values near 0"),
+    N_("neurons near 0 at every token"),
+    N_("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}."),
+)
+
+
+EXACTLY_0 = (
+    N_("hidden values exactly 0"),
+    N_("neurons exactly 0 at every token (dead here)"),
+    N_("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}."),
+)
+
+
+def sparsity_by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
+    """Draw the share of hidden values (near) 0 and of silent neurons in each layer; the chosen layer framed."""
+    shares = sparsity(trace)
+    exact = trace.config.ffn in RELU_KINDS
+    values, silent, alt = EXACTLY_0 if exact else NEAR_0
+    bars = (
+        (translate(values), shares.near_zero, FEED_FORWARD),
+        (translate(silent), shares.inactive, RESIDUAL),
+    )
+    title = _("layer")
+    if not exact:
+        title = _(
+            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})",
+            near=NEAR_ZERO_RATIO,
+            bell=NORMAL_SHARE,
+        )
+    layers = np.arange(trace.config.num_layers)
+    fig = figure(
+        [
+            go.Bar(
+                x=layers,
+                y=values,
+                name=name,
+                marker={"color": color},
+                hovertemplate=_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>", name=name),
+            )
+            for name, values, color in bars
+        ],
+        alt=translate(
+            alt,
+            values=", ".join(f"{share:.0%}" for share in shares.near_zero),
+            tokens=len(trace),
+            neurons=", ".join(f"{share:.0%}" for share in shares.inactive),
+        ),
+        xaxis={"title": {"text": title}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("share")}, "range": [0, 1], "tickformat": ".0%"},
+        barmode="group",
+        bargap=0.3,
+        hovermode="x",
+    )
+    if not exact:
+        fig.add_hline(NORMAL_SHARE, line={"color": RESIDUAL, "dash": "dot", "width": 1})
+    if layer is not None:
+        fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+MAX_TOKENS_PER_SIDE = 10  # each way
+
+
+def most_affected_tokens(logit_effects: np.ndarray) -> np.ndarray:
+    """Return the ids of the tokens whose logits a neuron's effects (V,) raise and lower most, in descending order."""
+    count = min(MAX_TOKENS_PER_SIDE, len(logit_effects) // 2)
+    lowered = (
+        len(logit_effects) - 1 - top_indices(-logit_effects[::-1], count)
+    )  # ties: the last index, as in a full sort
+    return np.concatenate([top_indices(logit_effects, count), lowered[::-1]])
+
+
+def promoted_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+    """Draw the tokens whose logits the neuron's output direction raises and lowers most."""
+    logit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)  # (V,)
+    hidden = recompute_neuron(trace, layer, chosen_neuron, query).hidden
+    token_ids = most_affected_tokens(logit_effects)
+    num_raised = len(token_ids) // 2
+    names = [trace.vocabulary[token_id] for token_id in token_ids]
+    title = _(
+        "logit for each 1 of the hidden value,<br>norm gains folded in; here {hidden}", hidden=format_number(hidden)
+    )
+    if hidden < 0:
+        title = _("{title},<br>below 0, so that all turns round", title=title)
+    fig = figure(
+        go.Bar(
+            x=logit_effects[token_ids],
+            y=np.arange(len(token_ids)),
+            orientation="h",
+            text=[
+                _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
+                for name, effect in zip(names, logit_effects[token_ids], strict=True)
+            ],
+            textposition="none",
+            marker={"color": FEED_FORWARD},
+            hovertemplate=_("%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>"),
+        ),
+        alt=_(
+            "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
+            "{value}.",
+            neuron=chosen_neuron,
+            layer=layer,
+            raised=", ".join(quote_token(name) for name in names[:3]),
+            lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
+            value=format_number(hidden),
+        ),
+        xaxis={"title": {"text": title}},
+        yaxis={
+            "tickvals": list(range(len(token_ids))),
+            "ticktext": [label(name) for name in names],
+            "tickfont": {"family": MONO, "size": 11},
+            "range": [len(token_ids) - 0.4, -0.6],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        bargap=0.25,
+    )
+    fig.add_hline(num_raised - 0.5, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
+    return fig
+
+
+PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
+GATED = N_(
+    "gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\n"
+    "hidden = gate · up = {after} · {up} = {hidden}"
+)
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """Return the selected neuron's projections and activation, in numbers."""
+    layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
+    worked = recompute_neuron(trace, layer, chosen_neuron, query)
+    biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
+
+    def format_projection(matrix: str) -> str:
+        return f"W_{matrix}[{chosen_neuron}]·x" + f" + b_{matrix}[{chosen_neuron}]" * biases[matrix]
+
+    head = _(
+        "layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)",
+        layer=layer,
+        neuron=chosen_neuron,
+        token=quote_token(trace.tokens[query]),
+        position=query,
+        value=worked.read,
+        width=trace.config.d_model,
+    )
+    working = translate(
+        PLAIN if worked.up is None else GATED,
+        name=ACTIVATIONS[trace.config.ffn][0],
+        into_gate=format_projection("gate"),
+        into_up=format_projection("up"),
+        before=format_number(worked.pre),
+        after=format_number(worked.active),
+        up=format_number(worked.up or 0),
+        hidden=format_number(worked.hidden),
+    )
+    off = _("recomputed from x and the weights, off by {error}", error=format_number(worked.error))
+    return f"{head}\n{working}   {off}"
+
+
+def verify_activations(trace: Trace, selection: Selection) -> Verification:
+    """Verify the activations, and the values whose norms divide what each neuron writes."""
+    steps = ("gate_pre", "gate") * (trace.config.is_gated)
+    normalised = norm_inputs(trace.config, output_taps(trace.config, selection.layer, "ffn")).values()
+    names = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
+    return verify_captured(*names)(trace, selection)
+
+
+def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
+    """Verify what the promoted tokens are derived from.
+
+    These are the neuron's hidden value and its inputs, the inputs of the norms on the path to the unembedding
+    and, with a softcap of the logits, the final norm's output.
+    """
+    layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
+    read = (
+        recompute_neuron(trace, layer, chosen_neuron, query).read,
+        *norm_inputs(trace.config, path_to_unembedding(trace.config, layer, "ffn")).values(),
+    )
+    softcap_inputs = ["final_norm"] * (trace.config.logit_cap is not None)
+    weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
+    return verify_derived(*weights, "blocks.{layer}.ffn.hidden", *read, *softcap_inputs)(trace, selection)
+
+
+def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive a clicked bar: the neuron's pre-activation, gate, activation or hidden value."""
+    steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
+    neuron_ids, _places = bar_neurons_and_offsets(
+        layer_neurons(trace, selection.layer, selection.query), selection.neuron
+    )
+    step, item = point.coordinate("curve"), point.coordinate("item")
+    if step >= len(steps) or item >= len(neuron_ids):
+        raise PointNotFoundError(_("there is no such bar"))
+    return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
+
+
+def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
+    """Derive a neuron's value before and after its activation function."""
+    curve, item = point.coordinate("curve"), point.coordinate("item")
+    dots = {
+        1: other_drawn_neurons(layer_neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
+        2: [selection.neuron],
+    }.get(curve, [])
+    if item >= len(dots):
+        raise PointNotFoundError(_("there is no such neuron"))
+    neuron_id = dots[item]
+    taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
+    before, after = (derive(trace, f"blocks.{selection.layer}.ffn.{tap}", (selection.query, neuron_id)) for tap in taps)
+    return before, after
+
+
+def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked logit effect of the selected neuron."""
+    token_ids = most_affected_tokens(neuron_logit_effects(trace, selection.layer, selection.neuron, selection.query))
+    if point.coordinate("item") >= len(token_ids):
+        raise PointNotFoundError(_("there is no such bar"))
+    return neuron_logit_effect(
+        trace, selection.layer, selection.neuron, selection.query, int(token_ids[point.coordinate("item")])
+    )
+
+
+VIEW = View(
+    name="feed_forward",
+    title=N_("Feed-forward"),
+    group="components",
+    order=60,
+    description=N_(
+        "Each neuron looks at one token and answers with a number: how much of its output vector is added to the "
+        "stream."
+    ),
+    formula=formula,
+    required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
+    unavailable_message=lambda config: _("This model has no feed-forward."),
+    controls=("layer", "neuron", "query"),
+    intervention_controls=(NEURON, GATE, HIDDEN),
+    code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
+    panels=(
+        Panel(
+            name="strongest",
+            no_difference_reason=make_no_difference_reason(LISTS),
+            title=N_("The neurons that write most at the chosen token"),
+            draw=lambda trace, s: strongest_neurons(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_neuron_bar,
+            click_selects={"customdata": "neuron"},
+            verify=verify_activations,
+            height=320,
+            min_width=640,
+        ),
+        Panel(
+            name="curve",
+            no_difference_reason=make_no_difference_reason(LISTS),
+            title=N_("All neurons at the chosen token, on the activation function"),
+            draw=lambda trace, s: activation_curve(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_neuron_dot,
+            click_selects={"customdata": "neuron"},
+            verify=verify_activations,
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="promoted",
+            no_difference_reason=make_no_difference_reason(LISTS),
+            title=N_("Next tokens that the chosen neuron pushes up and down"),
+            draw=lambda trace, s: promoted_tokens(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_logit_effect,
+            verify=verify_promoted_tokens,
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="tokens",
+            title=N_("The chosen neuron at every token"),
+            draw=lambda trace, s: neuron_across_tokens(trace, s.layer, s.neuron, s.query),
+            click_selects={"x": "query"},
+            verify=verify_captured("blocks.{layer}.ffn.hidden"),
+            inspect=inspect_captured("blocks.{layer}.ffn.hidden", "x", "neuron"),
+            height=320,
+            width="half",
+        ),
+        Panel(
+            name="layers",
+            title=N_("Sparsity: how many hidden values do next to nothing"),
+            draw=lambda trace, s: sparsity_by_layer(trace, s.layer),
+            inspect=lambda trace, s, point: share_near_zero(
+                trace, point.coordinate("item"), point.coordinate("curve") == 1
+            ),
+            click_selects={"x": "layer"},
+            verify=verify_derived("blocks.*.ffn.hidden"),
+            height=320,
+            width="half",
+        ),
+    ),
+)

@@ -1,0 +1,218 @@
+"""Direct logit attribution, its overview, and contributions of heads by the token that they read."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.direct_logit_attribution import (
+    attribution_by_kind,
+    direct_logit_attribution,
+    head_sources,
+    overview,
+)
+from explorer.analysis.norms import apply_norm, compute_norm_divisor
+from explorer.analysis.residual import sublayer_updates
+from explorer.tracing.trace import Trace
+from tests import layouts
+from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
+
+QUERY, TOKEN, RIVAL = 9, 17, 230
+
+
+def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, without: dict[str, np.ndarray]) -> float:
+    """Recompute a logit from the last residual stream, less some vectors.
+
+    The scales of norms and the share of the softcap stay those of the captured run.
+
+    Args:
+        without: tap -> the vector (D,) that is subtracted from its value.
+    """
+
+    def value(name):
+        return trace[name][position].astype(np.float64) - without.get(name, 0)
+
+    def norm(name, x, captured):
+        return apply_norm(trace, name, x, compute_norm_divisor(trace, trace[captured][position], name))
+
+    x, norms = value("embed"), layouts.block_norms(trace.config)
+
+    def written_vector(name):
+        """Return a sublayer's update to the residual stream, normalised if there is a post-norm."""
+        return norm(name, value(norms[name]), norms[name]) if name in norms else value(name)
+
+    for name, _before, added, after in layouts.residual_sums(trace.config):
+        x = x + sum(map(written_vector, added))
+        x = norm(after, x, norms[after]) if after != name else x
+    x = norm("final_norm", x, f"blocks.{trace.config.num_layers - 1}.resid_post")
+    bias = trace.weights["lm_head.bias"][token_id] if trace.config.unembedding_bias else 0
+    logit = trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x + bias
+    return float(logit * layouts.softcap_factors(trace, position)[token_id])
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_the_parts_add_up_to_the_captured_logit(trace, position):
+    result = direct_logit_attribution(trace, position, TOKEN)
+    assert result.logit == trace["logits"][position, TOKEN]
+    assert result.error <= 1e-4
+    assert result.error == abs(result.total - result.logit)
+
+
+def test_the_kinds_of_parts_are_all_of_them(trace):
+    result = direct_logit_attribution(trace, 5, TOKEN, RIVAL)
+    kinds = attribution_by_kind(trace, result)
+    assert sum(kinds.values()) == pytest.approx(result.total, abs=1e-12)
+    assert kinds["attention"] == pytest.approx(result.heads.sum() + result.biases.sum())
+    assert ("position" in kinds) == ("position_embed" in trace)
+    assert ("shift" in kinds) == (trace.config.norm == "layernorm")
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_the_parts_of_a_difference_are_the_differences_of_the_parts(trace, position):
+    one, other, both = (direct_logit_attribution(trace, position, *ids) for ids in ((TOKEN,), (RIVAL,), (TOKEN, RIVAL)))
+    assert both.error <= 1e-4
+    for name in vars(both):
+        np.testing.assert_allclose(getattr(both, name), getattr(one, name) - getattr(other, name), atol=1e-6)
+
+
+def test_a_token_against_itself_is_nothing(trace):
+    result = direct_logit_attribution(trace, 5, TOKEN, TOKEN)
+    assert result.total == result.logit == result.error == 0
+
+
+def test_taking_a_head_away_takes_its_part_away(trace):
+    """Head by head, in the residual stream of the captured run, with the scale of every norm held fixed."""
+    position, d = 9, trace.config.d_head
+    result = direct_logit_attribution(trace, position, TOKEN)
+    whole = logit_with_fixed_norm_scales(trace, position, TOKEN, {})
+    assert whole == pytest.approx(result.logit, abs=1e-4)
+    for layer, head in np.ndindex(result.heads.shape):
+        columns = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]
+        head_output = columns @ trace[f"blocks.{layer}.attn.z"][head, position]
+        remaining_logit = logit_with_fixed_norm_scales(
+            trace, position, TOKEN, {f"blocks.{layer}.attn.out": head_output}
+        )
+        assert whole - remaining_logit == pytest.approx(result.heads[layer, head], abs=1e-5)
+
+
+def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
+    result = direct_logit_attribution(trace, 9, TOKEN)
+    whole = logit_with_fixed_norm_scales(trace, 9, TOKEN, {})
+    expected = {f"blocks.{layer}.ffn.out": part for layer, part in enumerate(result.feed_forward)}
+    expected["embed"] = result.token + result.positions
+    for name, part in expected.items():
+        remaining_logit = logit_with_fixed_norm_scales(trace, 9, TOKEN, {name: trace[name][9]})
+        assert whole - remaining_logit == pytest.approx(part, abs=1e-5)
+
+
+def test_what_a_model_lacks_adds_nothing(trace):
+    result, config = direct_logit_attribution(trace, 5, TOKEN), trace.config
+    assert (result.positions != 0) is (config.position in ("sinusoidal", "learned"))
+    assert result.biases.all() if config.bias else not result.biases.any()
+    assert (result.shift != 0) is (config.norm == "layernorm")
+
+
+def test_an_added_position_has_its_own_part(trace_of):
+    trace = trace_of("gpt")
+    result = direct_logit_attribution(trace, 5, TOKEN)
+    remaining_logit = logit_with_fixed_norm_scales(trace, 5, TOKEN, {"embed": trace["position_embed"][5]})
+    assert result.logit - remaining_logit == pytest.approx(result.positions, abs=1e-4)
+
+
+@pytest.fixture
+def found(trace):
+    return overview(trace, QUERY, TOKEN)
+
+
+def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
+    added = sublayer_updates(trace, QUERY)
+    assert_allclose(found.write_norms.ravel(), added.norms, rtol=1e-6)
+    sums = layouts.residual_sums(trace.config)
+    before = [
+        np.sqrt((trace[old][QUERY].astype(float) ** 2).sum()) for _name, old, outs, _after in sums for _out in outs
+    ]
+    assert_allclose(added.before, before, rtol=1e-6)
+    stream = ["embed", *dict.fromkeys(tap for name, _old, _outs, after in sums for tap in (name, after))]
+    lengths = [np.sqrt((trace[tap][QUERY].astype(float) ** 2).sum()) for tap in stream]
+    assert_allclose(found.stream, lengths, rtol=1e-6)
+
+
+def test_embedding_and_position_are_apart(trace, found):
+    table = trace.weights["token_embedding.weight"][trace.token_ids[QUERY]].astype(float)
+    scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
+    assert found.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
+    if trace.config.position in ("sinusoidal", "learned"):
+        assert found.positions == pytest.approx(np.linalg.norm(trace["position_embed"][QUERY]), rel=1e-6)
+    else:
+        assert found.positions == 0
+
+
+def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found):
+    d = trace.config.d_head
+    for layer in range(trace.config.num_layers):
+        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"].astype(float)
+        summed_outputs = np.zeros(trace.config.d_model)
+        for head in range(trace.config.num_heads):
+            single_head_z = np.zeros(trace.config.num_heads * d)
+            single_head_z[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
+            added = layouts.residual_contributions(trace, layer, "attn", output @ single_head_z, QUERY)
+            assert found.head_write_norms[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
+            summed_outputs += output @ single_head_z
+        summed_outputs += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
+        assert_allclose(summed_outputs, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
+
+
+def test_divisors_are_those_of_the_norms(trace, found):
+    norms = layouts.block_norms(trace.config)
+    if trace.config.norm_placement != "post":
+        norms["final_norm"] = f"blocks.{trace.config.num_layers - 1}.resid_post"
+    assert list(found.divisors) == list(norms)
+    for name, read in norms.items():
+        x = trace[read][QUERY].astype(float)
+        spread = x.var() if trace.config.norm == "layernorm" else (x**2).mean()
+        assert found.divisors[name] == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
+
+
+@pytest.mark.parametrize("rival", [None, RIVAL])
+def test_what_is_added_is_what_attribution_finds(trace, rival):
+    model_overview, parts = overview(trace, QUERY, TOKEN, rival), direct_logit_attribution(trace, QUERY, TOKEN, rival)
+    assert_allclose(model_overview.logit_effects[:, 0], parts.heads.sum(1) + parts.biases)
+    assert_allclose(model_overview.logit_effects[:, 1], parts.feed_forward)
+    whole = (
+        model_overview.attribution.token
+        + model_overview.attribution.positions
+        + model_overview.logit_effects.sum()
+        + model_overview.attribution.shift
+    )
+    assert whole == pytest.approx(parts.logit, abs=1e-4)
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_sources_add_up_to_their_head(trace, position):
+    parts = direct_logit_attribution(trace, position, TOKEN, RIVAL)
+    sources = head_sources(trace, position, TOKEN, RIVAL)
+    assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
+    assert not sources.effects[..., position + 1 :].any() and not sources.norms[..., position + 1 :].any()
+    assert not sources.changed_heads.any()
+
+
+def test_norms_are_those_of_the_written_vectors(trace):
+    config, norms = trace.config, head_sources(trace, QUERY, TOKEN).norms
+    for layer, head, key in np.ndindex(config.num_layers, config.num_heads, QUERY + 1):
+        block, d = f"blocks.{layer}.attn", config.d_head
+        value = trace[f"{block}.v"][head * len(trace[f"{block}.v"]) // config.num_heads, key]
+        written = trace.weights[f"{block}.o_proj.weight"][:, head * d : (head + 1) * d].astype(float) @ value
+        [added] = layouts.residual_contributions(trace, layer, "attn", written[None], QUERY)
+        weight = trace[f"{block}.pattern"][head, QUERY, key]
+        assert norms[layer, head, key] == pytest.approx(weight * np.linalg.norm(added), rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
+def test_heads_that_are_changed_have_no_sources(style, capture):
+    trace = capture(style)
+    parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, head_sources))
+    sums = sources.effects.sum(-1)
+    assert_allclose(sums + sources.changed_heads, parts.heads, atol=1e-5)
+    is_changed = sources.changed_heads != 0
+    assert not sums[is_changed].any() and not sources.norms[is_changed].any()
+    if capture is capture_all_kinds_edited_style:
+        assert np.argwhere(is_changed).tolist() == [[0, 2]]

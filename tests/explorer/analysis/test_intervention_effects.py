@@ -1,0 +1,183 @@
+"""Effects of interventions, of ablations, and of several together, compared with separate runs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.intervention_effects import (
+    MEASURES,
+    ablation_effects,
+    attention_shift,
+    check_recomputed_outcomes,
+    intervention_interaction,
+    largest_score_change,
+    log2_probability,
+    next_token_change,
+    pattern_change,
+    relative_stream_change,
+    surprisal_change,
+)
+from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.residual import residual_stages
+from explorer.interventions import make_intervention, parse_interventions
+from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
+
+with_unchanged = Comparison.with_unchanged
+
+
+@pytest.fixture
+def edited_trace(edited_trace_of, style):
+    return edited_trace_of(style)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return weights / weights.sum()
+
+
+def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(edited_trace):
+    change = pattern_change(with_unchanged(edited_trace), 1, 2)
+    assert_allclose(change.sum(-1), 0, atol=1e-5)
+    assert (np.abs(change) <= 1).all() and np.abs(change).max() > 1e-3
+    assert not np.triu(change, 1).any()
+    expected = edited_trace["blocks.1.attn.pattern"][2]
+    assert_allclose(edited_trace.baseline["blocks.1.attn.pattern"][2] + change, expected, atol=1e-6)
+
+
+def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
+    after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
+    visible = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
+    assert largest_score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
+
+
+def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
+    change = next_token_change(with_unchanged(edited_trace), 7)
+    before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
+    assert_allclose(change.before, before, rtol=1e-4)
+    assert_allclose(change.after, after, rtol=1e-4)
+    won = (after - before).clip(0).sum()
+    assert change.total_variation == pytest.approx(won, rel=1e-3)
+    assert change.total_variation == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
+
+
+def test_the_likeliest_of_either_run_are_on_top(edited_trace):
+    change = next_token_change(with_unchanged(edited_trace), 11)
+    top = change.top(5)
+    assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
+    others = np.setdiff1d(np.arange(len(change.before)), top)
+    either = np.maximum(change.before, change.after)
+    assert either[others].max() <= either[top].min()
+    assert (np.diff(either[top]) <= 0).all()
+
+
+def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_trace):
+    change = surprisal_change(with_unchanged(edited_trace))
+    assert np.isnan(change[0])
+    for position in range(1, 12):
+        before, after = (
+            softmax(run["logits"][position - 1])[run.token_ids[position]]
+            for run in (edited_trace.baseline, edited_trace)
+        )
+        assert change[position] == pytest.approx(np.log2(before / after), abs=1e-4)
+
+
+def test_the_stream_moves_from_where_it_is_changed(edited_trace):
+    change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), residual_stages(edited_trace)
+    assert change.shape == (len(tapped_stages), 12)
+    for row, stage in enumerate(tapped_stages):
+        before, after = (run[stage.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
+        assert change[row, 4] == pytest.approx(np.sqrt(((after - before) ** 2).sum() / (before**2).sum()), abs=1e-5)
+
+
+def test_before_a_silenced_head_nothing_moves(lms, trace, style):
+    changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
+    changed = replace(changed, baseline=trace)
+    distances, heads = relative_stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
+    before = [stage.layer == 0 for stage in residual_stages(changed)]
+    assert not distances[before].any() and distances[np.logical_not(before)].all()
+    assert not heads.any()  # the last layer's patterns are made before its heads are heard
+
+
+def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
+    shifted = attention_shift(with_unchanged(edited_trace))
+    for layer, head in ((0, 0), (1, 2)):
+        won = pattern_change(with_unchanged(edited_trace), layer, head).clip(0).sum(-1).mean()
+        assert shifted[layer, head] == pytest.approx(won, abs=1e-5)
+    assert (shifted >= 0).all() and (shifted <= 1).all()
+
+
+def test_the_log_probability_is_that_of_the_softmax(trace):
+    for token_id in (0, 7, 255):
+        assert 2 ** log2_probability(trace, 5, token_id) == pytest.approx(
+            next_token_distribution(trace, 5).plain[token_id], rel=1e-4
+        )
+
+
+def test_a_change_is_that_of_a_run_with_the_edit(lms, trace, style):
+    effects = ablation_effects(trace, 9, 33)
+    assert effects.before == log2_probability(trace, 9, 33)
+    assert effects.error < 1e-4
+    edits = {
+        make_intervention("blocks.0.attn.z", "zero", index=2): effects.heads[0, 2],
+        make_intervention("blocks.1.attn.z", "zero", index=0): effects.heads[1, 0],
+        make_intervention("blocks.0.attn.z", "zero"): effects.sublayers[0, 0],
+        make_intervention("blocks.0.ffn.hidden", "zero"): effects.sublayers[0, 1],
+        make_intervention("blocks.1.ffn.hidden", "zero"): effects.sublayers[1, 1],
+    }
+    for edit, change in edits.items():
+        changed = capture(lms[style], trace.token_ids, [edit])
+        assert change == pytest.approx(log2_probability(changed, 9, 33) - effects.before, abs=1e-4), edit
+
+
+def test_what_is_silent_already_changes_nothing_more(lms, trace, style):
+    silent = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=2)])
+    assert_allclose(ablation_effects(silent, 9, 33).heads[1, 2], 0, atol=1e-4)
+    assert np.abs(ablation_effects(silent, 9, 33).heads).max() > 1e-3
+
+
+def test_a_trace_without_its_model_says_so(trace):
+    with pytest.raises(ValueError, match="runs the model again"):
+        ablation_effects(replace(trace, model=None), 9, 33)
+
+
+EDITS = "blocks.0.attn.z.1*zero~blocks.1.ffn.hidden*zero~blocks.1.attn.z.2*mean~logits@7*scale*2"
+
+
+@pytest.fixture
+def runs(lms, style, trace) -> Comparison:
+    changed = capture(lms[style], trace.token_ids, parse_interventions(EDITS))
+    return Comparison.with_unchanged(replace(changed, baseline=trace))
+
+
+def token_measure(trace, measure: str) -> float:
+    logits = trace["logits"][7].astype(np.float64)
+    return logits[33] if measure == "logit" else np.exp(logits[33]) / np.exp(logits).sum()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_each_effect_is_that_of_a_run_with_one_change(lms, style, trace, runs, measure):
+    interaction = intervention_interaction(runs, 7, 33, measure)
+    single_run_measures = [
+        token_measure(capture(lms[style], trace.token_ids, [edit]), measure) for edit in parse_interventions(EDITS)
+    ]
+    before, after = token_measure(trace, measure), token_measure(runs.trace, measure)
+    assert_allclose(interaction.effects, np.array(single_run_measures) - before, atol=1e-5)
+    assert interaction.joint == pytest.approx(after - before, abs=1e-6)
+    assert interaction.interaction == pytest.approx(after - before - (sum(single_run_measures) - 4 * before), abs=1e-5)
+    assert abs(interaction.interaction) > 1e-5 and np.ptp(single_run_measures) > 1e-5
+
+
+def test_runs_again_are_held_against_what_was_captured(runs):
+    assert check_recomputed_outcomes(runs, 7, 33).is_within_tolerance
+    logits = runs.trace["logits"].copy()
+    logits[7, 33] += 0.05
+    wrong = replace(runs, trace=replace(runs.trace, values=runs.trace.values | {"logits": logits}))
+    assert not check_recomputed_outcomes(wrong, 7, 33).is_within_tolerance
+
+
+def test_interaction_without_the_model_says_so(runs):
+    with pytest.raises(ValueError, match="knows none"):
+        intervention_interaction(replace(runs, other=replace(runs.other, model=None)), 7, 33, "logit")

@@ -1,0 +1,127 @@
+"""Walkthroughs show the run's numbers in every frame."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explorer import capture, make_intervention
+from explorer.analysis.residual import residual_norms
+from explorer.analysis.walkthroughs import WALKTHROUGHS, get_walkthrough
+from explorer.errors import UserError
+from explorer.explain.notation import format_number
+from explorer.state.selection import Selection
+from tests.sample_models import tokenizer
+
+AT = Selection(layer=1, head=1, query=5, key=2)
+
+
+def parse_float(text: str) -> float:
+    return -np.inf if text == "−∞" else float(text.replace("−", "-"))
+
+
+def test_attention_goes_from_products_to_what_is_fetched(trace):
+    clamped, walk = AT.clamp_to_trace(trace), get_walkthrough("attention", trace, AT)
+    products, scores, masked, weights, mix = walk.segments
+    q, k = ("q_rot", "k_rot") if trace.has_tap("blocks.1.attn.q_rot") else ("q", "k")
+    query = trace[f"blocks.{clamped.layer}.attn.{q}"][clamped.head, clamped.query]
+    keys = trace.head_value(f"blocks.{clamped.layer}.attn.{k}", clamped.head)
+    pattern = trace[f"blocks.{clamped.layer}.attn.pattern"][clamped.head, clamped.query]
+    assert [len(frame["rows"]) for frame in products.frames] == list(range(1, len(products.frames) + 1))
+    for row in weights.frames[-1]["rows"]:
+        dot, score, after, weight = (parse_float(cell.text) for cell in row["cells"])
+        key = row["key"]
+        assert dot == pytest.approx(keys[key] @ query, rel=6e-3, abs=1e-4)
+        assert score == pytest.approx(dot / trace.config.divisor, rel=1.2e-2, abs=1e-4)
+        assert weight == pytest.approx(pattern[key], rel=6e-3, abs=1e-6)
+        assert (after == -np.inf) == (key > clamped.query or pattern[key] == 0)
+    assert [len(segment.frames[-1]["rows"][0]["cells"]) for segment in (products, scores, masked, weights)] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    shown_keys = [row["key"] for row in products.frames[-1]["rows"]]
+    assert clamped.query + 1 in shown_keys and shown_keys == sorted(shown_keys)
+    whole = mix.frames[-1]["strips"][-1]
+    fetched = trace[f"blocks.{clamped.layer}.attn.z"][clamped.head, clamped.query]
+    assert whole["is_sum"] and whole["first"] == format_number(fetched[0])
+    for strip, key in zip(
+        mix.frames[-1]["strips"][:-1], [key for key in shown_keys if key <= clamped.query], strict=True
+    ):
+        value = trace.head_value(f"blocks.{clamped.layer}.attn.v", clamped.head)[key]
+        assert (strip["first"], strip["weight"]) == (format_number(value[0]), format_number(pattern[key]))
+        assert np.sign(strip["shares"]).tolist() == np.sign(value[: len(strip["shares"])]).tolist()
+
+
+def test_of_a_long_text_the_keys_with_most_weight_are_shown(trace_of):
+    trace = trace_of("rope", 12)
+    walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=11))
+    keys = [row["key"] for row in walk.segments[0].frames[-1]["rows"]]
+    weights = trace["blocks.1.attn.pattern"][0, 11]
+    assert sorted(keys) == sorted(np.argsort(-weights)[:8])
+    assert "looks at most" in walk.segments[0].says
+
+
+def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
+    trace = rotating_trace
+    layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))  # of some models one turns nothing
+    selection = replace(AT, layer=layer)
+    clamped = selection.clamp_to_trace(trace)
+    before, q, k, both = get_walkthrough("rotation", trace, selection).segments
+    for segment, name, position in ((q, "q", clamped.query), (k, "k", clamped.key)):
+        rotated = trace.head_value(f"blocks.{clamped.layer}.attn.{name}_rot", clamped.head)[position]
+        last = segment.frames[-1]
+        a, b = (parse_float(text) for text in last["hands"][0]["text"].strip("()").split(", "))
+        assert a in [parse_float(format_number(value)) for value in rotated]
+        assert b in [parse_float(format_number(value)) for value in rotated]
+        assert [frame["position"] for frame in segment.frames] == list(range(position + 1))
+        lengths = [np.hypot(frame["hands"][0]["x"], frame["hands"][0]["y"]) for frame in segment.frames]
+        assert lengths == pytest.approx([lengths[0]] * len(lengths), rel=1e-4)
+    x, y = (both.frames[0]["hands"][i] for i in (0, 1))
+    assert (x["text"], y["text"]) == (q.frames[-1]["hands"][0]["text"], k.frames[-1]["hands"][0]["text"])
+    assert len(before.frames) == 1
+
+
+def test_a_rotation_names_the_positions_that_a_shift_has_the_tokens_stand_at(lms, trace_of):
+    shifted = capture(
+        lms["rope"], trace_of("rope").token_ids, [make_intervention("rope.angles", "shift", 40)], tokenizer=tokenizer()
+    )
+    walk = get_walkthrough("rotation", shifted, AT)
+    assert f"at {40 + AT.query}, " in walk.title and walk.title.endswith(f" at {40 + AT.key}")
+    for segment, position in ((walk.segments[1], 40 + AT.query), (walk.segments[2], 40 + AT.key)):
+        assert f"position {position}" in segment.says or f"position, {position}" in segment.says
+        last, before = segment.frames[-1], segment.frames[-2]
+        assert last["position"] == position
+        ratio = parse_float(last["angle"]) / parse_float(before["angle"])
+        assert ratio == pytest.approx(position / before["position"], rel=1e-2)  # the same angle a position
+
+
+def test_a_rotation_that_was_changed_tells_the_change(lms, trace_of):
+    unrotated = capture(
+        lms["rope"], trace_of("rope").token_ids, [make_intervention("rope.angles", "zero")], tokenizer=tokenizer()
+    )
+    segments = get_walkthrough("rotation", unrotated, AT).segments
+    assert "rotation off" in segments[1].says and "same angle" not in " ".join(segment.says for segment in segments)
+    assert [frame["angle"] for frame in segments[1].frames] == ["0"]
+
+
+def test_the_way_up_ends_with_what_the_model_says(trace):
+    walk = get_walkthrough("layers", trace, AT)
+    last = walk.segments[-1].frames[-1]
+    logits = trace["logits"][AT.query].astype(np.float64)
+    p = np.exp(logits - logits.max())
+    p /= p.sum()
+    assert parse_float(last["guesses"][0]["text"]) == pytest.approx(p.max(), rel=6e-3)
+    norms = residual_norms(trace)
+    assert last["floors"][-1]["length"]["text"] == format_number(norms.stream[-1, AT.query])
+    assert [len(segment.frames[0]["floors"]) for segment in walk.segments] == list(range(1, len(walk.segments) + 1))
+
+
+def test_a_walk_is_data_and_an_unknown_one_is_refused(rope_trace):
+    for name in WALKTHROUGHS:
+        json.dumps(get_walkthrough(name, rope_trace, AT).as_dict(), allow_nan=False)
+    for name in ("", "nothing", None, 7, ["attention"]):
+        with pytest.raises(UserError, match="no walk"):
+            get_walkthrough(name, rope_trace, AT)

@@ -1,0 +1,182 @@
+"""The token strip, the tree of continuations, and the verdict on the user's guess."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.token_shading import SHADES, shade_tokens
+from explorer.explain.notation import quote_token
+from explorer.state.branches import Branch, build_tree
+from explorer.state.generation_settings import GenerationSettings
+from explorer.views.plots import format_percent
+from explorer.web.widgets.tokens import (
+    ContinuationTree,
+    GenerationPlayer,
+    NextTokenGuess,
+    TokenStrip,
+    choose_words,
+    describe_guess,
+    describe_sampled_token,
+)
+from explorer.web.widgets.view_tools import PromptAdviceLine
+
+
+def test_the_value_is_json():
+    shades = {"rank": (np.array([0, 0.12345]), ["", "rank 3"])}
+    packed = TokenStrip.pack(("<b>", "\n"), shades, num_prompt=1, earlier=7)
+    assert packed == {
+        "tokens": ["<b>", "\n"],
+        "shades": {"rank": {"shares": [0, 0.123], "words": ["", "rank 3"]}},
+        "num_prompt": 1,
+        "earlier": 7,
+        "beginning": ["", False],
+    }
+    assert json.loads(json.dumps(packed, allow_nan=False)) == packed
+
+
+def test_every_token_has_every_shade(trace):
+    packed = TokenStrip.pack(trace.tokens, {name: shade_tokens(trace, name) for name in SHADES}, len(trace), 0)
+    assert packed["tokens"] == list(trace.tokens)
+    for shade in packed["shades"].values():
+        assert len(shade["shares"]) == len(shade["words"]) == len(trace)
+
+
+def test_every_shade_can_be_chosen():
+    markup = TokenStrip().markup
+    assert all(f'<option value="{name}">' in markup for name in SHADES)
+
+
+SURPRISALS = {(1, 2, 3): [1.0, 2.0, 3.0], (1, 4): [1.0, 0.5]}
+
+
+@pytest.fixture
+def rows() -> list[dict]:
+    return ContinuationTree.pack(
+        build_tree(SURPRISALS), (1, 4), (Branch((1, 2, 3), "beam"),), lambda token_id: f"<{token_id}>"
+    )
+
+
+def test_a_row_a_stretch_with_its_tokens_and_numbers(rows):
+    assert [(row["ids"], row["tokens"], row["parent"], row["depth"]) for row in rows] == [
+        ([1], ["<1>"], -1, 0),
+        ([4], ["<4>"], 0, 1),
+        ([2, 3], ["<2>", "<3>"], 0, 1),
+    ]
+    assert [(row["probability"], row["first"], row["bits"], row["total"]) for row in rows] == [
+        (0.5, "0.500", "−1.00", "−1.00"),
+        (2**-0.5, "0.707", "−0.500", "−1.50"),
+        (0.25, "0.250", "−5.00", "−6.00"),
+    ]
+    assert [(row["length"], row["per_token"], row["perplexity"]) for row in rows[1:]] == [
+        (2, "−0.750", "1.68"),
+        (3, "−2.00", "4.00"),
+    ]
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def test_a_row_says_whether_it_is_shown_and_where_it_is_from(rows):
+    assert [row["shown"] for row in rows] == [True, True, False]
+    assert [row["here"] for row in rows] == [False, True, False]
+    assert [row["compared"] for row in rows] == [False, True, True]
+    assert [row["origins"] for row in rows] == ["", "", "beam"]
+
+
+def test_a_branch_found_in_two_ways_says_so():
+    branches = (Branch((1,), "greedy"), Branch((1,), "sampling"))
+    (row,) = ContinuationTree.pack(build_tree({(1,): [1.0]}), (), branches, str)
+    assert row["origins"] == "greedy, sampling" and not row["shown"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "num_prompt", "generated", "packed"),
+    [
+        ("abcde", 3, 2, {"first": 2, "tokens": ["c", "d", "e"], "unseen": 0}),
+        ("abc", 3, 0, {"first": 2, "tokens": ["c"], "unseen": 0}),
+        ("abc", 1, 2, {"first": 0, "tokens": ["a", "b", "c"], "unseen": 0}),
+        ("abcd", 0, 9, {"first": 0, "tokens": ["a", "b", "c", "d"], "unseen": 6}),  # what came before "a" is not seen
+    ],
+)
+def test_playback_begins_after_the_prompt_or_with_what_is_seen(tokens, num_prompt, generated, packed):
+    assert GenerationPlayer.pack(tuple(tokens), num_prompt, generated) == packed
+    assert packed["unseen"] + len(packed["tokens"]) - 1 == generated
+
+
+def test_a_line_of_advice_is_words_and_what_to_do():
+    assert PromptAdviceLine.pack("<b>", "x") == {"words": "<b>", "offer": "x"}
+    assert PromptAdviceLine.pack() == {"words": "", "offer": ""}
+
+
+SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
+
+
+@pytest.fixture
+def prediction(trace):
+    return next_token_distribution(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
+
+
+def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
+    prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
+    return json.loads(
+        json.dumps(NextTokenGuess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options))
+    )
+
+
+def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(prediction):
+    letters = "zyxwvutsrqponmlkjihgfedcba"
+    vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
+    words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
+    choices = choose_words(prediction, vocabulary)
+    assert words[0] in choices and set(choices) <= set(words)
+    assert len(choices) == 3 and choices == sorted(choices)
+
+
+def test_without_enough_words_there_are_no_choices(prediction):
+    assert choose_words(prediction, ["."] * len(prediction.plain)) == []
+
+
+@pytest.mark.parametrize("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
+def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
+    settings = replace(SETTINGS, **changed)
+    logits = trace.logits.row(5).astype(np.float64)
+    top_logits = np.sort(logits)[::-1][: settings.top_k]
+    share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
+    token = quote_token(trace.vocabulary[int(logits.argmax())])
+    assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
+
+
+def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):
+    token_id = prediction.sampled_token_id
+    text = describe_sampled_token(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
+    chance = format_percent(float(prediction.sampled[token_id]))
+    assert text == f"A random number fell on {quote_token(trace.vocabulary[token_id])}; its chance was {chance}."
+    assert describe_sampled_token(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
+
+
+def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
+    likeliest = max(
+        (i for i in range(len(trace.vocabulary)) if trace.vocabulary[i].strip().isalpha()),
+        key=lambda i: prediction.sampled[i],
+    )
+    typed = trace.vocabulary[likeliest].strip().swapcase()
+    words = describe_guess(prediction, trace.vocabulary, f"{typed} ")
+    assert quote_token(typed) in words and quote_token(trace.vocabulary[likeliest]) in words  # as it was typed
+    assert f"{format_percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
+
+
+def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
+    words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
+    assert "too unlikely" in words and "place" in words and "%" not in words
+
+
+def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
+    words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
+    assert "“TheZorblat” could begin with" in words and ("“·the”" in words or "“the”" in words)
+    assert "no single" not in words
+
+
+@pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
+def test_any_text_is_a_guess(trace, prediction, guess):
+    assert isinstance(describe_guess(prediction, trace.vocabulary, guess), str)

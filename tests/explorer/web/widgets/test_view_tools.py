@@ -1,0 +1,81 @@
+"""The list of a run's interventions, drop-down lists, and the slider of training steps."""
+
+import json
+from dataclasses import replace
+
+from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.views.select_fields import OPTIONS, SelectField, select_fields
+from explorer.web.widgets.view_tools import ActiveInterventions, SelectFields, TrainingStepSlider, neighbour_checkpoint
+from tests.sample_models import ALL_KINDS_INTERVENTIONS
+
+OTHERS = "rope.angles*shift*3~rope.angles*base*500~blocks.0.attn.v.1*zero~blocks.1.attn.z.2*patch"
+OTHERS += "~blocks.1.resid_post@3*patch_mean~blocks.*.attn.pattern@9*mask*4"
+
+
+def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
+    operations = set()
+    for text in (ALL_KINDS_INTERVENTIONS.format(other="layernorm"), OTHERS):
+        edits = parse_interventions(text)
+        interventions = [
+            replace(edit, source=rope_trace) if isinstance(edit, CrossRunIntervention) else edit for edit in edits
+        ]
+        listed = ActiveInterventions.pack(capture(lms["rope"], rope_trace.token_ids[::-1], interventions))["edits"]
+        assert [edit for edit, _words in listed] == text.split("~")
+        assert len({words for _edit, words in listed}) == len(listed) and all(words for _edit, words in listed)
+        operations |= {edit.operation for edit in edits}
+    assert operations == set(KINDS)
+
+
+def test_the_second_run_has_changes_of_its_own(lms, rope_trace):
+    changed = capture(lms["rope"], rope_trace.token_ids, parse_interventions("blocks.0.attn.z.1*zero"))
+    listed = ActiveInterventions.pack(rope_trace, changed)
+    assert (listed["edits"], [edit for edit, _words in listed["b.edits"]]) == ([], ["blocks.0.attn.z.1*zero"])
+    assert set(ActiveInterventions.pack(changed)) == {"edits"}
+
+
+def test_lists_travel_as_json():
+    sent = SelectFields.pack([SelectField("layer", "layer", [(0, "0"), (1, "1")]), SelectField("tap", "value", [])])
+    assert sent["choices"] == [
+        {"field": "layer", "title": "layer", "options": [[0, "0"], [1, "1"]]},
+        {"field": "tap", "title": "value", "options": []},
+    ]
+
+
+def test_all_lists_of_a_run_are_json(trace):
+    sent = SelectFields.pack(select_fields(list(OPTIONS), trace, Selection(query=5)))
+    assert json.loads(json.dumps(sent)) == sent
+
+
+def test_many_numbers_are_typed():
+    sent = SelectFields.pack([SelectField("neuron", "neuron", [(i, str(i)) for i in range(512)])])
+    assert sent["choices"] == [{"field": "neuron", "title": "neuron", "most": 511}]
+    words = [SelectField("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
+    assert len(SelectFields.pack(words)["choices"][0]["options"]) == 512
+
+
+NAMES = ["b", "f/step-000000", "f/step-000004", "f/step-000016"]
+
+
+def test_another_training_step_is_the_one_before_or_of_the_first_the_one_after():
+    assert neighbour_checkpoint("f/step-000016", NAMES) == "f/step-000004"
+    assert neighbour_checkpoint("f/step-000004", NAMES) == "f/step-000000"
+    assert neighbour_checkpoint("f/step-000000", NAMES) == "f/step-000004"
+    assert neighbour_checkpoint("b", NAMES) == neighbour_checkpoint("gone", NAMES) == ""
+
+
+SERIES_NAMES = ["b", "series/step-000512", "series/step-001024", "series", "series/step-000000"]
+
+
+def test_the_slider_has_every_step_with_its_number():
+    assert TrainingStepSlider.pack("series/step-000512", SERIES_NAMES) == [
+        ["series/step-000000", "step 0", "0"],
+        ["series/step-000512", "step 512", "512"],
+        ["series/step-001024", "step 1,024", "1,024"],
+        ["series", "at its end", ""],
+    ]
+
+
+def test_a_model_that_was_kept_once_has_none():
+    assert TrainingStepSlider.pack("b", SERIES_NAMES) == []
