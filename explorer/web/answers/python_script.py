@@ -81,11 +81,11 @@ class RunScript:
         token_ids = self.runs.visible_token_ids(run)
         if any(edit.for_prompt(token_ids) != edit for edit in run.edits):
             self.lines.append(
-                "# " + _("Means and patches cover the whole text here, and on the page its prompt alone.")
+                comment(_("Means and patches cover the whole text here, and on the page its prompt alone."))
             )
         if any(edit.pins for edit in run.patches):
             self.lines.append(
-                "# " + _("Patches use tokens aligned by text here, and on the page also those aligned by hand.")
+                comment(_("Patches use tokens aligned by text here, and on the page also those aligned by hand."))
             )
         interventions = f", interventions=[{', '.join(edits)}]" * bool(edits)
         model = self.add_model(run.checkpoint)
@@ -105,9 +105,9 @@ class RunScript:
         """Return the variable of a model; add the model if it is new."""
         if checkpoint not in self.models:
             self.models[checkpoint] = "other_model" if self.models else "model"
-            is_path = self.runs.library.catalog.is_external(checkpoint) and "/" not in checkpoint
-            note = "  # " + _("the path of this model on your machine") if is_path else ""
-            self.lines.append(f"{self.models[checkpoint]} = explorer.load({text_literal(checkpoint)}){note}")
+            if self.runs.library.catalog.is_external(checkpoint) and "/" not in checkpoint:
+                self.lines.append(comment(_("Replace the name by the path of this model on your machine.")))
+            self.lines.append(f"{self.models[checkpoint]} = explorer.load({text_literal(checkpoint)})")
         return self.models[checkpoint]
 
     def prompt_literal(self, checkpoint: str, token_ids: tuple[int, ...]) -> str:
@@ -123,6 +123,11 @@ class RunScript:
     def text(self, last: str) -> str:
         """Return the script, which ends with the line `last`."""
         return "\n".join([*self.imports, "", *self.lines, last, ""])
+
+
+def comment(words: str) -> str:
+    """Return a comment of Python."""
+    return f"# {words}"
 
 
 def text_literal(text: str) -> str:
