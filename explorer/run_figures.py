@@ -16,14 +16,13 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go
+from explorer.views.default_selection import complete_selection
 from explorer.views.style import figure, shorten_token
 from explorer.views.two_runs import Placeholder
-from explorer.views.view import Panel, SmallMultiples, View
-from explorer.web.actions.run_factory import select_strongest
+from explorer.views.view import PAGE_KINDS, Panel, SmallMultiples, View
 from explorer.web.answers.open_view import OpenView
 
 NUM_NEXT_TOKENS = 5  # that a run's HTML lists
-PAGE_KINDS = ("model_map", "whole_model")  # figures that scripts of the page draw
 
 
 def near_names(name: object, names: Collection[str]) -> str:
@@ -118,14 +117,11 @@ def select(trace: Trace, fields: dict[str, Any]) -> Selection:
     for name, value in fields.items():
         if type(value) is not type(defaults[name]):
             raise UserError(f"{name} is a value such as {defaults[name]!r}, got {value!r}")
-    query = fields.get("query", len(trace) - 1)
-    selection = Selection().replace(query=query, key=max(0, query - 1)).replace(**fields).clamp_to_trace(trace)
+    selection = complete_selection(trace, fields)
     existing = selection.as_dict()
     for name, value in fields.items():
         if value != existing[name]:
             raise UserError(f"this run has no {name}={value!r}; the nearest is {existing[name]!r}")
-    if trace.has_weights and trace.has_tap("blocks.*.attn.z"):
-        selection = select_strongest(trace, selection, fields.keys())
     return selection
 
 

@@ -93,6 +93,7 @@ PARTS = (
     *("embed", "position_embed", "blocks.*.attn.z", "blocks.*.attn.out", "blocks.*.ffn.out"),
     *("blocks.*.resid_mid", "blocks.*.resid_post"),
 )
+ATTRIBUTION_TAPS = ("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight")
 NORMS = tuple(f"blocks.*.{norm}" for norm in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm"))
 
 COMPONENT_LABELS = {  # kind of component in `by_kind` -> label

@@ -1,5 +1,6 @@
 """Figures of two runs: on one scale, and their difference A − B."""
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import target_and_contrast
 from explorer.views.style import TOKEN_AXIS_KEY
-from explorer.views.view import Panel, SmallMultiples, TwoRunRenderer
+from explorer.views.view import HeadTable, Panel, SmallMultiples, TwoRunRenderer
 
 
 def share_scale(figure: go.Figure, other: go.Figure) -> go.Figure:
@@ -262,9 +263,37 @@ def small_multiples_difference(
     return SmallMultiples(values, alt, signed=True)
 
 
+def share_table_limits(table: HeadTable, other: HeadTable) -> HeadTable:
+    """Return the table with the bar limits of both runs, column by column."""
+    pairs = itertools.zip_longest(table.columns, other.columns[: len(table.columns)])
+    return replace(
+        table, columns=tuple(replace(a, limit=max(a.limit, b.limit)) if b is not None else a for a, b in pairs)
+    )
+
+
+def head_table_difference(first: HeadTable, second: HeadTable, comparison: Comparison, title: str) -> HeadTable:
+    """Return A − B, head by head and column by column.
+
+    Raises:
+        NoDifferenceError: the models have different heads, or one has a column that the other lacks.
+    """
+    if first.columns[0].values.shape != second.columns[0].values.shape:
+        raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
+    if len(first.columns) != len(second.columns):
+        raise NoDifferenceError(_("A and B are drawn in different ways here: look at them in turn."))
+    columns = []
+    for a, b in zip(first.columns, second.columns, strict=True):
+        values = a.values - b.values
+        limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+        columns.append(replace(a, values=values, limit=limit, signed=True))
+    alt = _("A − B of: {title}. Each column has a scale of its own.", title=title)
+    return HeadTable(tuple(columns), alt)
+
+
 RunAndSelection = tuple[Trace, Selection]  # a run and its selection
 FIGURES = TwoRunRenderer(share_scale, subtract_figures)
 GRIDS = TwoRunRenderer(lambda picture, other: picture, small_multiples_difference)  # their colour scale is fixed
+TABLES = TwoRunRenderer(share_table_limits, head_table_difference)
 
 
 @dataclass(frozen=True)
@@ -301,9 +330,9 @@ def draw_two_runs(
     if visible_run == "difference" and (reason := panel.no_difference_reason(first[1])):
         return Placeholder(reason)
     figures = [run_selection and panel.draw(*run_selection) for run_selection in (first, second)]
-    renderer = panel.two_run_renderer or (
-        GRIDS if any(isinstance(panel_figure, SmallMultiples) for panel_figure in figures) else FIGURES
-    )
+    kinds = {type(panel_figure) for panel_figure in figures}
+    default = GRIDS if SmallMultiples in kinds else TABLES if HeadTable in kinds else FIGURES
+    renderer = panel.two_run_renderer or default
     if visible_run == "difference":
         try:
             return renderer.difference(*figures, comparison, translate(panel.title))

@@ -35,7 +35,7 @@ from explorer.views.select_fields import OPTIONS
 from explorer.views.style import LIGHT, TOKEN_AXIS_KEY, template
 from explorer.views.two_runs import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import Verification
-from explorer.views.view import Panel, SmallMultiples, TwoRunRenderer, View
+from explorer.views.view import HeadTable, Panel, SmallMultiples, TwoRunRenderer, View
 
 LOG = logging.getLogger(__name__)
 # Names of the page's state besides the fields of the selection, which are parts of one URL.
@@ -228,7 +228,7 @@ def guard_view(view: View, source: UserSource) -> View:
         return call
 
     def guard_panel(panel: Panel) -> Panel:
-        def draw(trace: Trace | Comparison, selection: Selection) -> go.Figure | SmallMultiples:
+        def draw(trace: Trace | Comparison, selection: Selection) -> go.Figure | SmallMultiples | HeadTable:
             if isinstance(trace, Trace):  # a condition that fails is reported here
                 view.condition(trace)
                 panel.condition(trace)
@@ -279,7 +279,7 @@ def raise_point_error(message: str) -> None:
     raise PointNotFoundError(message)
 
 
-def check_figure(drawing: Any, panel: Panel) -> go.Figure | SmallMultiples:
+def check_figure(drawing: Any, panel: Panel) -> go.Figure | SmallMultiples | HeadTable:
     """Return what a panel drew as the page takes it.
 
     Raises:
@@ -290,6 +290,12 @@ def check_figure(drawing: Any, panel: Panel) -> go.Figure | SmallMultiples:
             raise TypeError(f"draw returned {type(drawing).__name__}, a head_grid needs SmallMultiples")
         if len(drawing.values.shape) != 4:
             raise ValueError(f"SmallMultiples need values (L, H, T, T), got the shape {drawing.values.shape}")
+        return drawing
+    if panel.kind == "head_table":
+        if not isinstance(drawing, HeadTable):
+            raise TypeError(f"draw returned {type(drawing).__name__}, a head_table needs HeadTable")
+        if len({column.values.shape for column in drawing.columns}) != 1 or drawing.columns[0].values.ndim != 2:
+            raise ValueError("the columns of a HeadTable need values (L, H)")
         return drawing
     if isinstance(drawing, plotly.graph_objects.Figure):
         traces, layout = [trace.to_plotly_json() for trace in drawing.data], drawing.layout.to_plotly_json()
@@ -325,4 +331,8 @@ def subtract_user_figures(first: Any, second: Any, comparison: Comparison, title
         raise NoDifferenceError(_("A and B are drawn in different ways here: look at them in turn.")) from None
 
 
-USER_FIGURES = {"figure": TwoRunRenderer(share_user_scale, subtract_user_figures), "head_grid": None}
+USER_FIGURES = {
+    "figure": TwoRunRenderer(share_user_scale, subtract_user_figures),
+    "head_grid": None,
+    "head_table": None,
+}

@@ -72,6 +72,41 @@ class SmallMultiples:
 
 
 @dataclass(frozen=True)
+class HeadColumn:
+    """A column of a `HeadTable`.
+
+    Attributes:
+        label: its heading.
+        description: what its numbers say, in a sentence.
+        values: (L, H), NaN for a head without a number.
+        limit: the absolute value that fills a cell with its bar.
+        signed: whether numbers are written with their sign.
+    """
+
+    label: str
+    description: str
+    values: np.ndarray
+    limit: float = 1.0
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class HeadTable:
+    """A table with a row for each head, which can be sorted by any column.
+
+    Attributes:
+        columns: all of one shape (L, H).
+        alt: what it shows, in a sentence.
+    """
+
+    columns: tuple[HeadColumn, ...]
+    alt: str
+
+
+PAGE_KINDS = ("head_table", "model_map", "whole_model")  # kinds of panels that scripts of the page draw, not Plotly
+
+
+@dataclass(frozen=True)
 class Panel:
     """One figure of a view: a pure function of the run and the selection. Only name, title and draw are required.
 
@@ -80,8 +115,8 @@ class Panel:
     Attributes:
         name: unique within its view.
         title: what it shows, in a line.
-        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, `Diagram` for a map of the model,
-            or `WholeModel`; a user's own view may return a figure of Plotly's.
+        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, `HeadTable`, `Diagram` for a map of
+            the model, or `WholeModel`; a user's own view may return a figure of Plotly's.
         kind: which of them `draw` returns.
         required_taps: values it draws besides those its view needs; without them the panel is hidden.
         compared_run: what the run is compared with, if anything: "unchanged" is the same run without
@@ -114,7 +149,7 @@ class Panel:
     name: str
     title: str
     draw: Callable[[Trace, Selection], Any]
-    kind: Literal["figure", "head_grid", "model_map", "whole_model"] = "figure"
+    kind: Literal["figure", "head_grid", "head_table", "model_map", "whole_model"] = "figure"
     required_taps: tuple[str, ...] = ()
     compared_run: Literal["", "unchanged", "other"] = ""
     no_difference_reason: Callable[[Selection], str] = lambda selection: ""

@@ -58,6 +58,7 @@ SETTING_LABELS = {
 }
 
 
+COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
 NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><small>{stage}</small>"
 
@@ -109,7 +110,10 @@ class PageLayout:
             "</details>",
             SearchButton(elem_id="search"),
             *menu,
+            fill_template(COPY_SUMMARY, name=_("Copy")),
             button("share", _("Copy link")),
+            button("copy-python", _("Copy as Python")),
+            "</div></details>",
             LanguageList(elem_id="language"),
             button("theme", "◐", _("Light / dark")),
             elem_id="header",

@@ -17,7 +17,7 @@ from explorer.web.protocol import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.figure import Figure, HeadGrid
+from explorer.web.widgets.figure import Figure, HeadGrid, HeadTableFigure
 from explorer.web.widgets.header import NumbersViewLink, TextBlock
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.view_tools import DirectionPromptLists, InterventionControls, PromptPairButtons, SelectFields
@@ -73,6 +73,8 @@ def panel_widget(view: str, panel: Panel) -> Widget:
     }
     if panel.kind == "head_grid":
         return HeadGrid(selects=panel.click_selects, **panel_options)
+    if panel.kind == "head_table":
+        return HeadTableFigure(selects=panel.click_selects, **panel_options)
     if panel.kind == "model_map":
         return ModelMap(height=panel.height, min_width=panel.min_width, **panel_options)
     if panel.kind == "whole_model":

@@ -160,6 +160,11 @@ class Person:
         if button.get_attribute("aria-expanded") == "false":
             button.click()
 
+    def copy(self, entry: str):
+        """Choose an entry of the menu of what can be copied."""
+        self.page.locator("#copy summary").click()
+        self.page.locator("#copy").get_by_role("button", name=entry).click()
+
     def change_theme(self):
         self.unfold("more-of-header")
         is_dark = self.page.evaluate(IS_DARK)

@@ -71,7 +71,7 @@ def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
     person = newcomer().open(prompt=ids, layer=1, **{"b.checkpoint": "one-head"})
     person.at_rest()
     with person.page.expect_download() as download:
-        person.page.get_by_role("button", name="Copy link").click()
+        person.copy("Copy link")
     expect(person.page.locator("#connection")).to_contain_text("too long for a link")
     other = newcomer().open()
     with other.page.expect_file_chooser() as chooser:

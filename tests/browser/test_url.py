@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.web.actions.page_actions import FIRST_PROMPT
+from explorer.web.answers.python_script import python_script
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),
@@ -76,14 +77,25 @@ def test_a_link_can_be_copied(visitor):
     person = visitor(unfolded="")
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()
-    share = person.page.locator("#share")
-    share.click()
-    expect(share).to_have_text("Link copied")
-    expect(share).to_have_attribute("aria-live", "polite")
+    menu = person.page.locator("#copy summary")
+    person.copy("Copy link")
+    expect(menu).to_have_text("Copied")
+    expect(menu).to_have_attribute("aria-live", "polite")
     person.expect_selected(query=3)
     assert person.page.evaluate("navigator.clipboard.readText()") == person.page.url
     assert set(person.url) <= {"view", "depth", "checkpoint", "prompt", "query", "key", "layer", "head", "neuron"}
-    expect(share).to_have_text("Copy link")
+    expect(menu).to_have_text("Copy")
+
+
+def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
+    person = visitor(text='the owl\'s "moon" and')
+    person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    person.page.locator("#attention-row h2").click()
+    person.copy("Copy as Python")
+    expect(person.page.locator("#copy summary")).to_have_text("Copied")
+    script = person.page.evaluate("navigator.clipboard.readText()")
+    assert script == python_script(opening.runs, opening.state_from_query(person.state), "attention-row")
+    assert 'run.figure("attention", "row"' in script
 
 
 @pytest.mark.exhaustive

@@ -18,6 +18,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from explorer.views.attention.head_table import all_heads_table, inspect_head_number, verify_head_table
 from explorer.views.attention.patterns import all_head_patterns, attention_lines, pattern, query_weight_bars
 from explorer.views.attention.score_plots import attention_stages, head_score_map, score_by_dimension_bars
 from explorer.views.head_scores import HEAD_SCORE_FIELD
@@ -189,6 +190,15 @@ VIEW = View(
             ),
             verify=verify_score_by_dimension,
             height=260,
+        ),
+        Panel(
+            name="table",
+            title=N_("All heads as a table, sorted by any score"),
+            draw=all_heads_table,
+            kind="head_table",
+            click_selects={"layer": "layer", "head": "head"},
+            verify=verify_head_table,
+            inspect=inspect_head_number,
         ),
         Panel(
             name="scores",

@@ -4,20 +4,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.feed_forward import layer_neurons
 from explorer.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run import MAX_TOKENS, Run
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_prompt, has_bos, retokenize, strip_bos
-from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
-from explorer.views.labels import target_and_contrast
+from explorer.views.default_selection import select_strongest
 
 
 class RunFactory:
@@ -117,22 +112,6 @@ class RunFactory:
         last = len(self.runs.trace(page_state.run)) - 1
         selection = replace(page_state.selection, query=last, key=max(0, last - 1))
         return self.clamp_selection(replace(page_state, selection=selection))
-
-
-def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
-    """Select the head with the largest effect on the target's logit, and the neuron that writes most at the query.
-
-    Args:
-        named: fields that are chosen already, which stay.
-    """
-    if not named & {"layer", "head"}:
-        attribution = direct_logit_attribution(trace, selection.query, *target_and_contrast(trace, selection))
-        layer, head = np.unravel_index(np.abs(attribution.heads).argmax(), attribution.heads.shape)
-        selection = replace(selection, layer=int(layer), head=int(head))
-    if "neuron" not in named:
-        strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
-        selection = replace(selection, neuron=int(strongest[0]))
-    return selection
 
 
 def complete_other_model(state: Mapping[str, Any]) -> Mapping[str, Any]:

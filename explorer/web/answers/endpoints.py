@@ -23,6 +23,7 @@ from explorer.web.answers.answer_cache import AnswerCache
 from explorer.web.answers.lesson_endpoints import LessonContents, LessonEndpoints
 from explorer.web.answers.open_view import make_open_view, point_derivation_text
 from explorer.web.answers.page_contents import PageContents
+from explorer.web.answers.python_script import python_script
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
 from explorer.web.error_messages import user_message
 from explorer.web.middleware.request_types import Index, PointFields, State, as_json
@@ -285,7 +286,7 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists]
+        own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists, self.python_script]
         others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
         return own_functions + [function for part in others for function in part.functions]
 
@@ -439,3 +440,14 @@ class Endpoints:
         _lm, trace = self.runs.model_and_trace(page_state.run)
         layer = page_state.selection.clamp_to_trace(trace).layer
         return str(direction_from_texts(trace, layer, *map(split_prompts, (towards, away))))
+
+    def python_script(self, state: State, figure: str) -> str:
+        """Return a Python script that shows a figure of the open view.
+
+        Args:
+            figure: its element id; for any other id it is the view's first.
+
+        Raises:
+            UserError, CheckpointError: there is no such run.
+        """
+        return python_script(self.runs, PageState.parse(state), figure)

@@ -12,7 +12,7 @@ from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS, select_fields
 from explorer.views.two_runs import Placeholder
-from explorer.views.view import Panel, SmallMultiples
+from explorer.views.view import HeadTable, Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import (
     CHANGES,
@@ -27,7 +27,7 @@ from explorer.web.protocol import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.figure import Figure, HeadGrid
+from explorer.web.widgets.figure import Figure, HeadGrid, HeadTableFigure
 from explorer.web.widgets.header import NumbersViewLink
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.view_tools import (
@@ -40,6 +40,7 @@ from explorer.web.widgets.whole_model import WholeModelFigure
 
 WIDGETS = {
     SmallMultiples: HeadGrid,
+    HeadTable: HeadTableFigure,
     Diagram: ModelMap,
     WholeModel: WholeModelFigure,
 }  # widgets of figures that are not Plotly's

@@ -2,9 +2,9 @@
 // Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
 // lesson was left.
 import { act, ask, dropUnseen, isWriting, makeMove, pick, setEdits, tune } from "./asking.js";
-import { announce, isLost, onReturn } from "./connection.js";
-import { reveal } from "./contents.js";
-import { make, say } from "./dom.js";
+import { announce, call, isLost, onReturn, Refused } from "./connection.js";
+import { lastLookedAt, reveal } from "./contents.js";
+import { find, make, say } from "./dom.js";
 import { _ } from "./language.js";
 import { ADDRESS_DEFAULTS } from "./protocol.js";
 import { bus, keptBy, modelOf, setState, state } from "./state.js";
@@ -100,19 +100,43 @@ export function followInHistory(state) {
   history.pushState(...entry());
 }
 
-const COPIED_MS = 2000; // that the button says so
+const COPIED_MS = 2000; // that the menu says so
 
-/** Copies the address, and has the button say so; or shows it to be copied: browsers lend the clipboard to https and
+/** Closes the menu of what can be copied. @param {HTMLElement} button in it */
+function closeAround(button) {
+  const menu = button.closest("details");
+  if (menu.open) find(menu, "summary").focus();
+  menu.open = false;
+}
+
+/** Has the menu say that it is copied. @param {HTMLElement} button in it */
+function tellCopied(button) {
+  const summary = find(button.closest("details"), "summary");
+  summary.ariaLive = "polite";
+  say(summary, _("Copied"));
+  setTimeout(() => say(summary, _("Copy")), COPIED_MS);
+}
+
+/** Copies the address, and has the menu say so; or shows it to be copied: browsers lend the clipboard to https and
  * localhost alone. What is too long for a link is saved as a file. @param {HTMLElement} button */
 export async function copyLink(button) {
+  closeAround(button);
   writeAddress();
   const link = withoutRoom(new URL(location.href));
   link.searchParams.delete("lang"); // who opens it reads their own
   if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
   try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
-  button.ariaLive = "polite";
-  say(button, _("Link copied"));
-  setTimeout(() => say(button, _("Copy link")), COPIED_MS);
+  tellCopied(button);
+}
+
+/** Copies a script that shows the figure looked at last, or the view's first; or saves it as a file. @param {HTMLElement} button */
+export async function copyPython(button) {
+  closeAround(button);
+  try {
+    const script = await call("python_script", [state, lastLookedAt()]);
+    try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
+    tellCopied(button);
+  } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
 }
 
 // What is too long for a link: the state as a file, to be saved and opened.
@@ -121,9 +145,12 @@ export const MOST_LINK = 6000; // characters that every mail and chat passes on
 const KIND = "transformerlm-explorer", OWN = ["lang", "turn", "version"]; // of this page alone
 
 /** Has the browser save a file that `chooseFile` opens. @param {Record<string, any>} content */
-export function download(content) {
-  const href = URL.createObjectURL(new Blob([JSON.stringify({ [KIND]: 1, ...content })], { type: "application/json" }));
-  make("a", { href, download: `${KIND}.json` }).click();
+export const download = (content) => saveText(JSON.stringify({ [KIND]: 1, ...content }), `${KIND}.json`, "application/json");
+
+/** Has the browser save a text as a file. @param {string} text @param {string} name @param {string} type */
+function saveText(text, name, type) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  make("a", { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href));
 }
 

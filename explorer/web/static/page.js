@@ -5,7 +5,7 @@ import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMak
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
 import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
 import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
-import { copyLink, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
+import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
 import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
@@ -261,7 +261,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
+  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));

@@ -36,7 +36,7 @@ def open_lesson(page: Page, address: str, **query):
     expect(column(page)).to_be_visible()
 
 
-NAVIGATION = "#navigation, #search, #present, #share, #prompt-row, #mode, #lessons, #glossary, footer"
+NAVIGATION = "#navigation, #search, #present, #copy, #prompt-row, #mode, #lessons, #glossary, footer"
 FIGURES_IN_SIGHT = """[...document.querySelectorAll("#view .panels > .block, #next-token")]
   .filter((figure) => figure.getBoundingClientRect().height).map(({ id }) => id)"""
 

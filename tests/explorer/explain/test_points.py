@@ -75,7 +75,7 @@ def has_cells(picture: RenderedFigure | RenderedMap) -> bool:
 def explains_points(name: str) -> bool:
     """Return whether a click explains the panel's figure and it is of lines, bars or dots, or the map."""
     _, panel = PANELS[name]
-    if not panel.inspect or panel.kind == "head_grid":
+    if not panel.inspect or panel.kind in ("head_grid", "head_table"):
         return False
     trace = capture_first_applicable_run(name)
     return not has_cells(render_panel(panel, panel.draw(subject(panel, trace), selections(name, trace)[0])))

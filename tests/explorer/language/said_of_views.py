@@ -10,7 +10,7 @@ from explorer.views import VIEW_BY_NAME, VIEWS
 from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS
-from explorer.views.view import SmallMultiples
+from explorer.views.view import HeadTable, SmallMultiples
 from explorer.web import protocol
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.open_view import make_open_view
@@ -104,6 +104,9 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
 def figure_texts(picture: Any) -> Iterator[str]:
     if isinstance(picture, SmallMultiples):
         yield picture.alt
+    elif isinstance(picture, HeadTable):
+        yield picture.alt
+        yield from (text for column in picture.columns for text in (column.label, column.description))
     elif isinstance(picture, Diagram):
         yield picture.alt
         yield from (text for part in picture.parts for text in (part.hover_text, part.label))

@@ -48,6 +48,14 @@ EXCEPTIONS = {
         "for who wrote the program",
     ),
     "tracing/run_files.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
+    "web/answers/python_script.py": dict.fromkeys(
+        (
+            "import explorer",
+            "from explorer.run_figures import RunComparison",
+            "RunComparison.from_traces(run, other, {})",
+        ),
+        "code",
+    ),
     "web/assets.py": {
         'dispatchEvent(new CustomEvent("explorer:missing", { detail: "{}" }))': "script",
         'import(new URL("{}", document.baseURI)).catch((error) => { {}; throw error; })': "script",

@@ -9,8 +9,9 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
-from explorer.views.view import SmallMultiples
+from explorer.views.view import HeadTable, SmallMultiples
 from explorer.web.answers.view_contents import figure_payload
+from explorer.web.widgets.figure import HeadTableFigure
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.whole_model import WholeModelFigure
 from tests.panels import PANELS
@@ -52,6 +53,11 @@ def check(figure, panel):
         assert figure.alt.strip()
         values = np.asarray(figure.values)
         assert ((values >= 0) & (values <= 1)).all()
+    elif panel.kind == "head_table":
+        assert isinstance(figure, HeadTable)
+        assert figure.alt.strip()
+        assert all(column.label.strip() and column.description.strip() for column in figure.columns)
+        assert json.dumps(HeadTableFigure.pack(figure), allow_nan=False)
     elif panel.kind == "model_map":
         assert isinstance(figure, Diagram)
         assert figure.alt.strip()

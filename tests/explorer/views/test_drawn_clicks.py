@@ -17,7 +17,7 @@ CLICKED = {
 FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neuron": "neuron", "dimension": "dim"}
 
 
-@pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind != "head_grid"])
+@pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind not in ("head_grid", "head_table")])
 def picture(request, look):
     """Return the panel's figure of the first kind of model that has it."""
     view, panel = CLICKED[request.param]

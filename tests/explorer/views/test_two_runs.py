@@ -14,8 +14,14 @@ from explorer.tracing.trace import Trace
 from explorer.views.labels import target_and_contrast
 from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
-from explorer.views.two_runs import Placeholder, draw_two_runs, selection_in_other
-from explorer.views.view import SmallMultiples
+from explorer.views.two_runs import (
+    NoDifferenceError,
+    Placeholder,
+    draw_two_runs,
+    head_table_difference,
+    selection_in_other,
+)
+from explorer.views.view import HeadColumn, HeadTable, SmallMultiples
 from tests.panels import PANELS, shows
 from tests.sample_models import CORE, STYLES, models, tokenizer
 
@@ -118,6 +124,12 @@ def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
                 expected = values_a[..., query, key] - values_b[..., partner, partner_key] if both_aligned else 0.0
                 assert_allclose(difference_values[..., query, key], expected, atol=1e-6)
         return None
+    if isinstance(first, HeadTable):
+        for a, b, column in zip(first.columns, second.columns, difference.columns, strict=True):
+            assert_allclose(column.values, a.values - b.values, atol=1e-12)
+            assert column.label == a.label == b.label and column.signed
+            assert np.nanmax(np.abs(column.values), initial=0) <= column.limit
+        return None
     if isinstance(first, Diagram):
         for a, b, difference_part in zip(first.parts, second.parts, difference.parts, strict=False):
             if difference_part.kind == "next_token":
@@ -165,6 +177,10 @@ def test_both_runs_are_on_one_scale(name, style, kind):
     if isinstance(first, SmallMultiples):
         assert not first.signed and not second.signed
         return
+    if isinstance(first, HeadTable):
+        limits = [[column.limit for column in table.columns] for table in (first, second, *separate)]
+        assert limits[0] == limits[1] == np.maximum(*limits[2:]).tolist()
+        return
     traces = [figure.traces_and_layout[0] for figure in (first, second, *separate)]
     for trace_a, trace_b, *pair in zip(*traces, strict=False):
         if trace_a["type"] == trace_b["type"] == "heatmap" and "zmin" in trace_a:
@@ -190,6 +206,8 @@ def test_the_same_run_twice_differs_nowhere(style):
         difference = draw_two_runs(panel, *draw_args(comparison), comparison, "difference")
         if isinstance(difference, SmallMultiples):
             assert not np.asarray(difference.values).any()
+        elif isinstance(difference, HeadTable):
+            assert not any(np.nan_to_num(column.values).any() for column in difference.columns)
         elif isinstance(difference, Diagram):
             assert not any(part.value for part in difference.parts)
         else:
@@ -205,6 +223,12 @@ def test_the_same_next_token_is_explained_in_both():
             comparison.trace, selection
         )
         assert other_selection.query == comparison.alignment.partners[6]
+
+
+def test_tables_of_models_with_other_heads_have_no_difference():
+    first, second = (HeadTable((HeadColumn("score", "A score", np.zeros(shape)),), "") for shape in ((2, 4), (3, 4)))
+    with pytest.raises(NoDifferenceError):
+        head_table_difference(first, second, make_comparison("rope", "edited"), "")
 
 
 def test_what_only_one_of_two_models_has_is_told():

@@ -23,6 +23,7 @@ FIELDS = {name: type(default) for name, default in Selection().as_dict().items()
 CLICKED = {
     "figure": {"x", "y", "customdata"},
     "head_grid": {"x", "y", "layer", "head"},
+    "head_table": {"layer", "head"},
     "model_map": set(),
     "whole_model": set(),
 }

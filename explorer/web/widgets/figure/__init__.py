@@ -1,6 +1,7 @@
-"""Figures in their panels, and the grid of small heatmaps."""
+"""Figures in their panels, the grid of small heatmaps, and the table of heads."""
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from plotly.io.json import to_json_plotly
 
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
-from explorer.views.view import SmallMultiples
+from explorer.views.view import HeadTable, SmallMultiples
 from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
 
 MAX_CELLS = 1 << 17  # that Plotly draws
@@ -171,3 +172,41 @@ def max_pool(values: np.ndarray, block: int) -> np.ndarray:
         return values
     starts = np.arange(0, values.shape[-1], block)
     return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)
+
+
+DECIMALS = 6  # of a table's numbers, of which the page writes three
+
+
+class HeadTableFigure(Widget):
+    """A `HeadTable` that is sorted by a press on a heading; a click on a row selects the head.
+
+    Args:
+        selects: "layer" or "head" of a clicked row -> the field of the state it sets.
+    """
+
+    kind = "head_table"
+
+    def __init__(self, *, selects: Mapping[str, str], **kwargs):
+        html = f'<div class="scores" data-selects="{json_attribute(dict(selects))}"></div>{EVIDENCE}'
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(table: HeadTable) -> dict[str, Any]:
+        """Return the columns as JSON: numbers in the order of layers and heads, None for those that are not finite."""
+        return {
+            "heads": table.columns[0].values.shape[1],
+            "alt": table.alt,
+            "columns": [
+                {
+                    "label": column.label,
+                    "description": column.description,
+                    "limit": column.limit,
+                    "signed": column.signed,
+                    "values": [
+                        round(value, DECIMALS) if math.isfinite(value) else None
+                        for value in column.values.ravel().tolist()
+                    ],
+                }
+                for column in table.columns
+            ],
+        }

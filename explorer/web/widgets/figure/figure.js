@@ -1,9 +1,9 @@
 // @ts-check
-// A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; and the grid of a small
-// picture for each head.
+// A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; the grid of a small picture for
+// each head, and the table of their scores.
 import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { countDraw, find, hide, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
+import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, plotlyHere, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
 import { checkpointOfSeen, inA, onState, seen, state } from "../../static/state.js";
@@ -291,6 +291,16 @@ export function figure(element) {
   onPicture(element, plot, (content) => { value = content; return draw(); });
 }
 
+/** Heads that are seen together, as "layer.head". @returns {string[]} */
+const chosenHeads = () => (state.heads ? state.heads.split("~") : []);
+
+/** Has a head be among those that are seen together, or no longer. @param {{ layer?: number, head?: number }} head */
+function toggleHead({ layer, head }) {
+  const name = `${layer}.${head}`, heads = chosenHeads(), others = heads.filter((other) => other !== name);
+  const pattern = state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
+  pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
+}
+
 /** @param {HTMLElement} element */
 export function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
@@ -326,15 +336,6 @@ export function headGrid(element) {
     const before = bitmapBefore(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
     buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
     countDraw(grid);
-  }
-
-  const chosenHeads = () => (state.heads ? state.heads.split("~") : []);
-
-  // Among the heads to be seen together, or no longer.
-  function toggle({ layer, head }) {
-    const name = `${layer}.${head}`, heads = chosenHeads(), others = heads.filter((other) => other !== name);
-    const pattern = state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
-    pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
   }
 
   const buttonOf = (layer, head) => buttons.find(({ dataset }) => +dataset.layer === layer && +dataset.head === head) ?? null;
@@ -374,14 +375,14 @@ export function headGrid(element) {
   grid.addEventListener("click", (event) => {
     const cell = cellAt(event);
     if (!cell) return;
-    if (event.shiftKey) return toggle(cell);
+    if (event.shiftKey) return toggleHead(cell);
     if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
     pick(inA(change));
   });
-  grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggle(/** @type {any} */ (state)); });
+  grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggleHead(state); });
   rove(grid, {
     at: () => ({ row: state.layer, column: state.head }),
     size: () => ({ rows: value.layers, columns: value.heads }),
@@ -402,4 +403,148 @@ function headButton(layer, head) {
   return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
 }
 
-// 256 colours along a scale.
+/** @typedef {{ label: string, description: string, limit: number, signed: boolean, values: (number | null)[] }} HeadColumn */
+
+/** A table of all heads; a press on a heading sorts it. @param {HTMLElement} element */
+export function headTable(element) {
+  const box = find(element, ".scores"), body = make("tbody"), selects = JSON.parse(box.dataset.selects), inspect = evidenceIn(element);
+  /** @type {{ heads: number, alt: string, columns: HeadColumn[] }} */
+  let value = null;
+  let built = ""; // of which heads and columns the elements are
+  let rows = [], order = []; // of the heads, and as they are sorted
+  let sorted = { column: -1, descending: false }; // by the heads' own order at first
+  let column = 0; // where the keyboard was last
+  /** The only stop of the Tab key. @type {HTMLElement | null} */
+  let stop = null;
+
+  function load(table) {
+    value = table;
+    hide(element, !value);
+    if (!value) return;
+    const shape = [value.heads, value.columns.map(({ label }) => label)].join();
+    if (shape !== built) build();
+    built = shape;
+    find(box, "table").ariaLabel = value.alt;
+    value.columns.forEach(fill);
+    arrange();
+    countDraw(box);
+  }
+
+  function build() {
+    sorted = { column: -1, descending: false };
+    column = 0;
+    const names = [_("head"), ...value.columns.map(({ label }) => label)];
+    const headings = names.map((name, i) => make("th", { scope: "col" }, button(name, () => sortBy(i - 1), { tabIndex: -1 })));
+    rows = value.columns[0].values.map((_value, i) => headRow(Math.floor(i / value.heads), i % value.heads, value.columns.length));
+    const table = make("table", { role: "grid" }, make("thead", {}, make("tr", {}, ...headings)), body);
+    box.replaceChildren(table);
+    tellSideways(box, table);
+  }
+
+  /** @param {HeadColumn} column @param {number} i */
+  function fill({ description, limit, signed, values }, i) {
+    headings()[i + 1].title = description;
+    rows.forEach((row, n) => {
+      const cell = row.cells[i + 1], number = values[n];
+      cell.textContent = formatScore(number, signed);
+      cell.classList.toggle("takes", number < 0);
+      cell.style.setProperty("--share", Math.min(1, Math.abs(number ?? 0) / limit).toFixed(4));
+    });
+  }
+
+  /** @param {number} by column, −1 for the heads themselves */
+  function sortBy(by) {
+    sorted = { column: by, descending: by === sorted.column ? !sorted.descending : by >= 0 };
+    arrange();
+  }
+
+  function arrange() {
+    const by = sorted.column < 0 ? rows.map((_row, n) => n) : value.columns[sorted.column].values;
+    const places = sortedPlaces(by, sorted.descending);
+    headings().forEach((heading, i) => { heading.parentElement.ariaSort = i - 1 !== sorted.column ? "none" : sorted.descending ? "descending" : "ascending"; });
+    if (places.some((n, i) => rows[n] !== order[i])) {
+      const focused = /** @type {HTMLElement | null} */ (document.activeElement);
+      order = places.map((n) => rows[n]);
+      body.replaceChildren(...order);
+      if (body.contains(focused)) focused.focus({ preventScroll: true });
+    }
+    mark();
+  }
+
+  const headings = () => findAll(box, "thead button");
+  const cellOf = (target) => /** @type {HTMLTableCellElement | null} */ (target.closest("td, th"));
+
+  function mark() {
+    if (!value) return;
+    const together = chosenHeads();
+    for (const row of rows) {
+      const { layer, head } = row.dataset;
+      row.ariaSelected = String(+layer === state.layer && +head === state.head);
+      row.classList.toggle("among", together.includes(`${layer}.${head}`));
+    }
+    const row = rows.find(({ ariaSelected }) => ariaSelected === "true") ?? order[0];
+    const focused = box.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement) : null;
+    if (stop) stop.tabIndex = -1;
+    stop = focused ?? row.cells[column];
+    stop.tabIndex = 0;
+  }
+
+  /** Selects a row's head. @param {HTMLTableRowElement} row */
+  function choose(row) {
+    const change = {};
+    for (const [source, field] of Object.entries(selects)) change[field] = +row.dataset[source];
+    pick(inA(change));
+  }
+
+  /** @param {HTMLTableCellElement} cell @param {boolean} isAdded among the heads that are seen together */
+  function press(cell, isAdded) {
+    const row = /** @type {HTMLTableRowElement} */ (cell.parentElement), layer = +row.dataset.layer, head = +row.dataset.head;
+    if (isAdded) return toggleHead({ layer, head });
+    if (cell.cellIndex) inspect({ x: cell.cellIndex - 1, y: 0, layer, head });
+    choose(row);
+  }
+
+  body.addEventListener("click", ({ target, shiftKey }) => press(cellOf(target), shiftKey));
+  body.addEventListener("mousedown", (event) => { if (event.shiftKey) event.preventDefault(); }); // or else text is selected
+  body.addEventListener("keydown", (event) => {
+    if (!["Enter", " ", "+"].includes(event.key)) return;
+    event.preventDefault();
+    press(cellOf(event.target), event.key === "+");
+  });
+  box.addEventListener("focusin", ({ target }) => {
+    column = cellOf(target)?.cellIndex ?? column;
+    mark();
+  });
+  rove(box, {
+    at: ({ target }) => {
+      const cell = cellOf(target);
+      return cell && { row: order.indexOf(cell.parentElement) + 1, column: cell.cellIndex };
+    },
+    size: () => ({ rows: order.length + 1, columns: value.columns.length + 1 }),
+    go: (to, from) => {
+      (to.row ? order[to.row - 1].cells : headings())[to.column].focus();
+      if (to.row && to.row !== from.row) choose(order[to.row - 1]);
+    },
+  });
+  onState(element, mark);
+  onPicture(element, box, load);
+}
+
+/** @param {number} layer @param {number} head @param {number} columns */
+function headRow(layer, head, columns) {
+  const name = make("th", { scope: "row", tabIndex: -1, ariaLabel: _("layer {layer} head {head}", { layer, head }) }, `${layer}.${head}`);
+  return make("tr", { dataset: { layer, head } }, name, ...Array.from({ length: columns }, () => make("td", { tabIndex: -1 })));
+}
+
+/** Three decimals, with a sign where positive and negative numbers mean something. @param {number | null} number @param {boolean} signed */
+export const formatScore = (number, signed) => {
+  if (number === null) return "–";
+  const text = Math.abs(number).toFixed(3);
+  return +text === 0 ? text : `${number < 0 ? "−" : signed ? "+" : ""}${text}`;
+};
+
+/** Indices of values in their order; those without a number are last in both. @param {(number | null)[]} values */
+export function sortedPlaces(values, isDescending) {
+  const compare = (a, b) => (values[a] === null || values[b] === null ? +(values[a] === null) - +(values[b] === null) : (values[a] - values[b]) * (isDescending ? -1 : 1));
+  return values.map((_value, n) => n).sort((a, b) => compare(a, b) || a - b);
+}

@@ -93,6 +93,7 @@ const BUTTONS = {
   "#regenerate": [],
   "#compare": [],
   "#share": [N_("share"), N_("URL")],
+  "#copy-python": [N_("script"), N_("notebook")],
   "#present .begin": [N_("slides"), N_("full screen")],
   "#lessons .open": [N_("course"), N_("exercises")],
   "#room .open": [N_("classroom")],

@@ -1,0 +1,72 @@
+"""The table of all heads: its numbers, sorting, clicks and keys."""
+
+import numpy as np
+from playwright.sync_api import Locator, expect
+
+from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.state.selection import Selection
+from explorer.views.attention.head_table import all_heads_table
+
+from .painted import capture_visible_run
+from .person import Person
+
+TEXTS = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+
+
+def format_cell(number: float, is_signed: bool) -> str:
+    text = f"{number:{'+' if is_signed else ''}.3f}".replace("-", "−")
+    return text.lstrip("+−") if float(text.replace("−", "-")) == 0 else text
+
+
+def rows(person: Person) -> list[list[str]]:
+    return person.page.locator("#attention-table tbody tr").evaluate_all(TEXTS)
+
+
+def heading(person: Person, name: str) -> Locator:
+    return person.page.locator("#attention-table thead button").get_by_text(name, exact=True)
+
+
+def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
+    person = visitor(checkpoint="gpt-twin", text="the owl and the moon and", layer=1, head=2, query=4)
+    table = person.page.locator("#attention-table")
+    expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+    trace = capture_visible_run(person)
+    columns = all_heads_table(trace, Selection(query=4).clamp_to_trace(trace)).columns
+    heads = list(np.ndindex(columns[0].values.shape))
+    expected = [
+        [f"{layer}.{head}", *(format_cell(one.values[layer, head], one.signed) for one in columns)]
+        for layer, head in heads
+    ]
+    assert rows(person) == expected
+
+    scores = head_scores(trace, "previous_token")
+    column = list(HEAD_SCORES).index("previous_token")
+    for direction, sign in (("descending", -1), ("ascending", 1)):
+        heading(person, "previous token").click()
+        expect(table.locator(f"[aria-sort={direction}]")).to_have_text("previous token")
+        order = sorted(heads, key=lambda head: sign * scores[head])
+        assert [row[0] for row in rows(person)] == [f"{layer}.{head}" for layer, head in order]
+    expect(table.locator("[aria-selected=true] th")).to_have_text("1.2")
+
+    layer, head = order[0]
+    table.locator("tbody tr").first.locator("td").nth(column).click()
+    person.expect_selected(layer=layer, head=head)
+    expect(table.locator("[aria-selected=true] th")).to_have_text(f"{layer}.{head}")
+    expect(table.locator(".inspection")).to_contain_text(
+        f"layer {layer} head {head}: how much it looks at the token before"
+    )
+    table.locator("tbody tr").nth(1).locator("td").last.click()
+    expect(table.locator(".inspection")).to_contain_text("what head {1} of layer {0} adds".format(*order[1]))
+
+    table.locator("tbody tr").nth(2).locator("th").click(modifiers=["Shift"])
+    person.expect_selected(layer=order[1][0], head=order[1][1], heads="{}.{}".format(*order[2]), pattern="chosen_mean")
+    expect(table.locator("tr.among")).to_have_count(1)
+    table.locator("tbody tr").nth(1).locator("td").last.click()
+    person.page.keyboard.press("ArrowDown")
+    person.page.keyboard.press("ArrowDown")
+    person.expect_selected(layer=order[3][0], head=order[3][1])
+    expect(table.locator("tbody tr").nth(3).locator("td").last).to_be_focused()
+    expect(table.locator("[tabindex='0']")).to_have_count(1)
+    person.page.keyboard.press("+")
+    person.expect_selected(heads="{}.{}~{}.{}".format(*order[2], *order[3]))
+    assert table.locator(".scores").bounding_box()["height"] <= 420

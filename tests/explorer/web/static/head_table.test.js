@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { standInPage } from "./stand_ins.js";
+
+standInPage();
+const { formatScore, sortedPlaces } = await import("../../../../explorer/web/widgets/figure/figure.js");
+
+test("heads without a number are last, whichever way they are sorted", () => {
+  const values = [0.2, null, -0.5, 0.9, null, 0.2];
+  assert.deepEqual(sortedPlaces(values, true), [3, 0, 5, 2, 1, 4]);
+  assert.deepEqual(sortedPlaces(values, false), [2, 0, 5, 3, 1, 4]);
+});
+
+test("a number has three decimals, and a sign where that means something", () => {
+  assert.deepEqual([0.25, 1, 0, null].map((number) => formatScore(number, false)), ["0.250", "1.000", "0.000", "–"]);
+  assert.deepEqual([1.0884, -0.25, 0.0004, -0.0004].map((number) => formatScore(number, true)), ["+1.088", "−0.250", "0.000", "0.000"]);
+});
