@@ -11,10 +11,10 @@ The page's own: point at a word with dots under it, or tap it, to see what it me
 This file is written by `python -m docs.make_glossary`.
 """
 TITLES = (  # of the modules, in their order
-    "Text, tokens and training",
-    "Attention and layers",
-    "Predictions and statistics",
-    "Contributions and two runs",
+    "Text and tokens",
+    "Components and their contributions",
+    "Predictions, statistics and training",
+    "Two runs",
 )
 
 
