@@ -70,7 +70,10 @@ def test_a_script_draws_the_figure_of_the_page(runs, execute, view, panel, field
     page_state = make_state(runs, view, fields, edits, other, other_edits)
     open_view = make_open_view(runs, page_state)
     (expected,) = (open_view.draw(one) for one in VIEW_BY_NAME[view].panels if one.name == panel)
-    assert figure_payload(execute(python_script(runs, page_state, f"{view}-{panel}"))) == figure_payload(expected)
+    script = python_script(runs, page_state, f"{view}-{panel}")
+    assert figure_payload(execute(script)) == figure_payload(expected)
+    variables = [line.split(" = ")[0] for line in script.split("\n") if " = " in line]
+    assert len(variables) == len(set(variables))
 
 
 def test_only_what_differs_is_written(runs):
