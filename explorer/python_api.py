@@ -310,10 +310,12 @@ class ModelPage:
             chosen_fields = {name: getattr(chosen, name) for name in ("query", "key", "layer", "head", "neuron")}
             other = other or patch_source(first)
         self.model, self.blocks = model, None
-        self._query = {"checkpoint": model.checkpoint()} | run_fields(model, first)
+        self._query = run_fields(model, first)
         if other is not None:
-            self._query |= {"b.checkpoint": model.checkpoint()}
-            self._query |= {f"b.{name}": value for name, value in run_fields(model, other).items()}
+            owner = getattr(other, "owner", None) or model
+            if owner.library is not model.library:
+                raise UserError("a page has the models of one device and data type: load both with the same")
+            self._query |= {f"b.{name}": value for name, value in run_fields(owner, other).items()}
         self._query |= {"depth": "numbers"} | chosen_fields | selection
 
     @property
@@ -356,18 +358,20 @@ class ModelPage:
 
 
 def run_fields(model: Model, run: Trace | None) -> dict[str, str]:
-    """Return the fields of a run in the page's URL.
+    """Return the fields of a model's run in the page's URL, or of the model alone.
 
     Raises:
         UserError: another model ran.
     """
+    query = {"checkpoint": model.checkpoint()}
     if run is None:
-        return {}
+        return query
     if run.model != model.library.identity(model.lm):
         raise UserError("this run is of another model: open the page of that model")
     edits = run.interventions if isinstance(run, ModelRun) else run.edits
-    ids = {"prompt": ".".join(map(str, run.token_ids))}
-    return ids | ({"edits": SEPARATOR.join(map(str, edits))} if edits else {})
+    dropped = getattr(run, "dropped", 0)
+    query |= {"prompt": ".".join(map(str, run.token_ids))} | ({"dropped": str(dropped)} if dropped else {})
+    return query | ({"edits": SEPARATOR.join(map(str, edits))} if edits else {})
 
 
 def patch_source(run: Trace) -> Trace | None:

@@ -223,6 +223,25 @@ def test_a_patch_takes_the_other_run_to_the_page(model, run):
     np.testing.assert_array_equal(factory.runs.trace(state.run)["logits"], patched["logits"])
 
 
+def test_two_models_are_compared_on_one_page(model, run):
+    twin = explorer.load("llama-fables-gpt", device="cpu")
+    query = dict(parse_qsl(urlsplit(model.page(run.compare(twin.run(TEXT))).url).query))
+    state = RunFactory(RunService(model.library)).state_from_query(query)
+    assert (state.run.checkpoint, state.other.checkpoint) == ("llama-fables", "llama-fables-gpt")
+    with pytest.raises(UserError, match="another model"):
+        twin.page(run)
+
+
+def test_of_a_long_text_the_part_that_fits_is_read(model):
+    text = "the fox and " * 200
+    run = model.run(text)
+    assert len(run) <= model.lm.config.context_length
+    assert run.dropped + len(run) == len(model.tokenizer.encode(text))
+    query = dict(parse_qsl(urlsplit(model.page(run).url).query))
+    state = RunFactory(RunService(model.library)).state_from_query(query)
+    assert (state.run.token_ids, state.run.dropped) == (run.token_ids, run.dropped)
+
+
 def test_a_module_of_ones_own_is_run_and_opened_too():
     with pytest.raises(UserError, match="explorer.from_module"):
         explorer.load(course_model())
