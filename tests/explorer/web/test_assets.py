@@ -6,12 +6,11 @@ from pathlib import Path
 
 from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
-from explorer.web import assets
-from explorer.web.middleware import security_middleware
+from explorer.web import assets, security
 from explorer.web.protocol import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
-SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security_middleware.INLINE_FOLDER.iterdir())]
+SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security.INLINE_FOLDER.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
 GENERATED = {"static/protocol.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
