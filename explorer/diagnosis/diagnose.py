@@ -16,7 +16,6 @@ from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugS
 from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.norms import find_reduced_precision
 from explorer.diagnosis.candidate_configs import candidate_configs, with_context
-from explorer.diagnosis.from_module import TOLERANCE, build_with_weights, check_ids, logit_error
 from explorer.diagnosis.match_weights import Table, WeightLocation, WeightMatch, match_weights
 from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import (
@@ -28,7 +27,7 @@ from explorer.diagnosis.reference_formulas import (
     reference_formulas,
 )
 from explorer.diagnosis.report_text import format_report
-from explorer.diagnosis.run_module import copy_module, run_module
+from explorer.diagnosis.run_module import TOLERANCE, build_with_weights, check_ids, copy_module, logit_error, run_module
 from explorer.diagnosis.segments import (
     PROBE,
     BlockSegment,

@@ -18,11 +18,10 @@ from explorer.diagnosis.command import load_name_table, parse_settings, referenc
 from explorer.diagnosis.constructor import SIZE_BY_ALIAS
 from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.diagnose import add_missing_gains, diagnose
-from explorer.diagnosis.from_module import build_with_weights
 from explorer.diagnosis.load_module import load_own_module
 from explorer.diagnosis.match_weights import match_weights
 from explorer.diagnosis.report_text import report_lines
-from explorer.diagnosis.run_module import copy_module
+from explorer.diagnosis.run_module import build_with_weights, copy_module
 from explorer.diagnosis.vocabulary import read_vocabulary
 from explorer.tracing.model_library import ModelLibrary
 from explorer.translations import N_

@@ -25,8 +25,9 @@ from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.error_messages import USER_ERRORS, collect_notices, user_message
-from explorer.web.middleware.rate_limits import Client, current_client
-from explorer.web.middleware.request_types import (
+from explorer.web.protocol import PROBLEM
+from explorer.web.request_locale import locale_from_state
+from explorer.web.request_types import (
     STRICT,
     About,
     Action,
@@ -37,8 +38,7 @@ from explorer.web.middleware.request_types import (
     explain_error,
     parse_json,
 )
-from explorer.web.protocol import PROBLEM
-from explorer.web.request_locale import locale_from_state
+from explorer.web.security import Client, current_client
 
 LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer

@@ -35,11 +35,17 @@ from explorer.web.api import Api, health
 from explorer.web.assets import event_script, head_tags, static_folder, static_path
 from explorer.web.error_messages import limit_logging, log_budget, user_message
 from explorer.web.layout import TITLE, PageLayout, StateComponent
-from explorer.web.middleware.rate_limits import Client, PromptRateLimiter, current_client
-from explorer.web.middleware.request_types import RequestChecks, State, argument_types
-from explorer.web.middleware.security_middleware import AllowedHosts, SecurityMiddleware, request_log_budget
+from explorer.web.request_types import RequestChecks, State, argument_types
 from explorer.web.rooms.room_hub import MAX_ROOM_BYTES
 from explorer.web.rooms.routes import RoomRoutes
+from explorer.web.security import (
+    AllowedHosts,
+    Client,
+    PromptRateLimiter,
+    SecurityMiddleware,
+    current_client,
+    request_log_budget,
+)
 from explorer.web.stores import OptionalStore, open_store
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")

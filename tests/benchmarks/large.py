@@ -94,7 +94,7 @@ def measure(folder: str, num_tokens: int, device: str):
     from explorer.views import VIEWS
     from explorer.views.view import Panel
     from explorer.web.answers.endpoints import Endpoints
-    from explorer.web.middleware.request_types import as_json
+    from explorer.web.request_types import as_json
 
     torch.set_num_threads(2)
     began, base, peak = time.perf_counter(), resident_gb(), [0.0]

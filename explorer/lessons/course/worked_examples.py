@@ -1,6 +1,6 @@
 """Worked examples with the run's own numbers: rows of given and of computed numbers.
 
-A person computes with numbers of three digits: `blanks_question.py` allows for that.
+A person computes with numbers of three digits: `questions.py` allows for that.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,8 +4,11 @@ from explorer.lessons.glossary import comparison, components, predictions, token
 from explorer.lessons.glossary.entry import Entry, GlossaryContext
 from explorer.translations import translate
 
-MODULES = tokens, components, predictions, comparison
-ENTRIES = tuple(entry for part in MODULES for entry in part.ENTRIES)
+PARTS = (
+    *(tokens.ENTRIES, components.ATTENTION, components.LAYERS, components.ATTRIBUTION),
+    *(predictions.PREDICTIONS, predictions.STATISTICS, predictions.TRAINING, comparison.ENTRIES),
+)
+ENTRIES = tuple(entry for part in PARTS for entry in part)
 ENTRY_BY_NAME: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 
 

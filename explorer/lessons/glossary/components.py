@@ -473,6 +473,3 @@ ATTRIBUTION = (
         ablation_example,
     ),
 )
-
-
-ENTRIES = ATTENTION + LAYERS + ATTRIBUTION

@@ -363,6 +363,3 @@ TRAINING = (
         lambda look: format_logged_value(look, "learning_rate", _("It was {value} at step {step:,}.")),
     ),
 )
-
-
-ENTRIES = PREDICTIONS + STATISTICS + TRAINING

@@ -20,10 +20,10 @@ from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.error_messages import collect_notices, log_budget, warn
-from explorer.web.middleware.request_types import State
-from explorer.web.middleware.security_middleware import request_log_budget
 from explorer.web.protocol import run_change
 from explorer.web.request_locale import locale_from_state
+from explorer.web.request_types import State
+from explorer.web.security import request_log_budget
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
 

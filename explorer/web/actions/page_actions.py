@@ -19,8 +19,8 @@ from explorer.web.actions.run_factory import RunFactory, rerun_with_model, saved
 from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
 from explorer.web.answers.lesson_endpoints import LessonContents
 from explorer.web.error_messages import USER_ERRORS, user_message, warn
-from explorer.web.middleware.rate_limits import PromptRateLimiter
 from explorer.web.protocol import run_change
+from explorer.web.security import PromptRateLimiter
 
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 

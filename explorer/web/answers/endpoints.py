@@ -26,10 +26,10 @@ from explorer.web.answers.page_contents import PageContents
 from explorer.web.answers.python_script import python_script
 from explorer.web.answers.view_contents import continuation_contents, token_select_fields, view_contents
 from explorer.web.error_messages import user_message
-from explorer.web.middleware.request_types import Index, PointFields, State, as_json
+from explorer.web.layout import view_markup
 from explorer.web.protocol import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
+from explorer.web.request_types import Index, PointFields, State, as_json
 from explorer.web.stores import OptionalStore
-from explorer.web.view_markup import view_markup
 from explorer.web.widgets.header import HubModelForm, ModelPicker
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 

@@ -16,7 +16,6 @@ from explorer.translations import _, translate
 from explorer.views import VIEWS
 from explorer.web.answers.open_view import make_open_view
 from explorer.web.answers.view_contents import figure_payload
-from explorer.web.middleware.request_types import Index, State
 from explorer.web.protocol import (
     BRIEF,
     CHANGES,
@@ -33,6 +32,7 @@ from explorer.web.protocol import (
     WHY,
     element_id,
 )
+from explorer.web.request_types import Index, State
 
 BUNDLED_MODEL = "llama-fables"
 REVEAL_ANSWER = "?"  # in a reply's place: the user asked for the answer

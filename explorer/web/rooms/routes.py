@@ -16,15 +16,10 @@ from explorer.lessons.course.lesson import LessonLibrary
 from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
 from explorer.translations import _, negotiate_locale, use_locale
-from explorer.web.middleware.rate_limits import (
-    CLIENT_HEADER,
-    CLIENTS_PER_ADDRESS,
-    MAX_NAME_CHARACTERS,
-    SlidingWindowLimiter,
-)
-from explorer.web.middleware.request_types import STRICT, Index, State, check_object, parse_json
 from explorer.web.request_locale import locale_from_request
+from explorer.web.request_types import STRICT, Index, State, check_object, parse_json
 from explorer.web.rooms.room_hub import LocalRoom, RoomHub, TeacherState, is_valid_student_name, parse_code
+from explorer.web.security import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAME_CHARACTERS, SlidingWindowLimiter
 from explorer.web.stores import Store, StoreError
 
 

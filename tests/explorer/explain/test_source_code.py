@@ -46,3 +46,10 @@ def test_a_line_is_found_in_its_definition():
         SourceLine("model/layers/feed_forward.py", "return self.out(", name).line for name in ("FeedForward", "SwiGLU")
     ]
     assert lines[0] < lines[1]
+
+
+def test_a_derivation_quotes_a_line_of_its_own_file_and_not_itself():
+    line = SourceLine("explorer/analysis/residual.py", "return (units @ units.T)")
+    text = (ROOT / line.path).read_text("utf-8")
+    assert text.count(line.fragment) == 2  # the line, and the derivation that quotes it
+    assert line.text.startswith("return") and line.line < text[: text.index(f'"{line.fragment}"')].count("\n")

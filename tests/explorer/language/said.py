@@ -23,9 +23,9 @@ from explorer.web.answer import parse_answer_request
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.error_messages import collect_notices
-from explorer.web.middleware.rate_limits import PromptRateLimiter
+from explorer.web.layout import view_markup
 from explorer.web.page import Page, as_api
-from explorer.web.view_markup import view_markup
+from explorer.web.security import PromptRateLimiter
 from explorer.web.widgets.view_tools import TrainingStepSlider
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes

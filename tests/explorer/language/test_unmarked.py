@@ -67,7 +67,7 @@ EXCEPTIONS = {
         "out of memory": "as torch says it",
         " (the last line of this client for now)": "log",
     },
-    "web/middleware/security_middleware.py": {
+    "web/security.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
     },

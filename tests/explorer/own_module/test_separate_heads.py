@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from explorer.diagnosis.diagnose import diagnose
-from explorer.diagnosis.from_module import from_module
 from explorer.diagnosis.load_module import load_module
 from explorer.diagnosis.match_weights import infer_sizes, match_weights
+from explorer.diagnosis.run_module import from_module
 from explorer.errors import UserError
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]

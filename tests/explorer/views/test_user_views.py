@@ -18,12 +18,12 @@ from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_p
 from explorer.views.select_fields import select_fields
 from explorer.views.two_runs import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
+from explorer.web import request_types
 from explorer.web.actions.page_actions import unreadable_fields
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import view_contents
-from explorer.web.middleware import request_types
-from explorer.web.middleware.request_types import ArgumentTypes
 from explorer.web.protocol import js_constants
+from explorer.web.request_types import ArgumentTypes
 
 ROOT = Path(__file__).parents[3]
 HEAD = "import plotly.graph_objects as go\nfrom explorer.views import Panel, SelectionField, View\n"
@@ -254,7 +254,7 @@ from explorer.lessons.course.quantities import ARGUMENT_CHOICES
 from explorer.state.selection import Selection, field_choices
 from explorer.views import FULL
 from explorer.web.protocol import js_constants
-from explorer.web.middleware.request_types import _STATE
+from explorer.web.request_types import _STATE
 
 names = js_constants()["FULL_TABS"]
 assert [view.name for view in FULL] == names[: len(FULL)] and names[1:4] == ["tokens", "planted", "attention"], names

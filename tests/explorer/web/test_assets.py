@@ -6,12 +6,11 @@ from pathlib import Path
 
 from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
-from explorer.web import assets
-from explorer.web.middleware import security_middleware
+from explorer.web import assets, security
 from explorer.web.protocol import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
-SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security_middleware.INLINE_FOLDER.iterdir())]
+SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security.INLINE_FOLDER.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
 GENERATED = {"static/protocol.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
@@ -26,7 +25,7 @@ def read_source(name: str) -> str:
 
 
 def test_no_module_makes_markup_of_text():
-    """But of a view's, which Python makes of its own words alone (view_markup.py)."""
+    """But of a view's, which Python makes of its own words alone (layout.py)."""
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextual.*|\beval\(|new Function"
     calls = [(name, call) for name in SCRIPTS for call in re.findall(forbidden, read_source(name))]
     assert calls == [("static/page.js", "createContextualFragment(markup).firstElementChild);")]

@@ -7,9 +7,9 @@ import pytest
 
 from explorer.errors import UserError
 from explorer.views import FULL, STORY_STEPS, VIEWS
-from explorer.web.middleware.rate_limits import PromptRateLimiter
+from explorer.web.layout import view_markup
 from explorer.web.page import as_api
-from explorer.web.view_markup import view_markup
+from explorer.web.security import PromptRateLimiter
 
 
 def test_everything_that_is_drawn_has_its_place(page):

@@ -9,7 +9,7 @@ import playwright
 import pytest
 
 from explorer.web.assets import WEB, import_expression, write_static_files
-from explorer.web.middleware.security_middleware import INLINE_FOLDER
+from explorer.web.security import INLINE_FOLDER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -16,7 +16,7 @@ from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers import answer_cache
 from explorer.web.answers.answer_cache import AnswerCache
 from explorer.web.answers.endpoints import FILES_CHANGED, Endpoints
-from explorer.web.middleware.request_types import as_json
+from explorer.web.request_types import as_json
 
 
 @pytest.fixture

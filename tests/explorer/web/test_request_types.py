@@ -9,7 +9,7 @@ from pydantic import Field
 
 from explorer.errors import UserError
 from explorer.translations import use_locale
-from explorer.web.middleware.request_types import Action, PointFields, Stage, State, argument_types, parse_json
+from explorer.web.request_types import Action, PointFields, Stage, State, argument_types, parse_json
 
 
 def answer(about: Literal["show", "tune"], state: State, part: Stage = 0, action: Action = None): ...

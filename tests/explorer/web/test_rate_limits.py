@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.errors import UserError
-from explorer.web.middleware import rate_limits
-from explorer.web.middleware.rate_limits import (
+from explorer.web import security as rate_limits
+from explorer.web.security import (
     CLIENT_HEADER,
     CLIENTS_PER_ADDRESS,
     Client,

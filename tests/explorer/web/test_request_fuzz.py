@@ -25,8 +25,8 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answer import AnswerRequest
-from explorer.web.middleware.request_types import ArgumentTypes, argument_types
 from explorer.web.page import Page
+from explorer.web.request_types import ArgumentTypes, argument_types
 from explorer.web.rooms import routes as room_routes
 
 # As JSON has them, or as it has not.

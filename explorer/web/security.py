@@ -6,11 +6,16 @@ import hashlib
 import ipaddress
 import json
 import logging
+import math
 import os
 import re
 import socket
-from collections import OrderedDict
+import threading
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +24,121 @@ import gradio as gr
 import httpx
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer import translations
+from explorer.errors import UserError
 from explorer.translations import _, use_locale
 from explorer.web.error_messages import MAX_LINES_A_MINUTE, RequestLogBudget, log_budget, user_message
-from explorer.web.middleware.rate_limits import SlidingWindowLimiter
-from explorer.web.middleware.request_types import BodyError, RequestChecks
 from explorer.web.request_locale import locale_from_request
+from explorer.web.request_types import BodyError, RequestChecks
+
+MAX_KEYS = 10_000  # the least recently used key is dropped first
+
+
+class SlidingWindowLimiter:
+    """Counts events per key within the last seconds.
+
+    Args:
+        seconds: length of the window.
+    """
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self._times: OrderedDict[Hashable, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def seconds_until_free(self, limits: Mapping[Hashable, float]) -> int:
+        """Return the seconds until all keys are below their limits, 0 for now.
+
+        Args:
+            limits: key -> maximum number of events in the window.
+        """
+        now = time.monotonic()
+        with self._lock:
+            waits = [self._wait_s(key, limit, now) for key, limit in limits.items()]
+        return max(waits, default=0)
+
+    def acquire(self, limits: Mapping[Hashable, float]) -> int:
+        """Return the seconds until all keys are below their limits; if it is 0, count one event for each key."""
+        now = time.monotonic()
+        with self._lock:
+            wait = max((self._wait_s(key, limit, now) for key, limit in limits.items()), default=0)
+            if not wait:
+                for key in limits:
+                    self._recent_times(key, now).append(now)
+        return wait
+
+    def _wait_s(self, key: Hashable, limit: float, now: float) -> int:
+        times = self._recent_times(key, now)
+        return math.ceil(times[len(times) - int(limit)] + self.seconds - now) if len(times) >= limit else 0
+
+    def _recent_times(self, key: Hashable, now: float) -> deque[float]:
+        times = self._times.setdefault(key, deque())
+        self._times.move_to_end(key)
+        while times and times[0] <= now - self.seconds:
+            times.popleft()
+        while len(self._times) > MAX_KEYS:
+            self._times.popitem(last=False)
+        return times
+
+
+CLIENT_HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/connection.js)
+MAX_NAME_CHARACTERS = 64  # characters
+
+
+@dataclass(frozen=True)
+class Client:
+    """The sender of a request: the page's random name, "" for a program, and the address."""
+
+    name: str = ""
+    address: str = ""
+
+    @classmethod
+    def from_request(cls, request: Request) -> "Client":
+        """Return the client of a request, by its name and address."""
+        name = request.headers.get(CLIENT_HEADER, "")[:MAX_NAME_CHARACTERS]
+        return cls(name, request.client.host if request.client else "")
+
+
+current_client: ContextVar[Client | None] = ContextVar("client", default=None)
+
+
+MINUTE_S = 60.0
+CLIENTS_PER_ADDRESS = 20  # visitors who may come from one address, as a class does
+
+
+class PromptRateLimiter:
+    """Rate limit per client and per address, so that a client gains nothing by changing its name.
+
+    A program, which has no name, counts by its address.
+
+    Args:
+        max_prompts: per client and minute; `CLIENTS_PER_ADDRESS` times more per address.
+    """
+
+    def __init__(self, max_prompts: float = math.inf):
+        self.max_prompts, self._limiter = max_prompts, SlidingWindowLimiter(MINUTE_S)
+
+    def acquire(self):
+        """Count a prompt of the current client, or raise UserError, without counting it, if the limit is reached."""
+        client = current_client.get()
+        if client is None or self.max_prompts == math.inf:
+            return
+        limits = {
+            ("visitor", client.name or client.address): self.max_prompts,
+            ("address", client.address): self.max_prompts * CLIENTS_PER_ADDRESS,
+        }
+        if seconds := self._limiter.acquire(limits):
+            message = _(
+                "Limit reached ({most:g} prompts per minute). Try again in {seconds} s.",
+                most=self.max_prompts,
+                seconds=seconds,
+            )
+            raise UserError(message)
+
 
 INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 
@@ -145,7 +255,7 @@ class HtmlCache:
                 self._pages.popitem(last=False)
 
 
-INLINE_FOLDER = Path(__file__).parents[1] / "inline"
+INLINE_FOLDER = Path(__file__).parent / "inline"
 MESSAGE_PATTERN = re.compile(r"\b_\(\"(.+?)\"\)")
 
 
@@ -170,7 +280,6 @@ def with_messages(script: str) -> str:
 LOG = logging.getLogger(__name__)
 HEALTH, ROOMS, CANCEL = "/health", "/rooms/", "/gradio_api/cancel"
 BUDGET_KEY = "explorer.log_budget"  # a request's name of what it may log
-MINUTE_S = 60.0
 MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
 GZIP_LEVEL = 5  # more takes longer and saves little
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.

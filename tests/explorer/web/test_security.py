@@ -9,13 +9,7 @@ import socket
 import pytest
 
 from explorer.translations import messages_for_js
-from explorer.web.middleware.security_middleware import (
-    INLINE_FOLDER,
-    AllowedHosts,
-    content_policy,
-    inline_scripts,
-    with_messages,
-)
+from explorer.web.security import INLINE_FOLDER, AllowedHosts, content_policy, inline_scripts, with_messages
 
 OURS = ["localhost:7860", "127.0.0.1:7860", "127.0.0.1", "[::1]:7860", "[::1]", "192.168.1.4:80", "LOCALHOST"]
 OURS += ["localhost.", "tab.localhost", "someone-space.hf.space", "0123.gradio.live"]
