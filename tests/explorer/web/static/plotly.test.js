@@ -40,7 +40,7 @@ test("one that cannot be saved is told as such", async (t) => {
   t.mock.method(ExplorerPlotly, "downloadImage", async () => { throw Error("no room"); });
   onContent(new StandIn("problem"), (content) => shown.push(content));
   await download.click(plotOf([], {}));
-  assert.match(shown.at(-1), /could not be saved/);
+  assert.match(shown.at(-1), /could not save/);
   assert.equal(console.error.mock.callCount(), 1);
 });
 
