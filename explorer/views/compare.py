@@ -70,6 +70,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             _("A and B have different numbers of layers: their stages do not stand beside each other.")
         )
     values = relative_stream_distance(comparison)  # (S, T)
+    check_aligned(values)
     largest = float(np.nanmax(values, initial=0.0))
     fig = figure(
         go.Heatmap(
@@ -97,16 +98,25 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
+def check_aligned(values: np.ndarray):
+    """Raise a NoDifferenceError if a comparison has no numbers, as no tokens are aligned."""
+    if np.isnan(values).all():
+        raise NoDifferenceError(
+            _("No token of B is aligned with one of A. View them one at a time, or align two tokens.")
+        )
+
+
 def head_attention_difference_map(comparison: Comparison, layer: int, head: int) -> go.Figure:
     """Draw the distance of every head's attention in A and B; row = layer.
 
     Raises:
-        NoDifferenceError: the models have different numbers of layers or heads.
+        NoDifferenceError: the models have different numbers of layers or heads, or no tokens are aligned.
     """
     shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
     if len(shapes) > 1:
         raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
     values = head_distances(comparison)  # (L, H)
+    check_aligned(values)
     largest_index = np.unravel_index(np.nanargmax(values), values.shape)
     fig = figure(
         go.Heatmap(

@@ -105,6 +105,15 @@ def test_what_cannot_be_compared_is_told():
         contribution_difference_bars(make_comparison("rope", "gpt"), SELECTION)
 
 
+def test_runs_without_a_common_token_are_told():
+    lm, ids = models()["rope"], ([1, 2, 3], [7, 8])
+    comparison = Comparison.from_traces(*(capture(lm, run_ids, tokenizer=tokenizer()) for run_ids in ids))
+    with pytest.raises(NoDifferenceError, match="No token of B is aligned"):
+        residual_distance_map(comparison, 1)
+    with pytest.raises(NoDifferenceError, match="No token of B is aligned"):
+        head_attention_difference_map(comparison, 0, 0)
+
+
 def test_the_words_say_where_runs_part():
     lm, ids = models()["rope"], tokenizer().encode(TEXTS[0])
     plain = capture(lm, ids, tokenizer=tokenizer())
