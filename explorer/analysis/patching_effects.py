@@ -25,7 +25,7 @@ from explorer.translations import _
 def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metric: str, direction: str) -> np.ndarray:
     """Return the normalised effects of nodes on one metric, from all metrics (M, …) measured after patching each node.
 
-    See `normalised_effect.normalised_effect`.
+    See `normalised_effect`.
     """
     row = METRICS.index(metric)
     clean, corrupted = experiment.unpatched_metrics[:, row]
@@ -192,7 +192,7 @@ def patch_estimate(
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
-    source = SourceLine("explorer/tracing/patching/methods.py", "changes = torch.stack([(step * slope)")
+    source = SourceLine("explorer/tracing/patching/patch_nodes.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), location, displayed_value, working, source)
 
 

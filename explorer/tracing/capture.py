@@ -28,7 +28,7 @@ from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.jobs import Job
 from explorer.tracing.model_registry import ModelServices, Weights, get_model, register_services, register_tokenizer
 from explorer.tracing.patching.experiment import PatchingExperiment
-from explorer.tracing.patching.methods import PATCHING_FUNCTIONS, make_setup
+from explorer.tracing.patching.patch_nodes import PATCHING_FUNCTIONS, make_setup
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
 from explorer.tracing.token_ids import check_tokens

@@ -42,7 +42,7 @@ class ModelServices:
         recompute_logits: (model, token ids, edits, input of the unembedding at some positions, the first of those)
             -> their logits.
         patching: computations of patching experiments, by name
-            (see `explorer.tracing.patching.methods`).
+            (see `explorer.tracing.patching.patch_nodes`).
         training: history of the model's training; None if unknown.
         diagnosis: differences between the owner's own module and this model; None if there is no such module.
         read: (checkpoint, token ids, edits) -> another model of the same training, and its trace.

@@ -18,7 +18,7 @@ from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.model_library import ModelLibrary, model_num_bytes
-from explorer.tracing.patching.methods import activation_patching, path_patching
+from explorer.tracing.patching.patch_nodes import activation_patching, path_patching
 from explorer.tracing.token_attribution import token_contributions
 from model import offloading
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint

@@ -195,7 +195,7 @@ CLOSED_ANSWER: tuple[str, bytes] = "closed", b'{"closed":true}'
 
 
 class LocalRoom:
-    """This process's copy of a room: the latest responses, and who is waiting; changed by one task only (`hub.py`).
+    """This process's copy of a room: the latest responses, and who is waiting; changed by one task only (`RoomHub`).
 
     Attributes:
         code: of the room.
