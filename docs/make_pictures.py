@@ -57,7 +57,7 @@ SHOTS = {
     "phone": Shot("view=overview", (390, 844)),
     "projector-dark": Shot("view=overview", (1024, 768), "dark"),
     "small-cell": Shot(CELL, (1280, 900), element="#overview-whole"),
-    "small-heads": Shot(f"view=experiments&{WORD}", element="#experiments-heads"),
+    "small-heads": Shot("view=experiments", element="#experiments-heads"),
     "small-patching": Shot("view=patching", element="#patching-positions_denoise"),
     "small-training": Shot(f"{TRAINING}&{WORD}", element="#training-text"),
 }
