@@ -27,7 +27,8 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
         )
         page.wait_for_function(f"before => JSON.stringify(({TABLE})()) !== JSON.stringify(before)", arg=before)
         drawn = page.evaluate(TABLE)
-        page.wait_for_timeout(300)  # Python is asked once the slider rests
+        while not held:  # Python is asked once the slider rests
+            page.wait_for_timeout(50)
         held.pop().continue_()
         page.evaluate("explorer.settled()")
         answered = page.evaluate(TABLE)

@@ -120,9 +120,10 @@ def names(terms) -> set[str]:
 def is_explained(person, word: dict) -> bool:
     """Return whether pointing at a word shows its definition, with nothing shown before covering it."""
     person.page.keyboard.press("Escape")
+    person.page.evaluate("document.activeElement.blur()")  # a line of words lies over others while it has the focus
     person.page.mouse.move(*person.page.evaluate(AT, word["at"]))
     try:
-        person.page.wait_for_function(IS_TOLD, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=1000)
+        person.page.wait_for_function(IS_TOLD, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=3000)
     except PlaywrightTimeout:
         return False
     return True

@@ -71,11 +71,11 @@ def test_every_curve_is_as_wide_as_its_norm(visitor):
 
 def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visitor):
     person, figure = open_figure(visitor)
-    figure.get_by_role("button", name=re.compile("^Block 2,")).click(position={"x": 30, "y": 12})
-    expect_path(figure, "Model › Block 2")
+    figure.get_by_role("button", name=re.compile("^Layer 2,")).click(position={"x": 30, "y": 12})
+    expect_path(figure, "Model › Layer 2")
     expect(figure.locator(".pattern")).to_have_count(4)
     figure.get_by_role("button", name=re.compile(r"^head 2\.3:")).click()
-    expect_path(figure, "Model › Block 2 › Attention › head 3")
+    expect_path(figure, "Model › Layer 2 › Attention › head 3")
     size = len(person.state["prompt"])
     expect(figure.locator(".cell")).to_have_count(size * (size + 1) // 2)
     cell = figure.locator(".cell.here")
@@ -84,10 +84,10 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     expect(figure.locator(".step").first).to_be_visible()
     assert open_level(person) == "cell" and person.state["head"] == 3
     query, key = re.match(r"(.*) looks at (.*):", label).groups()
-    expect_path(figure, f"Model › Block 2 › Attention › head 3 › “{query}” → “{key}”")
+    expect_path(figure, f"Model › Layer 2 › Attention › head 3 › “{query}” → “{key}”")
     person.at_rest()
     expect(person.page.locator("#overview-words")).to_contain_text("Head 2.3")
-    figure.locator(".path").get_by_role("button", name="Block 2").click()
+    figure.locator(".path").get_by_role("button", name="Layer 2").click()
     expect(figure.locator(".pattern")).to_have_count(4)
     person.page.keyboard.press("Escape")
     expect_path(figure, "Model")
