@@ -88,7 +88,7 @@ def test_what_is_there_is_shown(bloom):
     panels = {
         panel.name for panel in VIEW_BY_NAME["attention"].panels if panel.is_applicable(trace_module(bloom, IDS, PARTS))
     }
-    assert {"heads", "pattern", "row", "scores", "lines"} == panels
+    assert {"heads", "pattern", "row", "table", "scores", "lines"} == panels
 
 
 class Flat(nn.Module):

@@ -172,6 +172,7 @@ def test_what_the_browser_calls(endpoints):
         "next_token_scores",
         "define",
         "direction_of_lists",
+        "python_script",
         "listed_lessons",
         "lesson_sheet",
         "walk",
