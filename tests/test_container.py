@@ -90,7 +90,21 @@ def as_the_images_user() -> list[str]:
     ids=["by whoever tests", "by the image's user"],
 )
 def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined_env, port_is_in, starting):
-    port, command = str(free_port()), [*starting(), sys.executable, "app.py"]
+    assert_serves(confined_env, port_is_in, [*starting(), sys.executable, "app.py"])
+
+
+@pytest.mark.exhaustive
+def test_a_space_serves_with_what_its_requirements_install(confined_env, tmp_path):
+    """In a new environment, as the Hub makes it, but for its index of PyTorch's builds; as the Space's user."""
+    start, python = as_the_images_user(), tmp_path / "environment" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", ROOT / "requirements.txt"], check=True)
+    assert_serves(confined_env, "PORT", [*start, str(python), "app.py"])
+
+
+def assert_serves(confined_env: dict[str, str], port_is_in: str, command: list[str]):
+    """Check that a command starts the app where it is confined, and that it answers."""
+    port = str(free_port())
     environment = confined_env | {port_is_in: port, "SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
     environment["GRADIO_SERVER_NAME"] = "0.0.0.0"
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
