@@ -1,5 +1,7 @@
 import math
+import re
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects
@@ -9,6 +11,7 @@ from explorer.explain.notation import escape_token, format_contribution, format_
 from explorer.views import graph_objects as go
 from explorer.views.style import DARK, LIGHT, SELECTED, figure, label, positions, template, token_axis, window_around
 
+ROOT = Path(__file__).parents[3]
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 FSI, PDI = "\u2068", "\u2069"  # Unicode isolates: a label's direction does not affect its surroundings
 
@@ -160,6 +163,17 @@ def test_more_is_further_from_the_background(theme):
     signed = [contrast(color, theme.background) for color in theme.diverging]
     assert signed[:3] == sorted(signed[:3], reverse=True)
     assert signed[2:] == sorted(signed[2:])
+
+
+def test_what_adds_is_blue_in_every_figure():
+    """The whole model says so in words, and its colours are its style's own."""
+    style = (ROOT / "explorer/web/widgets/whole_model/whole_model.css").read_text("utf-8")
+    adds, takes = (re.findall(rf"--{name}: #(\w{{6}})", style) for name in ("adds", "takes"))
+    assert len(adds) == len(takes) == 2  # light and dark
+    for color in (*adds, *(theme.diverging[-1][1:] for theme in (LIGHT, DARK))):
+        assert int(color[4:], 16) > int(color[:2], 16), color
+    for color in (*takes, *(theme.diverging[0][1:] for theme in (LIGHT, DARK))):
+        assert int(color[:2], 16) > int(color[4:], 16), color
 
 
 @THEMES
