@@ -15,9 +15,9 @@ from explorer.views.style import DARK, LIGHT
 from .checkpoints import FIELDS_FOR_ALL_TABS
 
 IS_DRAWN = """(colour) => [...document.querySelectorAll("#view .plot")]
-  .filter((plot) => plot.clientWidth)
+  .filter((plot) => plot.clientWidth && !plot.hidden)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
-    dataset.draws && font.color === colour && width === clientWidth)"""
+    dataset.draws && font?.color === colour && width === clientWidth)"""
 # But for what fades at an edge, to show that there is more: it is read once it is scrolled into sight.
 TEXTS = """() => [...document.querySelectorAll(".tabitem :is(.plot .main-svg, .map) text")].flatMap((text) => {
   const box = text.getBoundingClientRect(), scrolled = text.closest(".map, .html-container");
