@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.explain.derivation import Calculation, Derivation, Input
-from explorer.explain.notation import format_number, format_token_position, token_formatter
+from explorer.explain.notation import format_number, format_token_position, quote_token, token_formatter
 from explorer.explain.source_code import SourceLine
 from explorer.explain.tolerance import Check
 from explorer.interventions import Intervention, parse_intervention
@@ -13,6 +13,7 @@ from explorer.tracing.patching.experiment import (
     BY_POSITION,
     DIRECTIONS,
     METRICS,
+    MIN_DIFFERENCE,
     PatchingExperiment,
     Receiver,
     normalise_changes,
@@ -90,6 +91,25 @@ def logit_metrics(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
     return np.array([logits[answer] - logits[wrong], ln, np.exp(ln)])
 
 
+SMALL_DIFFERENCES = {"logit_difference": 0.5, "log_probability": 0.5, "probability": 0.05}  # of clean and corrupted
+
+
+def small_difference_warning(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> str:
+    """Return a warning if the difference that every effect is divided by is small; "" otherwise.
+
+    Args:
+        runs: the clean and the corrupted run, captured without interventions.
+    """
+    clean, corrupted = _captured_metrics(experiment, runs)[:, METRICS.index(metric)]
+    if not MIN_DIFFERENCE <= abs(clean - corrupted) < SMALL_DIFFERENCES[metric]:
+        return ""
+    return _(
+        "Careful: every effect is divided by m(clean) − m(corrupted) = {difference}. That is small, so a tiny change "
+        "looks like a large effect.",
+        difference=format_number(clean - corrupted),
+    )
+
+
 SYMBOLS = {
     "denoise": "(m(patched) − m(corrupted)) / (m(clean) − m(corrupted))",
     "noise": "(m(patched) − m(clean)) / (m(clean) − m(corrupted))",
@@ -112,11 +132,14 @@ def patch_effect(
         runs: the clean and the corrupted run, captured without interventions.
         measured: (M,) metrics of the node in the map.
     """
-    row = METRICS.index(metric)
+    row, probability_row = METRICS.index(metric), METRICS.index("probability")
     last_positions = tuple(len(prompt) - 1 for prompt in (experiment.clean, experiment.corrupted))
     last = last_positions[direction == "denoise"]
-    clean, corrupted = (metrics[row] for metrics in _captured_metrics(experiment, runs))
-    patched = experiment.rerun_with_patch(direction, intervention)[row]
+    captured_metrics, patched_metrics = (
+        _captured_metrics(experiment, runs),
+        experiment.rerun_with_patch(direction, intervention),
+    )
+    (clean, corrupted), patched = captured_metrics[:, row], patched_metrics[row]
     recomputed = float(normalised_effect(np.array(patched), clean, corrupted, direction))
     displayed_value = float(patching_effects(experiment, measured[:, None], metric, direction)[0])
     if not np.isfinite(displayed_value):
@@ -147,8 +170,15 @@ def patch_effect(
         metric=metric_label(metric),
         **numbers,
     )
+    answer_change = _(
+        "The patch takes the probability of {answer} from {before}% to {after}%.",
+        answer=quote_token(runs[0].vocabulary[experiment.answer]),
+        before=format_number(100 * captured_metrics[int(direction == "denoise"), probability_row]),
+        after=format_number(100 * patched_metrics[probability_row]),
+    )
+    note = "\n".join(filter(None, (answer_change, small_difference_warning(experiment, runs, metric))))
     source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
-    return Derivation(_("effect"), location, displayed_value, working, source)
+    return Derivation(_("effect"), location, displayed_value, working, source, note=note)
 
 
 def patch_estimate(
@@ -193,7 +223,8 @@ def patch_estimate(
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
     source = SourceLine("explorer/tracing/patching/patch_nodes.py", "changes = torch.stack([(step * slope)")
-    return Derivation(_("estimated effect"), location, displayed_value, working, source)
+    warning = small_difference_warning(experiment, runs, metric)
+    return Derivation(_("estimated effect"), location, displayed_value, working, source, note=warning)
 
 
 def path_effect(
@@ -236,7 +267,8 @@ def path_effect(
         metric=metric_label(metric),
     )
     source = SourceLine("explorer/tracing/patching/experiment.py", "return changes / (clean - corrupted)")
-    return Derivation(_("effect"), location, displayed_value, working, source)
+    warning = small_difference_warning(experiment, runs, metric)
+    return Derivation(_("effect"), location, displayed_value, working, source, note=warning)
 
 
 def metric_label(metric: str) -> str:

@@ -102,6 +102,7 @@ class Derivation:
         working: the recomputation from the number's inputs.
         source: the line that computes it: in the model if it was captured, else in the analysis.
         kind: whether it was captured or is displayed.
+        note: what else is to be known of the number, in lines of text.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Derivation:
     working: Calculation
     source: SourceLine
     kind: Literal["captured", "drawn"] = "drawn"
+    note: str = ""
 
     @property
     def recomputed_value(self) -> float:
@@ -128,6 +130,7 @@ class Derivation:
             self.location,
             self.working.symbols,
             self.working.numbers(),
+            *self.note.splitlines(),
             *(_("from {numbers}", numbers=read) for read in self.working.inputs),
             translate(COMPARISON_TEXTS[self.kind], **{name: format_number(number) for name, number in numbers.items()}),
             str(self.source),

@@ -191,7 +191,7 @@ class View:
         order: tabs are sorted by it, within their group and all together.
         description: two sentences in plain words: what the view shows and how to use it.
         sentence: (trace, selection) -> what the view shows in this run, in a sentence of at most 25 words, which
-            stands in the description's place where no formulas are shown.
+            stands in the description's place where no formulas are shown; "" for the description.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.

@@ -372,7 +372,7 @@ def view_markup(view: View) -> str:
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
-    text = EMPTY_LINE if view.sentence else translate(view.description)
+    text = EMPTY_LINE if view.sentence and not view.is_comparison else translate(view.description)
     words = TextBlock(text, elem_id=element_id(view.name, WORDS)).markup
     after: list[Widget] = []
     if view.continuation_text:

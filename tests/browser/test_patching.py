@@ -1,4 +1,4 @@
-"""Patching maps, which are computed on request, and patching a value by a click on them."""
+"""Patching maps, computed on request; a click derives a cell, and a button beside the derivation patches it."""
 
 import re
 import time
@@ -34,11 +34,21 @@ def compute_map(person):
     expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
 
 
-def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it_back(patcher):
-    plot = heads(patcher).locator(".plot")
+def press_patch(person, panel: str, text: str):
+    """Press the button beside the derivation of a clicked cell."""
+    person.at_rest().page.locator(f"#patching-{panel} .inspection").get_by_role("button", name=text).click()
+
+
+def test_a_click_on_a_cell_derives_it_and_a_button_patches_it_and_takes_it_back(patcher):
+    plot, derivation = heads(patcher).locator(".plot"), heads(patcher).locator(".inspection")
     compute_map(patcher)
     patcher.click_cell(plot, 1, 0)
+    expect(derivation).to_contain_text("The patch takes the probability of")
+    expect(patcher.page).to_have_url(re.compile(r"head=1\b"))
+    expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
+    press_patch(patcher, "heads_denoise", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.0\.attn\.z\.1\*patch"))
+    expect(derivation).to_contain_text("effect = ")  # it stays beside what came of it
     patcher.at_rest()
     patcher.tab("Attention")
     expect(patcher.page.get_by_text("head 1 of layer 0 as in the other run").first).to_be_visible()
@@ -46,6 +56,7 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     patcher.at_rest()
     expect(plot).to_be_visible()  # what was worked out is kept
     patcher.click_cell(plot, 1, 0)
+    press_patch(patcher, "heads_denoise", "Remove this patch")
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
@@ -56,6 +67,8 @@ def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
     patcher.evaluate("asking.pick({ query: 1 })")  # from wherever somebody looks
     patcher.at_rest()
     patcher.click_cell(plot, 0, 1)
+    patcher.expect_selected(query=2, key=0, layer=1)
+    press_patch(patcher, "estimate_positions", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.resid_pre%400\*patch"))
     patcher.expect_selected(query=2, key=0, layer=1)
     expect(patcher.at_rest().page.locator("#next-token-words")).to_contain_text("(position 2)")
@@ -90,12 +103,14 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
     plot = person.page.locator("#patching-positions_denoise .plot")
     expect(plot).to_contain_text("not patched")
     person.click_cell(plot, 3, 1)
+    press_patch(person, "positions_denoise", "Patch this into A")
     expect(person.page).to_have_url(re.compile(r"key=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
     person.at_rest()
     plot.focus()  # the keyboard says as much: A's token is at another place in the picture
     plot.press("ArrowLeft")
     expect(person.page).to_have_url(re.compile("key=1&"))
     plot.press("Enter")
+    press_patch(person, "positions_denoise", "Patch this into A")
     expect(person.page).to_have_url(re.compile(r"key=1&.*edits=blocks\.1\.resid_pre%401\*patch"))
 
 
@@ -103,6 +118,7 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
 def test_closing_the_other_run_takes_its_values_out(patcher):
     compute_map(patcher)
     patcher.click_cell(heads(patcher).locator(".plot"), 0, 1)
+    press_patch(patcher, "heads_denoise", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.attn\.z\.0\*patch"))
     patcher.at_rest()
     patcher.page.locator("#runs").get_by_role("button", name=re.compile("close", re.IGNORECASE)).click()

@@ -1,7 +1,7 @@
 """Patching view: effects of values patched from one prompt's run into the other's."""
 
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.analysis.patching_effects import metric_label
+from explorer.analysis.patching_effects import metric_label, small_difference_warning
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
@@ -99,6 +99,9 @@ def formula(runs: Comparison, selection: Selection) -> str:
         corrupted=format_number(corrupted),
     )
     none = no_effect_message() if abs(clean - corrupted) < MIN_DIFFERENCE else ""
+    small = small_difference_warning(
+        prompt_pair.experiment, (prompt_pair.clean, prompt_pair.corrupted), selection.option("metric")
+    )
     hides = (
         _("what lowers a small probability can hardly be seen in it")
         if selection.option("metric") == "probability"
@@ -110,7 +113,17 @@ def formula(runs: Comparison, selection: Selection) -> str:
         receiver=receiver_label(selected_receiver(prompt_pair, selection)),
     )
     note = alignment_note(prompt_pair)
-    return "\n".join(filter(None, (roles, note, metric_text, none, hides, translate(EFFECTS), paths)))
+    return "\n".join(filter(None, (roles, note, metric_text, none, small, hides, translate(EFFECTS), paths)))
+
+
+def warn_of_small_difference(runs: Comparison, selection: Selection) -> str:
+    """Warn if the difference that the effects are divided by is small; "" otherwise."""
+    try:
+        prompt_pair = make_prompt_pair(runs, selection)
+    except NoDifferenceError:
+        return ""
+    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
+    return small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric"))
 
 
 def alignment_note(prompt_pair: PromptPairContext) -> str:
@@ -145,6 +158,7 @@ VIEW = View(
         "Which values carry the answer? Each value of one run is put alone into the other: the map shows how far the "
         "answer follows."
     ),
+    sentence=warn_of_small_difference,
     formula=formula,
     is_comparison=True,
     single_run_message=ONE_PROMPT,

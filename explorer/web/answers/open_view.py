@@ -113,8 +113,12 @@ class OpenView:
 
     @property
     def sentence(self) -> str:
-        """The view's sentence on the visible run; "" for two, without one, and where formulas are shown."""
-        if not self.view.sentence or self.selection.depth in ("formula", "code") or len(self.visible_runs) > 1:
+        """The view's sentence on the visible run or on the comparison that it is about; "" where formulas are shown."""
+        if not self.view.sentence or self.selection.depth in ("formula", "code"):
+            return ""
+        if self.view.is_comparison:
+            return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
+        if len(self.visible_runs) > 1:
             return ""
         return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 

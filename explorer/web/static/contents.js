@@ -374,11 +374,13 @@ export function duration(seconds) {
 
 // Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
 
+/** @typedef {{ label: () => string, act: () => void }} PointAction a button beside a derivation, which stays when it is pressed */
+
 /**
  * Shows both in a picture's widget. Gives the function to call with a clicked point (point_derivation.py), before the click
- * changes the state; its answer stays until that changes again.
+ * changes the state, and with what can be done with it; its answer stays until the state changes again.
  * @param {Element} element
- * @returns {(point: Record<string, any>) => Promise<void>}
+ * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}
  */
 export function evidenceIn(element) {
   const mark = find(element, ".evidence-mark"), words = find(element, ".inspection"), { id } = blockOf(element);
@@ -389,11 +391,21 @@ export function evidenceIn(element) {
     mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
   }, MARK);
   onState(element, () => { words.hidden ||= about !== state; });
-  return async (point) => {
+  /** @param {PointAction} action */
+  function actionButton({ label, act }) {
+    const press = button(label(), () => {
+      act();
+      about = state;
+      words.hidden = false;
+      press.textContent = label();
+    });
+    return press;
+  }
+  return async (point, action = null) => {
     queueMicrotask(() => { about = state; });
     const text = await inspect(id, point);
     if (about !== state) return;
-    words.textContent = text;
+    words.replaceChildren(text, ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
   };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; the grid of a small picture for
 // each head, and the table of their scores.
-import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
+import { chooseStep, edits, pick, toggleEdit } from "../../static/asking.js";
 import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
@@ -228,30 +228,30 @@ export function figure(element) {
     thinTicks(plot);
   }
 
-  // Has a run changed by what the point at a place stands for, or no longer; not all stand for something.
-  function toggle(place, change) {
-    const edit = place.reduce((texts, at) => texts[at], changes.texts);
-    if (edit) toggleEdit(edit, changes, { ...change, ...lookingFrom() });
+  /** What is offered beside a point's derivation: the other run's value in place of this one's; not every point has one. @param {number[]} place */
+  function patchAt(place) {
+    const edit = changes && place.reduce((texts, at) => texts[at], changes.texts);
+    if (!edit) return null;
+    const { of: run } = changes, look = lookingFrom();
+    const label = () => (edits(run).includes(edit) ? _("Remove this patch") : run === "edits" ? _("Patch this into A") : _("Patch this into B"));
+    return { label, act: () => toggleEdit(edit, run, look) };
   }
 
   // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
-  const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
+  const lookingFrom = () => (changes ? { query: changes.looks_from } : {});
   const pickHere = (change) => pick({ ...inA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
 
-  // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
-  // stays and tells.
+  // Where a click opens another tab or goes to another step, one with Shift stays and tells.
   function click({ points: [point], event }) {
     const place = [point.pointNumber].flat();
-    if (changes?.adds && event.shiftKey) return toggle(place);
     const change = selectedBy(point, selects);
     const opens = "view" in change && change.view !== state.view;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     if (!opens || event.shiftKey) {
       if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
-      inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
+      inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item }, patchAt(place));
     }
-    if (changes && !changes.adds) toggle(place, inA(change, of));
-    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
+    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...inA(change, of), ...lookingFrom() });
   }
 
   function clickCell(place) {
@@ -275,11 +275,9 @@ export function figure(element) {
   });
   plot.addEventListener("keydown", (event) => {
     const { x, y } = chosen();
-    if (event.key === "+" && changes?.adds && cells()) return toggle([y, x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
-    inspect({ x, y });
-    if (changes && !changes.adds && cells()) toggle([y, x]);
+    inspect({ x, y }, cells() ? patchAt([y, x]) : null);
   });
 
   new ResizeObserver(() => {

@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
+from explorer.analysis.patching_effects import SMALL_DIFFERENCES
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -84,7 +85,7 @@ def test_a_click_makes_the_change_that_the_cell_is_about(lms, style, runs, name,
     recipient, donor = (runs.trace, runs.other) if into_a else (runs.other, runs.trace)
     m = {run: metric(run, prompt_pair.experiment, chosen) for run in (prompt_pair.clean, prompt_pair.corrupted)}
     base = m[prompt_pair.corrupted] if direction == "denoise" else m[prompt_pair.clean]
-    assert np.shape(patches["texts"]) == values.shape and not patches["adds"]
+    assert np.shape(patches["texts"]) == values.shape
     for cell in ((0, 1), (1, values.shape[1] - 1)):
         edit = replace(parse_intervention(patches["texts"][cell[0]][cell[1]]), source=donor)
         changed = capture(lms[style], recipient.token_ids, [edit], tokenizer=tokenizer())
@@ -162,6 +163,36 @@ def test_a_clicked_effect_tells_its_three_measured_values(style, runs):
     bars = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
     derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), ClickedPoint(x=0, y=0, curve=1, item=2))
     assert derivation.value == pytest.approx(bars[1]["y"][2]) and f"neuron {bars[1]['x'][2]} " in derivation.location
+
+
+def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs, monkeypatch):
+    """In the sentence above the maps, in the formula and in each derivation, with the number; else nowhere."""
+    clean, corrupted = runs.other["logits"][-1], runs.trace["logits"][-1]
+    experiment = make_prompt_pair(runs, Selection()).experiment
+    difference = np.subtract(*(logits[experiment.answer] - logits[experiment.wrong] for logits in (clean, corrupted)))
+    number = f"m(clean) − m(corrupted) = {format_number(difference)}"
+    panels = ("heads_denoise", "neurons", "paths", "estimate")
+
+    def texts() -> list[str]:
+        points = (ClickedPoint(x=1, y=1, curve=0, item=0) for _panel in panels)
+        inspected = [PANEL[name].inspect(runs, Selection(), point) for name, point in zip(panels, points, strict=True)]
+        derivations = ["\n".join(derivation.lines()) for derivation in inspected]
+        return [VIEW.sentence(runs, Selection()), formula(runs, Selection()), *derivations]
+
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
+    assert all(number in text for text in texts())
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
+    assert VIEW.sentence(runs, Selection()) == "" and not any("Careful" in text for text in texts())
+
+
+def test_a_clicked_effect_tells_what_becomes_of_the_answer(lms, style, runs):
+    edit = make_intervention("blocks.1.attn.z", "patch", index=1, source=runs.other)
+    patched = capture(lms[style], runs.trace.token_ids, [edit], tokenizer=tokenizer())
+    answer = make_prompt_pair(runs, Selection()).experiment.answer
+    weights = [np.exp(run["logits"][-1].astype(np.float64)) for run in (runs.trace, patched)]
+    before, after = (100 * row[answer] / row.sum() for row in weights)
+    derivation = PANEL["heads_denoise"].inspect(runs, Selection(), ClickedPoint(x=1, y=1))
+    assert f"from {format_number(before)}% to {format_number(after)}%." in derivation.note
 
 
 def test_the_strongest_neurons_come_first(runs):
