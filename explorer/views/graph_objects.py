@@ -74,15 +74,19 @@ class Figure:
         self._layout["meta"] = {**self._layout["meta"], **meta}
         return self
 
-    def set_click_interventions(self, texts: Sequence, state_field: str, query_in_a: int) -> "Figure":
-        """Offer an intervention on a run beside the derivation of a clicked point, in place of those of its kind.
+    def set_click_interventions(
+        self, texts: Sequence, state_field: str = "edits", adds: bool = True, query_in_a: int | None = None
+    ) -> "Figure":
+        """Let a user add an intervention to a run at a point, or remove it again.
 
         Args:
             texts: the intervention of each cell, row by row, or of each bar; "" for none.
             state_field: the field of the page's state with that run's interventions.
-            query_in_a: the query in A after which the effect is visible.
+            adds: True: a click with Shift (or the + key) adds the intervention to the others. False: a button beside
+                the derivation of the clicked point puts it in place of those of its kind.
+            query_in_a: the query in A after which the effect is visible; None for the chosen one.
         """
-        return self.set_meta(changes={"texts": texts, "of": state_field, "looks_from": query_in_a})
+        return self.set_meta(changes={"texts": texts, "of": state_field, "adds": adds, "looks_from": query_in_a})
 
     def add_shape(self, **shape: Any) -> "Figure":
         """Add a shape of the layout; return the figure."""

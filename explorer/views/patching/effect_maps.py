@@ -222,7 +222,7 @@ def effect_map(
     if not finite.any():
         annotate_empty(fig, no_effect_message())
     elif texts is not None:
-        fig.set_click_interventions(texts, prompt_pair.patched_run_field(direction), prompt_pair.answer_in_a)
+        fig.set_click_interventions(texts, prompt_pair.patched_run_field(direction), False, prompt_pair.answer_in_a)
     return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 
@@ -357,7 +357,7 @@ def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
         annotate_empty(fig, no_effect_message())
         return fig
     texts = [f"blocks.{selection.layer}.ffn.hidden.{neuron}*patch" for neuron in order]
-    return fig.set_click_interventions(texts, prompt_pair.patched_run_field("denoise"), prompt_pair.answer_in_a)
+    return fig.set_click_interventions(texts, prompt_pair.patched_run_field("denoise"), False, prompt_pair.answer_in_a)
 
 
 def estimated_effect_map(runs: Comparison, selection: Selection, component: str) -> go.Figure:

@@ -402,14 +402,14 @@ export function setEdits(changed, of = "edits", change = {}) {
 }
 
 /**
- * One change in place of those of its kind; none where it is there already.
+ * One change more; none where it is there already.
  * @param {string} edit
- * @param {Edits} of which run
+ * @param {{ of: Edits, adds: boolean }} how `adds`: beside all others, and not in place of those of its kind
  * @param {import("./state.js").State} [change]
  */
-export function toggleEdit(edit, of, change) {
+export function toggleEdit(edit, { of, adds }, change) {
   const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
-  const others = before.filter((other) => !other.endsWith(kind));
+  const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
   setEdits(before.includes(edit) ? others : [...others, edit], of, change);
 }
 

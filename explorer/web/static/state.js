@@ -105,6 +105,7 @@ export function followMode() {
   const first = openedFirst();
   tell(first.view, first.depth);
   keptBy((now, before) => {
+    document.body.dataset.shown = now.shown ?? "a";
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;
     if (now.depth !== "story") depthChosen = now.depth;

@@ -113,6 +113,9 @@ export function inWidth(picture, width) {
   return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(isNamed && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
 }
 
+/** Whether Plotly draws a legend, above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} picture */
+const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
+
 const BESIDE = 140; // pixels beside an axis: its labels, margins and the scale of colours
 
 /** Whether labels fit side by side without being turned. @param {unknown} labels @param {number} width of the picture */
@@ -202,6 +205,7 @@ export function figure(element) {
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
       const { data: traces, layout: fitting } = inWidth(drawn, width);
+      plot.classList.toggle("with-legend", hasLegend(drawn));
       await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }
     written = rest;
@@ -228,22 +232,32 @@ export function figure(element) {
     thinTicks(plot);
   }
 
-  /** What is offered beside a point's derivation: the other run's value in place of this one's; not every point has one. @param {number[]} place */
+  const editAt = (place) => place.reduce((texts, at) => texts[at], changes.texts); // not every point has one
+
+  /** Has a run changed by what a point stands for, or no longer. @param {number[]} place */
+  function toggle(place) {
+    const edit = editAt(place);
+    if (edit) toggleEdit(edit, changes, lookingFrom());
+  }
+
+  /** What is offered beside a point's derivation: the other run's value in place of this one's. @param {number[]} place */
   function patchAt(place) {
-    const edit = changes && place.reduce((texts, at) => texts[at], changes.texts);
+    const edit = changes && !changes.adds && editAt(place);
     if (!edit) return null;
-    const { of: run } = changes, look = lookingFrom();
-    const label = () => (edits(run).includes(edit) ? _("Remove this patch") : run === "edits" ? _("Patch this into A") : _("Patch this into B"));
-    return { label, act: () => toggleEdit(edit, run, look) };
+    const how = changes, look = lookingFrom();
+    const label = () => (edits(how.of).includes(edit) ? _("Remove this patch") : how.of === "edits" ? _("Patch this into A") : _("Patch this into B"));
+    return { label, act: () => toggleEdit(edit, how, look) };
   }
 
   // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
-  const lookingFrom = () => (changes ? { query: changes.looks_from } : {});
+  const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
   const pickHere = (change) => pick({ ...inA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
 
-  // Where a click opens another tab or goes to another step, one with Shift stays and tells.
+  // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
+  // stays and tells.
   function click({ points: [point], event }) {
     const place = [point.pointNumber].flat();
+    if (changes?.adds && event.shiftKey) return toggle(place);
     const change = selectedBy(point, selects);
     const opens = "view" in change && change.view !== state.view;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
@@ -251,7 +265,7 @@ export function figure(element) {
       if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
       inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item }, patchAt(place));
     }
-    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...inA(change, of), ...lookingFrom() });
+    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...inA(change, of), ...(!changes?.adds && lookingFrom()) });
   }
 
   function clickCell(place) {
@@ -275,6 +289,7 @@ export function figure(element) {
   });
   plot.addEventListener("keydown", (event) => {
     const { x, y } = chosen();
+    if (event.key === "+" && changes?.adds && cells()) return toggle([y, x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
     inspect({ x, y }, cells() ? patchAt([y, x]) : null);

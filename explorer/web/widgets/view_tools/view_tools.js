@@ -400,6 +400,7 @@ export function runs(element) {
     const seldom = [
       anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
       button(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
+      span("aligned about-b", _("B: {about}", { about })),
       span("aligned", aligned + missing),
       pinning(),
     ];

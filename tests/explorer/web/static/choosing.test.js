@@ -13,6 +13,7 @@ placeBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { halt: () => halted++, sync() {}, wake() {} } });
 beginAsking();
+const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
 
 test("before anything runs nothing of it can be chosen", async () => {
@@ -34,17 +35,26 @@ test("settings are numbers of their kind, whatever their boxes hold meanwhile", 
   assert.deepEqual([state.temperature, state.top_k, state.seed, state.stop_strings], [1.25, 0, 4294967295, ""]);
 });
 
-test("a change takes the place of those of its kind, and of no others", () => {
+test("a change is added to others, and the same taken back alone", () => {
+  begin({ edits: "" });
+  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
+  toggleEdit("blocks.0.attn.z.1*zero", ADDED);
+  assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero"]);
+  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
+  assert.equal(state.edits, "blocks.0.attn.z.1*zero");
+});
+
+test("a change that is not added takes the place of those of its kind, and of no others", () => {
   begin({ edits: "blocks.0.attn.z.0*patch~blocks.1.attn.z.1*zero~blocks.1.attn.z.0*patchmean" });
-  toggleEdit("blocks.1.resid_pre@2*patch", "edits");
+  toggleEdit("blocks.1.resid_pre@2*patch", ALONE);
   assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean", "blocks.1.resid_pre@2*patch"]);
-  toggleEdit("blocks.1.resid_pre@2*patch", "edits");
+  toggleEdit("blocks.1.resid_pre@2*patch", ALONE);
   assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean"]);
 });
 
 test("the second run's changes are its own, and the selection goes along", () => {
   begin({ edits: "blocks.1.attn.z.1*zero", "b.edits": "" });
-  toggleEdit("blocks.0.attn.z.0*patch", "b.edits", { query: 0 });
+  toggleEdit("blocks.0.attn.z.0*patch", { of: "b.edits", adds: false }, { query: 0 });
   assert.deepEqual([edits(), edits("b.edits")], [["blocks.1.attn.z.1*zero"], ["blocks.0.attn.z.0*patch"]]);
   assert.equal(state.query, 0);
 });
@@ -53,7 +63,7 @@ test("what is being written under other changes ends", () => {
   setMaking(true);
   begin({ edits: "" });
   const before = halted, { turn } = state;
-  toggleEdit("blocks.1.attn.z.1*zero", "edits");
+  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
   assert.equal(halted, before + 1);
   assert.ok(state.turn > turn);
 });
