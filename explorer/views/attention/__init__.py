@@ -136,7 +136,7 @@ VIEW = View(
     panels=(
         Panel(
             name="heads",
-            title=N_("All heads, a row for each layer; shift-click for several"),
+            title=N_("All heads, a row for each layer"),
             draw=lambda trace, selection: all_head_patterns(trace),
             kind="head_grid",
             is_selection_independent=True,

@@ -384,7 +384,9 @@ export function headGrid(element) {
       ? _("layer {layer} head {head}: query {y} → key {x}, weights differ by about {weight}", told)
       : _("layer {layer} head {head}: query {y} → key {x}, weight about {weight}", told);
   });
-  grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
+  const hint = () => { readout.textContent = matchMedia("(hover: hover)").matches ? _("Shift-click several heads to see them together.") : ""; };
+  grid.addEventListener("pointerleave", hint);
+  hint();
   grid.addEventListener("click", (event) => {
     const cell = cellAt(event);
     if (!cell) return;
