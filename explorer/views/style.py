@@ -40,6 +40,8 @@ class Theme:
     selected_text: str  # SELECTED, as letters
     right: str  # of replies, and of marks that hold
     wrong: str
+    adds: str  # what adds to a logit or is larger, and what takes
+    takes: str
     sequential: tuple[str, ...]
     diverging: tuple[str, ...]
 
@@ -54,6 +56,8 @@ LIGHT = Theme(
     selected_text="#c2185b",
     right="#17683a",
     wrong="#8a1c00",
+    adds="#0072B2",
+    takes="#D55E00",
     sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
     diverging=("#b34700", "#f5a55f", "#ffffff", "#6aaed6", "#08519c"),
 )
@@ -67,6 +71,8 @@ DARK = Theme(
     selected_text="#ff7aa8",
     right="#7fd6a0",
     wrong="#ffc9ab",
+    adds="#56B4E9",
+    takes="#F08A4B",
     sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
     diverging=("#ffb870", "#a85a1e", "#11141b", "#2f6ea3", "#7cc4ff"),
 )
@@ -79,6 +85,7 @@ def css_colours() -> str:
         return (
             f"{selector} {{ --accent: {theme.accent}; --selected: {SELECTED}; "
             f"--selected-text: {theme.selected_text}; --right: {theme.right}; --wrong: {theme.wrong}; "
+            f"--adds: {theme.adds}; --takes: {theme.takes}; "
             f"--attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
             f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )

@@ -205,7 +205,8 @@ def _use_signed_scale(trace: go.Trace, largest: float) -> go.Trace:
         "text": None,
     }
     if letter == "z":
-        bar = {**trace.get("colorbar", {}), "title": {"text": "A − B", "side": "right"}}
+        bar = trace.get("colorbar", {})
+        bar = {**bar, "title": {"text": difference_label(bar.get("title")), "side": "right"}}
         new |= {
             "zmin": -(largest or 1),
             "zmax": largest or 1,
@@ -222,12 +223,18 @@ def _use_signed_scale(trace: go.Trace, largest: float) -> go.Trace:
     return trace | new
 
 
+def difference_label(title: Mapping[str, Any] | None) -> str:
+    """Return the title of an axis or a scale of differences: with the name of what is subtracted, if it has one."""
+    quantity = (title or {}).get("text", "").partition("<br>")[0]
+    return _("A − B of {quantity}", quantity=quantity) if quantity else "A − B"
+
+
 def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], alt: str) -> dict[str, Any]:
     """Return the layout for differences, without settings that only hold for values, such as marks at some of them."""
     new = {**layout, "meta": {**layout["meta"], "alt": alt}, "annotations": []}
     for axis in {axis_name(plot_trace, value_key(plot_trace)) for plot_trace in traces if value_key(plot_trace) != "z"}:
         settings = {name: value for name, value in layout.get(axis, {}).items() if name not in VALUE_SETTINGS}
-        new[axis] = {**settings, "title": {"text": "A − B"}}
+        new[axis] = {**settings, "title": {"text": difference_label(layout.get(axis, {}).get("title"))}}
         letter = axis[0]
         new["shapes"] = [shape for shape in new.get("shapes", ()) if _spans_axis(shape, letter)]
     return new

@@ -86,7 +86,7 @@ SETTING_LABELS = {
 
 COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
-NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><small>{stage}</small>"
+NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><span class='of-run'></span><small>{stage}</small>"
 
 
 class StateComponent(gr.HTML):

@@ -34,6 +34,7 @@ LISTS, WRITTEN = "lists", "written"
 WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
 MARK = "-mark"  # suffix of a figure's id: its verification
+HEADING = "-heading"  # and what stands above it
 
 
 def element_id(view: str, name: str) -> str:
@@ -71,6 +72,7 @@ def js_constants() -> dict[str, Any]:
         "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
         "LESSON": LESSON,
         "MARK": MARK,
+        "HEADING": HEADING,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
         "SELECTABLE": [*Selection().as_dict(), *GenerationSettings().as_dict()],

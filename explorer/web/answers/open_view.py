@@ -217,6 +217,12 @@ class OpenView:
             return self.comparison
         return Comparison.with_unchanged(self.trace) if self.trace.baseline else None
 
+    def heading(self, panel: Panel) -> str:
+        """Return what stands above a panel's figure: its title, of a difference with what is subtracted."""
+        title = translate(panel.title)
+        is_difference = self.visible_run == "difference" and not panel.compared_run
+        return _("A − B of: {title}", title=title) if is_difference else title
+
     def draw(self, panel: Panel) -> Any:
         """Draw the panel's figure, or a placeholder until it is available; None if it does not apply."""
         try:

@@ -24,7 +24,7 @@ from explorer.tracing.request_budget import BudgetExceededError
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
-from explorer.translations import translate
+from explorer.translations import _, translate
 from explorer.web.protocol import (
     ADVICE,
     BRANCHES,
@@ -44,7 +44,7 @@ from explorer.web.protocol import (
     WHY,
 )
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
-from explorer.web.widgets.next_token.table import OtherRunPrediction, summarise_distribution
+from explorer.web.widgets.next_token.table import OtherRunPrediction, summarise_difference, summarise_distribution
 from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuess, PromptTail, TokenStrip
 from explorer.web.widgets.view_tools import ComparisonBar, PromptAdviceLine
 from model.config import window_start
@@ -145,13 +145,26 @@ class PageContents:
         sampled_id = prediction.sampled_token_id
         before = self.previous_prediction(page_state, position, settings, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_other else None
-        return {
+        contents = {
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: PromptTail.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
+        }
+        if other is None or page_state.selection.shown == "a":
+            return contents
+        if page_state.selection.shown == "b":
+            table = NextTokenTable.pack_other(prediction, settings, find, other)
+            words = summarise_distribution(other.prediction, other.vocabulary, other.after, other.position)
+            return contents | {NEXT_TOKEN: table, NEXT_TOKEN_WORDS: _("B: {summary}", summary=words)}
+        words = summarise_difference(prediction, vocabulary, other)
+        if not other.has_common_tokens:
+            return contents | {NEXT_TOKEN_WORDS: words}
+        return contents | {
+            NEXT_TOKEN: NextTokenTable.pack_difference(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN_WORDS: words,
         }
 
     def next_token_scores(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> np.ndarray:
@@ -180,9 +193,12 @@ class PageContents:
         trace, other = comparison.runs
         aligned = comparison.alignment.nearest_aligned(position)
         start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
-        other_token = next_token_in_trace(other, aligned, settings, start)
-        plain = align_to_vocabulary(other_token.plain, other.vocabulary, trace.vocabulary)
-        return OtherRunPrediction(plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned)
+        prediction = next_token_in_trace(other, aligned, settings, start)
+        plain, sampled = (
+            align_to_vocabulary(probabilities, other.vocabulary, trace.vocabulary)
+            for probabilities in (prediction.plain, prediction.sampled)
+        )
+        return OtherRunPrediction(prediction, other.vocabulary, plain, sampled, other.tokens[aligned], aligned)
 
     def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the bar that compares two runs."""

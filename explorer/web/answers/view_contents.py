@@ -19,6 +19,7 @@ from explorer.web.protocol import (
     CHOOSERS,
     CODE,
     FORMULA,
+    HEADING,
     IN_FULL,
     LISTS,
     MARK,
@@ -73,6 +74,7 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     if stage:
         return contents
     contents |= {element_id(name, panel.name): {"folded": True} for panel in folded_panels}
+    contents |= {element_id(name, panel.name) + HEADING: open_view.heading(panel) for panel in shown_panels}
     if open_view.view.numbers_view_link:
         link = open_view.numbers_view_link
         contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None

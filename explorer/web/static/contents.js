@@ -5,7 +5,7 @@ import { ask, inspect } from "./asking.js";
 import { call, Refused, visitor } from "./connection.js";
 import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
 import { _ } from "./language.js";
-import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./protocol.js";
+import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./protocol.js";
 import { onState, setState, state } from "./state.js";
 
 // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
@@ -390,6 +390,8 @@ export function evidenceIn(element) {
     say(mark, found?.words ?? ""); // or else the terms marked in it would be lost
     mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
   }, MARK);
+  const heading = find(element, "h2");
+  if (heading) onContent(element, (title) => say(find(heading, ".unfold") ?? heading, title), HEADING);
   onState(element, () => { words.hidden ||= about !== state; });
   /** @param {PointAction} action */
   function actionButton({ label, act }) {
@@ -420,7 +422,7 @@ function foldIn(element) {
   return (isFolded) => {
     block.classList.toggle("folded", isFolded);
     if (!press && (isFolded || state.unfolded?.split("~").includes(block.id))) {
-      press = button(title.textContent, () => toggleFigure(block.id), { className: "unfold" });
+      press = button(title.textContent ?? "", () => toggleFigure(block.id), { className: "unfold" });
       title.replaceChildren(press);
     }
     if (press) press.ariaExpanded = String(!isFolded);

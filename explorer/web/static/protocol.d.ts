@@ -9,6 +9,7 @@ export const CHOOSERS: string;
 export const COMPARING: string[];
 export const FORMULA: string;
 export const FULL_TABS: string[];
+export const HEADING: string;
 export const LESSON: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;

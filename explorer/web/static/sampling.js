@@ -87,7 +87,7 @@ export function tunedTable(content) {
   const values = presentScores(), names = content.columns.map(({ name }) => name);
   const stages = ["scaled", ...["top_k", "top_p", "min_p"].filter((name) => (name === "top_p" ? state.top_p < 1 : state[name]))];
   const shown = names.filter((name) => ["argmax", "scaled", "top_k", "top_p", "min_p"].includes(name));
-  if (!values || !state.temperature || stages.join() !== shown.join()) return null;
+  if (!values || !state.temperature || !["", "a"].includes(content.run) || stages.join() !== shown.join()) return null;
   const { probabilities, kept } = sampledDistribution(values, /** @type {any} */ (state));
   const cumulative = probabilities.map(((total) => (value) => (total += value))(0));
   const rows = content.rows.map((row) => {

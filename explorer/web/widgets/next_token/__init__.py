@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from explorer.analysis.next_token import NextTokenDistribution, ProbabilityInterval, SamplingTable, find_tokens
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
@@ -11,6 +13,8 @@ from explorer.translations import _, translate
 from explorer.web.widgets.next_token.table import (
     CUT,
     OtherRunPrediction,
+    difference_columns,
+    format_points,
     other_run_column,
     other_run_summary,
     random_draw_text,
@@ -101,9 +105,10 @@ class NextTokenTable(Widget):
             for row in table.rows(NUM_ROWS, always, matches)
         ]
         return {
+            "run": "a" if other else "",
             "columns": [{"name": c.name, "title": c.title, "about": c.description} for c in stages],
             "rows": rows,
-            "settings": {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")},
+            "settings": quick_settings(settings),
             "cut": translate(CUT),
             "actual": actual,
             "drawn": sampled_id,
@@ -120,6 +125,69 @@ class NextTokenTable(Widget):
                 interval_payload(interval, vocabulary) for interval in table.intervals(MIN_INTERVAL_WIDTH, always)
             ],
         }
+
+    @classmethod
+    def pack_other(
+        cls, prediction: NextTokenDistribution, settings: GenerationSettings, find: str, other: OtherRunPrediction
+    ) -> dict[str, Any]:
+        """Return the widget's value for the other run's distribution, compared with the first's."""
+        value = cls.pack(other.prediction, other.vocabulary, settings, find)
+        return value | {"run": "b", "words": other_run_summary(prediction, other)}
+
+    @staticmethod
+    def pack_difference(
+        prediction: NextTokenDistribution,
+        vocabulary: Sequence[str],
+        settings: GenerationSettings,
+        find: str,
+        other: OtherRunPrediction,
+    ) -> dict[str, Any]:
+        """Return the widget's value for the first run's probabilities less the other's, largest difference first."""
+        differences = {"model": prediction.plain - other.plain, "probability": prediction.sampled - other.sampled}
+        columns = difference_columns(prediction, other)
+        ranking = np.argsort(-np.nan_to_num(np.abs(differences["probability"]), nan=-1), kind="stable")
+        matches = find_tokens(vocabulary, find, ranking, MAX_MATCHES)
+        first_ids = ranking[:NUM_ROWS].tolist()
+        ids = [
+            *first_ids,
+            *(token_id for token_id in ranking.tolist() if token_id in matches and token_id not in first_ids),
+        ]
+        ranks = np.empty_like(ranking)
+        ranks[ranking] = np.arange(1, len(ranking) + 1)
+        rows = [
+            {
+                "id": token_id,
+                "token": vocabulary[token_id],
+                "rank": int(ranks[token_id]),
+                "about": _("{token}: token {id}", token=quote_token(vocabulary[token_id]), id=token_id),
+                "cells": [format_points(differences[column["name"]][token_id]) for column in columns],
+                "notes": [column["arithmetic"](token_id) for column in columns],
+                "probability": float(np.nan_to_num(differences["probability"][token_id])),
+                "plain": 0.0,
+                "cut": False,
+                "found": token_id in matches,
+            }
+            for token_id in ids
+        ]
+        return {
+            "run": "difference",
+            "columns": [{name: column[name] for name in ("name", "title", "about")} for column in columns],
+            "rows": rows,
+            "settings": quick_settings(settings),
+            "cut": translate(CUT),
+            "actual": None,
+            "drawn": None,
+            "find": find,
+            "found": len(matches),
+            "u": prediction.u,
+            "words": other_run_summary(prediction, other),
+            "stretches": [],
+        }
+
+
+def quick_settings(settings: GenerationSettings) -> dict[str, Any]:
+    """Return the settings whose sliders the browser follows by itself."""
+    return {name: getattr(settings, name) for name in ("temperature", "top_k", "top_p", "min_p")}
 
 
 def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -> dict[str, Any]:

@@ -77,10 +77,11 @@ function newRow(columns) {
  * @param {{ actual: number | null, drawn: number }} tokens which token the text has, and which the random number draws
  * @param {boolean} isApart whether ranks are left out before it
  * @param {boolean} isLog whether bars are by powers of ten
+ * @param {boolean} isOwn whether a token of it can be taken: not of the second run, nor of a difference
  */
-function fillRow(element, row, tokens, isApart, isLog) {
+function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   const [token, ...cells] = element.cells, [rank, text, tag, take] = /** @type {any} */ (token.children);
-  const isActual = row.id === tokens.actual, isDrawn = row.id === tokens.drawn;
+  const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn;
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
   element.classList.toggle("apart", isApart);
@@ -93,9 +94,10 @@ function fillRow(element, row, tokens, isApart, isLog) {
     isActual ? _("the token that the text has here") : "",
     isDrawn ? _("the token that Step writes: the random number u falls on it") : "",
   ].filter(Boolean).join("; ");
-  take.hidden = isActual;
+  take.hidden = isActual || !isOwn;
+  element.classList.toggle("less", row.probability < 0);
   take.ariaLabel = _("take {about}", row);
-  token.dataset.note = isActual ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
+  token.dataset.note = take.hidden ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
   row.cells.forEach((words, i) => {
     say(cells[i].querySelector(".number") || cells[i], words);
     cells[i].dataset.note = row.notes[i];
@@ -107,9 +109,11 @@ function fillRow(element, row, tokens, isApart, isLog) {
 }
 
 /** The part of a whole bar that stands for a probability. */
-const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(probability) / DECADES) : probability);
+const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
+
+const OF_RUN = { a: " · A", b: " · B", difference: " · A − B" }; // of two runs, which the table is about
 
 /** @param {HTMLElement} element */
 export function distribution(element) {
@@ -154,13 +158,15 @@ export function distribution(element) {
   function fill() {
     const [first, ...titles] = head.rows[0].cells;
     say(first, _("token"));
-    first.dataset.note = _("Tokens by rank: the likeliest first.");
+    say(find(document, "#answer .of-run"), OF_RUN[value.run] ?? "");
+    find(box, ".table").dataset.run = value.run;
+    first.dataset.note = value.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
     value.columns.forEach(({ title, about }, i) => { say(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > value.rows.length) body.lastChild.remove();
     while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
     value.rows.forEach((row, i) => {
       const isApart = row.rank > (value.rows[i - 1]?.rank ?? 0) + 1;
-      fillRow(body.rows[i], row, value, isApart, log.checked);
+      fillRow(body.rows[i], row, value, isApart, log.checked, !value.run || value.run === "a");
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(value.find) && !value.found);

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 
@@ -266,16 +267,29 @@ class OtherRunPrediction:
     """The other run's prediction after the aligned token.
 
     Attributes:
-        plain: its probabilities on the first run's vocabulary (V,); NaN for tokens that the other lacks.
-        sampled_token: text of the token sampled with the same random number and settings.
+        prediction: its distribution, with the same random number and settings.
+        vocabulary: texts of its tokens.
+        plain, sampled: its probabilities on the first run's vocabulary (V,); NaN for tokens that the other lacks.
         after: text of the aligned token.
         position: of the aligned token.
     """
 
+    prediction: NextTokenDistribution
+    vocabulary: Sequence[str]
     plain: np.ndarray
-    sampled_token: str
+    sampled: np.ndarray
     after: str
     position: int
+
+    @property
+    def sampled_token(self) -> str:
+        """Text of the token that the random number samples."""
+        return self.vocabulary[self.prediction.sampled_token_id]
+
+    @property
+    def has_common_tokens(self) -> bool:
+        """Whether the two vocabularies have a token in common."""
+        return bool(np.isfinite(self.plain).any())
 
 
 def other_run_column(plain: np.ndarray) -> StageColumn:
@@ -296,6 +310,42 @@ def other_run_column(plain: np.ndarray) -> StageColumn:
     )
 
 
+def format_points(difference: float) -> str:
+    """Format a difference of probabilities in percentage points, with its sign; "–" where one run lacks the token."""
+    return "–" if np.isnan(difference) else format_contribution(100 * difference)
+
+
+def difference_columns(prediction: NextTokenDistribution, other: OtherRunPrediction) -> list[dict[str, Any]]:
+    """Return the columns of A − B: of the models' own probabilities, and of those after temperature and filters."""
+
+    def explain(a: np.ndarray, b: np.ndarray) -> Callable[[int], str]:
+        return lambda token_id: (
+            _("the model of B has no such token")
+            if np.isnan(b[token_id])
+            else _(
+                "A {a}% − B {b}% = {points} percentage points",
+                a=format_number(100 * a[token_id]),
+                b=format_number(100 * b[token_id]),
+                points=format_points(a[token_id] - b[token_id]),
+            )
+        )
+
+    return [
+        {
+            "name": "model",
+            "title": _("A − B of\nmodel"),
+            "about": _("The model’s own probability in A less that in B, in percentage points."),
+            "arithmetic": explain(prediction.plain, other.plain),
+        },
+        {
+            "name": "probability",
+            "title": _("A − B in percentage points, after temperature and filters"),
+            "about": _("The probability after temperature and filters in A less that in B, in percentage points."),
+            "arithmetic": explain(prediction.sampled, other.sampled),
+        },
+    ]
+
+
 def other_run_summary(prediction: NextTokenDistribution, other: OtherRunPrediction) -> str:
     """Return the token that the same random number selects in B, and the divergence of the distributions, as text."""
     sampled_text = _(
@@ -311,6 +361,24 @@ def other_run_summary(prediction: NextTokenDistribution, other: OtherRunPredicti
         drawn=sampled_text,
         there=format_number(kl_divergence(prediction.plain, other.plain)),
         back=format_number(kl_divergence(other.plain, prediction.plain)),
+    )
+
+
+def summarise_difference(
+    prediction: NextTokenDistribution, vocabulary: Sequence[str], other: OtherRunPrediction
+) -> str:
+    """Name the token whose probability differs most between the runs, after temperature and filters."""
+    if not other.has_common_tokens:
+        return _("A and B have no token in common, so their probabilities have no difference.")
+    differences = prediction.sampled - other.sampled
+    token_id = int(np.nan_to_num(np.abs(differences)).argmax())
+    return _(
+        "A − B, after temperature and filters: {token} differs most, {a}% in A and {b}% in B, {points} percentage "
+        "points.",
+        token=quote_token(vocabulary[token_id]),
+        a=format_number(100 * prediction.sampled[token_id]),
+        b=format_number(100 * other.sampled[token_id]),
+        points=format_contribution(100 * differences[token_id]),
     )
 
 

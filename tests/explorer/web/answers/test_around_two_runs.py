@@ -1,14 +1,17 @@
 """Page contents around the tabs when there are two runs."""
 
+import json
+
 import numpy as np
 import pytest
 
 from explorer.analysis.next_token import kl_divergence
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
+from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.run_factory import RunFactory
 from explorer.web.answers.endpoints import Endpoints
 from model.generation.sampling import draw_token, sampling_stages, uniform_draw
@@ -81,6 +84,63 @@ def test_both_distributions_are_told_with_the_same_random_number(endpoints, stat
     assert f"the same random number falls on {quote_token(drawn_token)}" in table["words"]
     assert f"KL(A‖B) = {format_number(kl_divergence(p, q))} bits" in table["words"]
     assert f"KL(B‖A) = {format_number(kl_divergence(q, p))} bits" in table["words"]
+
+
+def distributions(endpoints, state, traces) -> list[list[np.ndarray]]:
+    """Return the probabilities of A and B, each the model's own and those after temperature and filters."""
+    partner = endpoints.runs.comparison(PageState.parse(state)).alignment.partners[4]
+    settings = GenerationSettings.parse(state)
+    both = []
+    for trace, position in zip(traces, (4, partner), strict=True):
+        own = np.exp(trace["logits"][position].astype(float))
+        stages = sampling_stages(
+            trace["logits"][position], settings.temperature, settings.top_k, previous=trace.token_ids[: position + 1]
+        )
+        both.append([own / own.sum(), stages.probabilities])
+    return both
+
+
+def test_the_table_of_b_is_that_of_its_own_run(endpoints, state, traces):
+    contents, (_a, (own, sampled)) = (
+        endpoints.answer("show", state | {"shown": "b"})["contents"],
+        distributions(endpoints, state, traces),
+    )
+    table = contents["next-token"]
+    names = [column["name"] for column in table["columns"]]
+    assert table["run"] == "b" and contents["next-token-words"].startswith("B: After ")
+    assert [row["id"] for row in table["rows"][:5]] == np.argsort(-own, kind="stable")[:5].tolist()
+    for row in table["rows"]:
+        assert row["cells"][names.index("model")] == format_number(own[row["id"]])
+        assert row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-6)
+    assert contents["brief"] == endpoints.answer("show", state)["contents"]["brief"]  # Step continues A
+
+
+def test_the_table_of_a_less_b_has_percentage_points_the_largest_first(endpoints, state, traces):
+    contents, both = (
+        endpoints.answer("show", state | {"shown": "difference"})["contents"],
+        distributions(endpoints, state, traces),
+    )
+    own, sampled = (100 * (a - b) for a, b in zip(*both, strict=True))
+    table = contents["next-token"]
+    assert [column["name"] for column in table["columns"]] == ["model", "probability"]
+    assert table["run"] == "difference" and table["drawn"] is None
+    for rank, row in enumerate(table["rows"], 1):
+        assert row["cells"] == [format_contribution(own[row["id"]]), format_contribution(sampled[row["id"]])]
+        assert 100 * row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-5) and row["rank"] == rank
+    sizes = [abs(row["probability"]) for row in table["rows"]]
+    assert sizes == sorted(sizes, reverse=True) and 100 * sizes[0] == pytest.approx(np.abs(sampled).max())
+    assert f"{table['rows'][0]['cells'][1]} percentage points" in contents["next-token-words"]
+
+
+def test_headings_of_differences_name_what_is_subtracted(endpoints, state):
+    for shown, heading in (("a", "{title}"), ("b", "{title}"), ("difference", "A − B of: {title}")):
+        contents = endpoints.answer("show", state | {"shown": shown})["contents"]
+        for name in ("heads", "pattern"):
+            title = next(panel.title for panel in VIEW_BY_NAME["attention"].panels if panel.name == name)
+            assert contents[f"attention-{name}-heading"] == heading.format(title=title)
+    layout = json.loads(contents["attention-pattern"][1])
+    data = json.loads(contents["attention-pattern"][0])
+    assert "A − B of weight" in json.dumps([data, layout], ensure_ascii=False)
 
 
 def test_while_a_text_is_written_both_strips_follow(endpoints, state):

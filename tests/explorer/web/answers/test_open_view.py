@@ -20,7 +20,7 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_an_open_view_has_everything_it_shows(rope_trace, view):
     selection = Selection(query=2, key=1).clamp_to_trace(rope_trace)
     open_view = OpenView(view, rope_trace, selection)
-    sentence = view.sentence and view.sentence(rope_trace, selection)
+    sentence = view.sentence and not view.is_comparison and view.sentence(rope_trace, selection)
     alone = view.single_run_message if view.is_comparison else ""  # told where the view is otherwise empty
     assert open_view.description == (alone or sentence or view.description)
     assert open_view.formula == (view.single_run_message if view.is_comparison else view.formula(rope_trace, selection))

@@ -142,11 +142,14 @@ def test_luck_is_told_with_what_it_falls_on(actual, end):
 PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
 
 
+def other_run(probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0) -> OtherRunPrediction:
+    prediction = SimpleNamespace(sampled_token_id=0)
+    return OtherRunPrediction(prediction, [token], probabilities, probabilities, after, position)
+
+
 def test_divergences_are_told_each_way():
     """Computed by hand: ½ log₂ ⅔ + ½ log₂ 2 bits from A to B, ¾ log₂ 1½ − ¼ log₂ 2 bits from B to A."""
-    text = other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(PROBABILITIES_B, " owl", " the", 7)
-    )
+    text = other_run_summary(SimpleNamespace(plain=PROBABILITIES_A), other_run(PROBABILITIES_B, " owl", " the", 7))
     assert "after “·the” (position 7), the same random number falls on “·owl”" in text
     assert "KL(A‖B) = 0.208 bits, KL(B‖A) = 0.189 bits" in text
 
@@ -154,7 +157,7 @@ def test_divergences_are_told_each_way():
 def test_a_token_that_b_has_not_is_said_to_be_missing():
     probabilities = np.array([0.75, 0.25, np.nan])
     assert "different tokens: no divergence" in other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(probabilities, "", "", 0)
+        SimpleNamespace(plain=PROBABILITIES_A), other_run(probabilities)
     )
     column = other_run_column(probabilities)
     assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]
