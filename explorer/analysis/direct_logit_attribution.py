@@ -346,6 +346,22 @@ def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | N
     return int(layer), int(head), int(key)
 
 
+def source_totals(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> np.ndarray:
+    """Return what attention takes from each position for a logit, summed over all heads and layers, (position + 1,)."""
+    return head_sources(trace, position, token_id, contrast_id).effects.sum((0, 1))[: position + 1]
+
+
+def contribution_without_source(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> float:
+    """Return what no attention takes from a token: with `source_totals` it adds up to the logit.
+
+    It is the token's own embedding, the feed-forwards, constants, and heads that interventions change.
+    """
+    parts = direct_logit_attribution(trace, position, token_id, contrast_id)
+    changed_heads = head_sources(trace, position, token_id, contrast_id).changed_heads
+    sums = (values.sum() for values in (parts.biases, parts.feed_forward, changed_heads))
+    return float(parts.token + parts.positions + sum(sums) + parts.shift + parts.changes)
+
+
 def written_norms(trace: Trace, layer: int, values: np.ndarray, position: int) -> np.ndarray:
     """Return ‖W_O v‖₂ as added to the stream at a position, of values (H, n, d): (H, n).
 
@@ -451,6 +467,63 @@ def head_contribution(
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
     formula = translate(THROUGH_NORMS[contrast_id is not None], x="W_O z")
     return logit_contribution(trace, position, token_id, contrast_id, name, displayed_value, formula, vector, HEADS)
+
+
+def source_contribution(trace: Trace, position: int, token_id: int, contrast_id: int | None, key: int) -> Derivation:
+    """Derive what all heads of all layers take from a key for a token's logit or logit difference."""
+    config, final = trace.config, np.zeros(trace.config.d_model)
+    displayed_value = get_element(source_totals(trace, position, token_id, contrast_id), key)
+    for layer in range(config.num_layers):
+        block = f"blocks.{layer}.attn"
+        weights, values, output = (
+            read_input(trace, name, *index)[0]
+            for name, *index in (
+                (f"{block}.pattern", ALL, position, key),
+                (f"{block}.v", ALL, key),
+                (f"{block}.o_proj.weight",),
+            )
+        )
+        z = weights[:, None] * np.repeat(values, config.num_heads // len(values), axis=0)  # (H, d)
+        z[changed_head_mask(trace, layer, position)] = 0
+        path = path_to_unembedding(config, layer, "attn")
+        final = final + propagate(trace, (output @ concatenate_heads(z), []), path, position)[0]
+    inputs = [
+        Input("blocks.*.attn.pattern", (ALL, position, key), (config.num_layers, config.num_heads)),
+        Input("blocks.*.attn.v", (ALL, key), (config.num_layers, config.kv_heads, config.d_head)),
+        Input("blocks.*.attn.o_proj.weight", (), (config.num_layers, config.d_model, config.num_heads * config.d_head)),
+    ]
+    name = _("what all heads take from {token}", token=format_token_position(trace, key))
+    formula = translate(THROUGH_NORMS[contrast_id is not None], x="Σ W_O (weight · v)")
+    line = "effects[layer, :, visible] = weights"
+    return logit_contribution(
+        trace, position, token_id, contrast_id, name, displayed_value, formula, (final, inputs), line
+    )
+
+
+def derive_contribution_without_source(
+    trace: Trace, position: int, token_id: int, contrast_id: int | None
+) -> Derivation:
+    """Derive what no attention takes from a token, as the sum of its parts."""
+    layers, tokens = range(trace.config.num_layers), (position, token_id, contrast_id)
+    names = ["token", *["position"] * ("position_embed" in trace), *["shift"] * has_logit_constants(trace.config)]
+    names += ["changes"] * has_intervention_additions(trace)
+    parts = [component_contribution(trace, *tokens, name) for name in names]
+    parts += [component_contribution(trace, *tokens, "feed_forward", layer) for layer in layers]
+    if "blocks.0.attn.o_proj.bias" in trace.weights:
+        parts += [component_contribution(trace, *tokens, "bias", layer) for layer in layers]
+    for layer in layers:
+        changed_heads = np.flatnonzero(changed_head_mask(trace, layer, position))
+        parts += [head_contribution(trace, *tokens, layer, int(head)) for head in changed_heads]
+    values = [part.recomputed_value for part in parts]
+    working = Calculation(
+        _("the token’s own embedding + all feed-forwards + constants"),
+        lambda: f"{' + '.join(map(format_number, values))} = {format_number(sum(values))}",
+        sum(values),
+        unique_inputs(item for part in parts for item in part.working.inputs),
+    )
+    displayed_value = contribution_without_source(trace, *tokens)
+    source = SourceLine(FILE, "return float(parts.token + parts.positions")
+    return Derivation(_("what comes from no earlier token"), parts[0].location, displayed_value, working, source)
 
 
 def logit_contribution(

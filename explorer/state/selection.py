@@ -26,7 +26,8 @@ class SelectionField:
         label: before the list, translated on use; "" for a field without a list, which clicks set.
         values: the possible values, or a mapping of values to their texts in the list, translated on use; None for
             any value.
-        options: (trace, selection) -> the (value, text) pairs of the list, where these depend on the run.
+        options: (trace, selection) -> the (value, text) pairs of the list, where these depend on the run; a comparing
+            view's gets a `Comparison` in the trace's place.
         is_free: whether any other text may be typed, too.
     """
 

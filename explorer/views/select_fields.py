@@ -7,6 +7,7 @@ from typing import Any
 from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection, find_field
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
@@ -28,19 +29,25 @@ class SelectField:
     is_free: bool = False
 
 
-def select_fields(fields: Sequence[str], trace: Trace, selection: Selection) -> list[SelectField]:
-    """Return the drop-down lists for these fields of the selection."""
-    return [select_field(field, trace, selection) for field in fields]
+def select_fields(
+    fields: Sequence[str], trace: Trace, selection: Selection, runs: Comparison | None = None
+) -> list[SelectField]:
+    """Return the drop-down lists for these fields of the selection.
+
+    Args:
+        runs: the two runs of a comparing view, whose own fields get them in the trace's place.
+    """
+    return [select_field(field, trace, selection, runs) for field in fields]
 
 
-def select_field(name: str, trace: Trace, selection: Selection) -> SelectField:
+def select_field(name: str, trace: Trace, selection: Selection, runs: Comparison | None = None) -> SelectField:
     """Return a field of the selection with its title and options."""
     if name in OPTIONS:
         return SelectField(name, translate(TITLES[name]), OPTIONS[name](trace, selection))
     field = find_field(name)
     texts = [(value, translate(text)) for value, text in field.texts.items()]
     return SelectField(
-        name, translate(field.label), field.options(trace, selection) if field.options else texts, field.is_free
+        name, translate(field.label), field.options(runs or trace, selection) if field.options else texts, field.is_free
     )
 
 

@@ -1,5 +1,8 @@
 """Patching view: effects of values patched from one prompt's run into the other's."""
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import metric_label, small_difference_warning
 from explorer.explain.notation import escape_token, format_number
@@ -28,12 +31,26 @@ from explorer.views.two_runs import NoDifferenceError
 from explorer.views.view import Panel, View
 
 
-def likely_token_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
-    """Return the most probable tokens at the end, by their texts; first "" for the proposed token."""
-    tokens = [
-        trace.vocabulary[token_id] for token_id in ranking_without_interventions(trace, len(trace) - 1)[:NUM_LISTED]
-    ]
-    return [("", _("as proposed")), *((escape_token(text), shorten_token(text)) for text in tokens)]
+def likely_token_options(name: str) -> Callable[[Comparison | Trace, Selection], list[tuple[str, str]]]:
+    """Return a function that lists the most probable tokens at the end, by their texts; first "" for the proposed one.
+
+    Args:
+        name: of the field, "answer" or "wrong".
+    """
+
+    def options(runs: Comparison | Trace, selection: Selection) -> list[tuple[str, str]]:
+        trace, proposed = runs, _("as proposed")
+        if isinstance(runs, Comparison):
+            trace = runs.trace
+            with suppress(NoDifferenceError):
+                prompt_pair = make_prompt_pair(runs, selection.replace(**{name: ""}))
+                token = shorten_token(prompt_pair.clean.vocabulary[getattr(prompt_pair.experiment, name)])
+                proposed = _("{token} (proposed)", token=token)
+        ranking = ranking_without_interventions(trace, len(trace) - 1)
+        tokens = [trace.vocabulary[token_id] for token_id in ranking[:NUM_LISTED]]
+        return [("", proposed), *((escape_token(text), shorten_token(text)) for text in tokens)]
+
+    return options
 
 
 METRIC_LABELS = {
@@ -64,8 +81,8 @@ PATCHING_FIELDS = (
     # which of two runs is the clean one; the other is the corrupted one
     SelectionField("clean_run", "b", N_("clean"), {"b": N_("B (A is corrupted)"), "a": N_("A (B is corrupted)")}),
     # texts of the right and the wrong next token after the clean one; "" for the proposed ones
-    SelectionField("answer", "", N_("answer"), options=likely_token_options, is_free=True),
-    SelectionField("wrong", "", N_("wrong answer"), options=likely_token_options, is_free=True),
+    SelectionField("answer", "", N_("answer"), options=likely_token_options("answer"), is_free=True),
+    SelectionField("wrong", "", N_("wrong answer"), options=likely_token_options("wrong"), is_free=True),
     SelectionField("metric", "logit_difference", N_("measure"), METRIC_LABELS),
     # components of the maps by position and by head
     SelectionField("patch_position", "resid_pre", N_("by position"), POSITION_COMPONENTS),

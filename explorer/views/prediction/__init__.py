@@ -37,7 +37,9 @@ from explorer.views.prediction.contributions import (
     VERIFY_CONTRIBUTIONS,
     component_bars,
     head_contribution_map,
+    inspect_source,
     inspect_token_contribution,
+    source_bars,
     token_contribution_bars,
 )
 from explorer.views.prediction.logit_lens import actual_token_plot, lens_map, rollout_bars, token_trajectory
@@ -220,6 +222,16 @@ VIEW = View(
             ),
             height=360,
             width="half",
+        ),
+        Panel(
+            name="by_source",
+            title=N_("Which word mattered? What all heads take from each token for that logit"),
+            draw=source_bars,
+            click_selects={"x": "key"},
+            verify=verify_derived(*PARTS, "blocks.*.attn.pattern", "blocks.*.attn.v", "logits", against=SUM_CHECK),
+            inspect=inspect_source,
+            height=360,
+            min_width=640,
         ),
         Panel(
             name="by_token",

@@ -4,7 +4,13 @@ import textwrap
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.direct_logit_attribution import (
+    contribution_without_source,
+    derive_contribution_without_source,
+    direct_logit_attribution,
+    source_contribution,
+    source_totals,
+)
 from explorer.analysis.token_contributions import (
     METHODS,
     TokenContributions,
@@ -26,6 +32,7 @@ from explorer.views.plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
+    RESIDUAL,
     SELECTED,
     figure,
     frame_head,
@@ -137,6 +144,79 @@ def head_contribution_map(
     if layer is not None:
         frame_head(fig, layer, head)
     return fig
+
+
+def source_bars(trace: Trace, selection: Selection) -> go.Figure:
+    """Draw what attention takes from each token for a logit, all heads and layers together, and the rest of the logit.
+
+    The bars add up to the logit.
+    """
+    query, tokens = selection.query, target_and_contrast(trace, selection)
+    values = source_totals(trace, query, *tokens)
+    rest = contribution_without_source(trace, query, *tokens)
+    total, logit = float(values.sum() + rest), direct_logit_attribution(trace, query, *tokens).logit
+    names = positions(trace.tokens)[: query + 1]
+    largest_index = int(np.abs(values).argmax())
+    bars = [
+        go.Bar(
+            x=names,
+            y=values,
+            marker={"color": ATTENTION},
+            hovertemplate=_("from %{x}<br>adds %{y:+.4f}<extra></extra>"),
+        ),
+        go.Bar(
+            x=[_("the rest")],
+            y=[rest],
+            xaxis="x2",
+            marker={"color": RESIDUAL},
+            hovertemplate=_(
+                "own embedding, feed-forwards, constants<br>add %{y:+.4f}<extra></extra>",
+            ),
+        ),
+    ]
+    fig = figure(
+        bars,
+        alt=_(
+            "What all heads take from {count} tokens for {logit} after {token}: most, {adds}, from {source}. With the "
+            "rest it adds up to {total}.",
+            count=query + 1,
+            logit=logit_label(trace, *tokens),
+            token=quote_token(trace.tokens[query]),
+            adds=contribution_phrase(values[largest_index]),
+            source=names[largest_index],
+            total=format_number(total),
+        ),
+        xaxis={
+            **token_axis(trace.tokens, _("token that attention takes from"), visible=range(query + 1)),
+            "range": [-0.5, query + 0.5],
+            "tickangle": -60,
+            "domain": [0, 0.9],
+        },
+        xaxis2={"domain": [0.92, 1], "showgrid": False},
+        yaxis={
+            "title": {
+                "text": _(
+                    "adds; sum {total}, off by {error}",
+                    total=format_number(total),
+                    error=format_number(abs(total - logit)),
+                )
+            }
+        },
+        showlegend=False,
+        bargap=0.15,
+    )
+    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+
+
+def inspect_source(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive what all heads take from the clicked token, or what comes from none."""
+    tokens = target_and_contrast(trace, selection)
+    if point.coordinate_or_none("curve"):
+        return derive_contribution_without_source(trace, selection.query, *tokens)
+    if point.column > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    return source_contribution(trace, selection.query, *tokens, point.column)
 
 
 def contribution_phrase(value: float) -> str:

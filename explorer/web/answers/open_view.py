@@ -182,8 +182,9 @@ class OpenView:
         """The fields of the selection that the view offers as lists."""
         if not self.applies_to(self.trace) or (self.view.is_comparison and self.has_single_run):
             return []
+        runs = self.comparison if self.view.is_comparison else None
         field_lists = (
-            or_default_if_unloaded(lambda name=name: select_fields((name,), *self.runs_with_selection[0]), [])
+            or_default_if_unloaded(lambda name=name: select_fields((name,), *self.runs_with_selection[0], runs), [])
             for name in self.view.select_controls
         )
         return [select_field for fields in field_lists for select_field in fields]

@@ -6,9 +6,13 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.direct_logit_attribution import (
     attribution_by_kind,
+    contribution_without_source,
+    derive_contribution_without_source,
     direct_logit_attribution,
     head_sources,
     overview,
+    source_contribution,
+    source_totals,
 )
 from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates
@@ -193,6 +197,23 @@ def test_sources_add_up_to_their_head(trace, position):
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
     assert not sources.effects[..., position + 1 :].any() and not sources.norms[..., position + 1 :].any()
     assert not sources.changed_heads.any()
+
+
+@pytest.mark.parametrize(
+    "capture", [None, capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style]
+)
+@pytest.mark.parametrize(("token", "rival"), [(TOKEN, None), (TOKEN, RIVAL)])
+def test_totals_by_source_and_the_rest_add_up_to_the_logit(style, trace, capture, token, rival):
+    run = capture(style) if capture else trace
+    totals, rest = source_totals(run, QUERY, token, rival), contribution_without_source(run, QUERY, token, rival)
+    parts = direct_logit_attribution(run, QUERY, token, rival)
+    assert totals.shape == (QUERY + 1,)
+    assert totals.sum() + rest == pytest.approx(parts.logit, abs=1e-4)
+    for key in (0, QUERY - 1, QUERY):
+        derivation = source_contribution(run, QUERY, token, rival, key)
+        assert derivation.value == totals[key] == pytest.approx(derivation.recomputed_value, abs=1e-5)
+    derivation = derive_contribution_without_source(run, QUERY, token, rival)
+    assert derivation.value == rest == pytest.approx(derivation.recomputed_value, abs=1e-5)
 
 
 def test_norms_are_those_of_the_written_vectors(trace):

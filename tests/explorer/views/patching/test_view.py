@@ -17,6 +17,8 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, formula
 from explorer.views.patching.effect_maps import make_prompt_pair
+from explorer.views.select_fields import select_fields
+from explorer.views.style import shorten_token
 from explorer.views.two_runs import NoDifferenceError
 from tests.sample_models import tokenizer
 
@@ -232,6 +234,17 @@ def test_the_answers_are_proposed_and_can_be_others(runs):
         make_prompt_pair(runs, Selection().replace(answer="no such token"))
     with pytest.raises(NoDifferenceError, match="the same token"):
         make_prompt_pair(runs, Selection().replace(answer=token, wrong=token))
+
+
+def test_the_boxes_name_the_tokens_that_are_proposed(runs):
+    fields = {field.field: field for field in select_fields(("answer", "wrong"), runs.trace, Selection(), runs)}
+    experiment, vocabulary = make_prompt_pair(runs, Selection()).experiment, runs.trace.vocabulary
+    assert fields["answer"].options[0] == ("", f"{shorten_token(vocabulary[experiment.answer])} (proposed)")
+    assert fields["wrong"].options[0] == ("", f"{shorten_token(vocabulary[experiment.wrong])} (proposed)")
+    chosen = Selection().replace(answer=vocabulary[experiment.wrong])  # then another is proposed as the wrong one
+    proposed = make_prompt_pair(runs, chosen).experiment.wrong
+    (wrong,) = select_fields(("wrong",), runs.trace, chosen, runs)
+    assert proposed != experiment.wrong and wrong.options[0][1] == f"{shorten_token(vocabulary[proposed])} (proposed)"
 
 
 def test_what_is_written_after_the_prompts_counts_for_nothing(lms, runs, style):
