@@ -129,3 +129,27 @@ def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
     complaints[:] = [
         complaint for complaint in complaints if "404" not in complaint
     ]  # it asks for what is not offered here
+
+
+def test_undo_brings_back_the_prompt_before_with_what_was_generated(person):
+    """By the button and by Ctrl Z; in a box that somebody types in, the key is the browser's."""
+    undo, names = person.page.locator("#undo"), ("query", "generated", "prompt")
+    text = person.prompt.input_value()
+    expect(undo).to_be_disabled()
+    person.page.get_by_role("button", name="Step", exact=True).click()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
+    before = person.at_rest().state
+    for press in (undo.click, lambda: person.page.keyboard.press("Control+z")):
+        person.run("The owl asked")
+        expect(person.strip).to_have_text("The owl asked")
+        person.at_rest().chips.first.focus()
+        press()
+        expect(person.prompt).to_have_value(text)
+        after = person.at_rest().state
+        assert [after[name] for name in names] == [before[name] for name in names]
+    person.page.go_back()  # what was undone is a step of the history
+    expect(person.strip).to_have_text("The owl asked")
+    person.at_rest()
+    person.prompt.fill("the fox")
+    person.prompt.press("Control+z")
+    assert person.at_rest().state["prompt"] != before["prompt"]

@@ -195,8 +195,35 @@ export function followBack() {
   keptBy((now, before) => {
     const left = modelOf(before.checkpoint); // its steps share them
     if (left && left !== modelOf(now.checkpoint)) own[left] = continuationsOf(before);
+    keepFormer(now, before);
     followInHistory(now);
   });
+}
+
+// Undo brings back the prompt before, with its answer as it was left; what it leaves is a step of the history, for Back.
+
+const MAX_FORMER = 50; // prompts
+/** @type {State[]} */
+const former = [];
+let isUndoing = false;
+
+/** @param {State} now @param {State} before */
+function keepFormer(now, before) {
+  if (isUndoing || !before.checkpoint || before.lesson || now.lesson || String(before.prompt) === String(now.prompt)) return;
+  former.push(before);
+  if (former.length > MAX_FORMER) former.shift();
+}
+
+/** Whether there was another prompt before this one. */
+export const hasFormerPrompt = () => former.length > 0 && !state.lesson;
+
+/** Takes back the last generated token or, before any, the last change of the prompt. */
+export function undo() {
+  if (state.generated?.length || !hasFormerPrompt()) return void makeMove({ kind: "undo" });
+  const { view, depth } = state, there = former.pop();
+  isUndoing = true;
+  goTo({ ...there, view, depth }, false);
+  isUndoing = false;
 }
 
 /** Opens a file that the page saved. @param {(places: any[]) => void} take gets places, where it holds those */

@@ -5,7 +5,7 @@ import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMak
 import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
 import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
 import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
-import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
+import { copyLink, copyPython, followBack, hasFormerPrompt, keepPlaces, KEPT_ROOM, openFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
 import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
@@ -77,6 +77,16 @@ async function openByKey(event) {
   const { openKeys, openSearch } = await import("../widgets/search/search.js");
   if (event.key === "?") openKeys();
   else openSearch();
+}
+
+/** Undoes by Ctrl Z, but for what is being typed: that is the browser's to undo. @param {KeyboardEvent} event */
+function undoByKey(event) {
+  if (event.key.toLowerCase() !== "z" || event.shiftKey || event.altKey || !(event.ctrlKey || event.metaKey)) return;
+  const { target } = event, box = /** @type {Element} */ (target).closest("textarea, input:not([type=checkbox], [type=radio], [type=range])");
+  const isTyped = box && (!box.closest("#prompt") || document.body.classList.contains("unrun"));
+  if (isTyped || find(document, "body.presenting, #sheet") || /** @type {HTMLButtonElement} */ (find(document, "#undo")).disabled) return;
+  event.preventDefault();
+  undo();
 }
 
 /** Shows views where they have their place. */
@@ -234,6 +244,7 @@ export async function build() {
   makeToolbar(find(document, "#navigation"));
   followTabKey();
   document.addEventListener("keydown", openByKey);
+  document.addEventListener("keydown", undoByKey);
   document.body.classList.add("built");
   beginAsking();
   const load = () => act({ kind: "load", query });
@@ -269,7 +280,8 @@ function followButtons() {
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
-    undo.disabled = !state.generated?.length;
+    undo.disabled = !state.generated?.length && !hasFormerPrompt();
+    undo.title = state.generated?.length ? _("Takes back the last token (Ctrl Z)") : _("Brings back the prompt before this one, with its answer (Ctrl Z)");
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stopping.disabled = !isWriting();
   }
@@ -328,6 +340,6 @@ followBack();
 document.addEventListener("click", ({ target }) => {
   const button = /** @type {Element} */ (target).closest("#stop, #undo, #step");
   if (button?.id === "stop") stop();
-  if (button?.id === "undo") makeMove({ kind: "undo" });
+  if (button?.id === "undo") undo();
   if (button?.id === "step") makeMove({ kind: "step" });
 });
