@@ -15,6 +15,11 @@ from explorer.views import graph_objects as go
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
 ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
+QUERY, KEY, VALUE = (
+    "#2F7FD1",
+    "#C2661A",
+    "#2E9E6B",
+)  # q, k and v, wherever they are drawn or written; 3:1 on both themes
 SELECTED = "#D81B60"
 
 SANS_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
@@ -87,6 +92,7 @@ def css_colours() -> str:
             f"--selected-text: {theme.selected_text}; --right: {theme.right}; --wrong: {theme.wrong}; "
             f"--adds: {theme.adds}; --takes: {theme.takes}; "
             f"--attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
+            f"--query: {QUERY}; --key: {KEY}; --value: {VALUE}; "
             f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )
 

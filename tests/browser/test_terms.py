@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
+from explorer.lessons.glossary import ENTRY_BY_NAME, FIRST_TERMS, GlossaryContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
@@ -104,6 +104,19 @@ def test_all_words_are_listed(newcomer):
     entries = person.page.locator("#glossary dt")
     expect(entries).to_have_count(len(ENTRY_BY_NAME))
     expect(person.page.locator("#glossary dd").first).to_have_text(re.compile(r"\w"))
+
+
+def test_learn_leads_to_ten_words_with_the_numbers_of_the_run(newcomer):
+    person = newcomer().open(view="attention")
+    person.page.locator("#lessons .open").click()
+    person.page.locator("#lessons .to-glossary").click()
+    meanings = person.page.locator("#glossary .first dd")
+    expect(meanings).to_have_count(len(FIRST_TERMS))
+    for name, meaning in zip(FIRST_TERMS, meanings.all(), strict=True):
+        whole = expected_definition(person, name)
+        assert whole != ENTRY_BY_NAME[name].meaning, "it has a number of the run"
+        expect(meaning).to_have_text(whole)
+    expect(person.page.locator("#glossary summary")).to_be_focused()
 
 
 @pytest.mark.exhaustive

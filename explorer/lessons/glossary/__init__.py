@@ -9,6 +9,10 @@ PARTS = (
     *(predictions.PREDICTIONS, predictions.STATISTICS, predictions.TRAINING, comparison.ENTRIES),
 )
 ENTRIES = tuple(entry for part in PARTS for entry in part)
+FIRST_TERMS = (  # that a beginner needs, in the order of a run
+    *("token", "embedding", "layer", "attention", "head", "feed-forward", "residual stream", "logit", "probability"),
+    "temperature",
+)
 ENTRY_BY_NAME: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 
 
@@ -17,4 +21,4 @@ def entry_names_by_form() -> dict[str, str]:
     return {translate(form): entry.name for entry in reversed(ENTRIES) for form in entry.forms}
 
 
-__all__ = ["ENTRIES", "ENTRY_BY_NAME", "Entry", "GlossaryContext", "entry_names_by_form"]
+__all__ = ["ENTRIES", "ENTRY_BY_NAME", "FIRST_TERMS", "Entry", "GlossaryContext", "entry_names_by_form"]

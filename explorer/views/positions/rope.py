@@ -29,7 +29,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import pair_dimensions_text, rope_scaling_text, shared_kv_head_text
 from explorer.views.plots import score_term_bars
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.style import ATTENTION, KEY, QUERY, RESIDUAL, SELECTED, figure, label, positions, token_axis
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
 
@@ -56,8 +56,8 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
     Each vector's arrows are scaled by its own longest pair, so that norms compare within one vector.
     """
     vectors = {
-        _("q of {token}", token=label(trace.tokens[query])): (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
-        _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
+        _("q of {token}", token=label(trace.tokens[query])): (rotated_pairs(trace, "q", layer, head, query), QUERY),
+        _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), KEY),
     }
     num_pairs = trace["rope.angles"].shape[1]
     pair = np.arange(num_pairs)

@@ -82,7 +82,7 @@ def test_the_browsers_back_goes_a_step_back(page, bundled_address):
 @pytest.mark.exhaustive
 def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
     page.goto(bundled_address)
-    page.get_by_role("button", name="Lessons").click()
+    page.get_by_role("button", name="Learn").click()
     rows = page.locator("#lessons .one")
     expect(rows).to_have_count(len(LESSONS) + 1)
     rows.filter(has_text="What norms do").click()
@@ -93,12 +93,12 @@ def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_add
     next_step(page)
     expect(column(page).locator(".of")).to_contain_text("2 of")
     column(page).get_by_role("button", name="Leave").click()
-    page.get_by_role("button", name="Lessons").click()
+    page.get_by_role("button", name="Learn").click()
     row = rows.filter(has_text="What norms do")
     expect(row).to_contain_text("go on with step 2")
     page.keyboard.press("Escape")
     expect(rows.first).to_be_hidden()
-    page.get_by_role("button", name="Lessons").press("Enter")
+    page.get_by_role("button", name="Learn").press("Enter")
     row.click()
     expect(column(page).locator(".of")).to_contain_text("2 of")
 

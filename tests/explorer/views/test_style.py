@@ -9,7 +9,21 @@ import pytest
 
 from explorer.explain.notation import escape_token, format_contribution, format_number, quote_token
 from explorer.views import graph_objects as go
-from explorer.views.style import DARK, LIGHT, SELECTED, figure, label, positions, template, token_axis, window_around
+from explorer.views.style import (
+    DARK,
+    KEY,
+    LIGHT,
+    QUERY,
+    SELECTED,
+    VALUE,
+    css_colours,
+    figure,
+    label,
+    positions,
+    template,
+    token_axis,
+    window_around,
+)
 
 ROOT = Path(__file__).parents[3]
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -165,15 +179,16 @@ def test_more_is_further_from_the_background(theme):
     assert signed[2:] == sorted(signed[2:])
 
 
-def test_what_adds_is_blue_in_every_figure():
-    """The whole model says so in words, and its colours are its style's own."""
-    style = (ROOT / "explorer/web/widgets/whole_model/whole_model.css").read_text("utf-8")
-    adds, takes = (re.findall(rf"--{name}: #(\w{{6}})", style) for name in ("adds", "takes"))
-    assert len(adds) == len(takes) == 2  # light and dark
-    for color in (*adds, *(theme.diverging[-1][1:] for theme in (LIGHT, DARK))):
-        assert int(color[4:], 16) > int(color[:2], 16), color
-    for color in (*takes, *(theme.diverging[0][1:] for theme in (LIGHT, DARK))):
-        assert int(color[:2], 16) > int(color[4:], 16), color
+@THEMES
+def test_what_adds_is_blue_in_every_figure(theme):
+    """The whole model says so in words, in the page's colours, and has none of its own."""
+    for color in (theme.adds, theme.diverging[-1]):
+        assert int(color[5:], 16) > int(color[1:3], 16), color
+    for color in (theme.takes, theme.diverging[0]):
+        assert int(color[1:3], 16) > int(color[5:], 16), color
+    assert all(f"{name}: {getattr(theme, name)};" in css_colours() for name in ("adds", "takes"))
+    styles = (path.read_text("utf-8") for path in (ROOT / "explorer/web").rglob("*.css"))
+    assert not any(re.search(r"--(adds|takes):", style) for style in styles)
 
 
 @THEMES
@@ -222,3 +237,13 @@ def test_a_figure_says_what_it_shows(with_template):
 )
 def test_places_around_a_position(position, count, total, expected):
     assert window_around(position, count, total) == expected
+
+
+@THEMES
+def test_q_k_and_v_have_one_tint_each_that_is_seen_on_both_themes(theme):
+    assert len({QUERY, KEY, VALUE}) == 3
+    for name, tint in (("query", QUERY), ("key", KEY), ("value", VALUE)):
+        assert f"--{name}: {tint};" in css_colours()
+        assert contrast(tint, theme.background) >= 3
+    styles = "".join(path.read_text("utf-8") for path in (ROOT / "explorer" / "web").rglob("*.css"))
+    assert all(f"var(--{name})" in styles for name in ("query", "key", "value"))

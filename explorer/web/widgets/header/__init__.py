@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.explain.notation import format_number
-from explorer.lessons.glossary import ENTRIES, entry_names_by_form
+from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, FIRST_TERMS, Entry, entry_names_by_form
 from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import Job
 from explorer.translations import LANGUAGES, _, translate
@@ -191,7 +191,7 @@ class CollapseButton(Widget):
 
 
 class Glossary(Widget):
-    """A list of terms that opens on request.
+    """A list of terms that opens on request: first those for beginners, with numbers of the run, then the others.
 
     Its script explains each term wherever it is on the page (static/terms.js).
     """
@@ -199,15 +199,23 @@ class Glossary(Widget):
     kind = "glossary"
 
     def __init__(self, **kwargs):
-        meaning_by_forms = {
-            ", ".join(dict.fromkeys(map(translate, entry.forms))): translate(entry.meaning) for entry in ENTRIES
-        }
-        rows = "".join(
-            f"<dt>{escape_text(word)}</dt><dd>{escape_text(meaning)}</dd>" for word, meaning in meaning_by_forms.items()
-        )
+        first = [ENTRY_BY_NAME[name] for name in FIRST_TERMS]
+        others = [entry for entry in ENTRIES if entry.name not in FIRST_TERMS]
         meanings = {entry.name: translate(entry.meaning) for entry in ENTRIES}
-        begins = fill_template("<details><summary>{asked}</summary>", asked=_("What do the words mean?"))
-        super().__init__(
-            html=f'{begins}<dl data-known="{json_attribute([entry_names_by_form(), meanings])}">{rows}</dl></details>',
-            **kwargs,
+        begins = fill_template(
+            "<details><summary>{asked}</summary><h3>{ten}</h3>",
+            asked=_("What do the words mean?"),
+            ten=_("Ten words to begin with"),
         )
+        known = json_attribute([entry_names_by_form(), meanings])
+        then = fill_template("</dl><h3>{others}</h3><dl>", others=_("All other words"))
+        rows = "".join(map(definition_row, first)), "".join(map(definition_row, others))
+        html = f'{begins}<dl class="first" data-known="{known}">{rows[0]}{then}{rows[1]}</dl></details>'
+        super().__init__(html=html, **kwargs)
+
+
+def definition_row(entry: Entry) -> str:
+    """Return the markup of a term with all its forms, and its meaning."""
+    forms = ", ".join(dict.fromkeys(map(translate, entry.forms)))
+    name, text = escape_text(entry.name), escape_text(translate(entry.meaning))
+    return f'<dt>{escape_text(forms)}</dt><dd data-entry="{name}">{text}</dd>'

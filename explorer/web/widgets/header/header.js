@@ -150,6 +150,19 @@ export function languageList(element) {
 let pressed = null;
 addEventListener("pointerdown", ({ target }) => { pressed = target; }, { capture: true, passive: true });
 
+const VECTORS = /(?<![A-Za-z0-9_‑-])([qkv])(?:_proj)?(?![A-Za-z0-9_‑-])/g; // not of top-k
+
+/** A text in which q, k and v have the tints that figures give them. @param {string} text @returns {(string | HTMLElement)[]} */
+export function tinted(text) {
+  const pieces = [];
+  let from = 0;
+  for (const { 0: word, 1: vector, index } of text.matchAll(VECTORS)) {
+    pieces.push(text.slice(from, index), span(`of-${vector}`, word));
+    from = index + word.length;
+  }
+  return [...pieces, text.slice(from)].filter(Boolean);
+}
+
 const MOST_KEPT = 45; // pixels, of two lines
 
 /**
@@ -181,7 +194,9 @@ export function words(element) {
   }
   const write = (content) => {
     const before = text.classList.contains("formula") ? text.getBoundingClientRect() : null;
-    say(text, content || ""); // or else what is marked in it would be lost
+    const isPlain = text.classList.contains("prose"), shown = content || "";
+    if (isPlain) say(text, shown); // or else what is marked in it would be lost
+    else if (text.textContent !== shown) text.replaceChildren(...tinted(shown));
     hide(element, !content);
     if (before?.height && content) keepBelow(text, before);
   };
@@ -208,6 +223,12 @@ export function fold(element) {
 
 /** @param {HTMLElement} element */
 export function glossary(element) {
-  const [forms, meanings] = JSON.parse(find(element, "dl").dataset.known);
+  const [forms, meanings] = JSON.parse(find(element, "dl").dataset.known), details = find(element, "details");
   explainTerms(forms, meanings);
+  // The first have the numbers of the run, each time that the list is opened.
+  details.addEventListener("toggle", () => {
+    if (!(/** @type {HTMLDetailsElement} */ (details)).open || !state.checkpoint) return;
+    for (const meaning of findAll(element, ".first dd"))
+      call("define", [state, meaning.dataset.entry]).then((whole) => say(meaning, whole), () => {}); // its meaning stands
+  });
 }

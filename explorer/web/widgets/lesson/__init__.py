@@ -54,5 +54,8 @@ class LessonListButton(Widget):
     lazy = ""
 
     def __init__(self, **kwargs):
-        words = {"lessons": _("Lessons"), "lessons_are": _("step by step, with questions that you answer first")}
+        words = {
+            "lessons": _("Learn"),
+            "lessons_are": _("lessons step by step, with questions first; and the glossary"),
+        }
         super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)

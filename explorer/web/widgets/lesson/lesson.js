@@ -447,7 +447,7 @@ export function lessons(element) {
     listed ??= call("listed_lessons", [state]);
     try {
       const found = await listed, left = leftAt();
-      list.replaceChildren(...found.map((lesson) => row(lesson, left[lesson.name])));
+      list.replaceChildren(...found.map((lesson) => row(lesson, left[lesson.name])), toGlossary());
     } catch (error) {
       listed = null;
       if (error instanceof Refused) tellBroken(error);
@@ -474,6 +474,19 @@ export function lessons(element) {
     made.addEventListener("click", () => {
       hide();
       goToStep(name, Math.min(left?.step ?? 1, steps));
+    });
+    return made;
+  }
+
+  function toGlossary() {
+    const about = span("audience", _("ten words to begin with, each with a number of this run; then all others"));
+    const made = make("button", { type: "button", className: "to-glossary" }, span("title", _("Glossary")), about);
+    made.addEventListener("click", () => {
+      const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
+      hide();
+      details.open = true;
+      details.scrollIntoView({ block: "start" });
+      find(details, "summary").focus({ preventScroll: true });
     });
     return made;
   }

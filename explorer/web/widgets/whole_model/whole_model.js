@@ -393,9 +393,9 @@ export function wholeModel(element) {
     strips.forEach(([name, values], row) => {
       const middle = card.y + 14 + strip * (row + 0.5) + row * 6, most = largest(/** @type {number[]} */ (values));
       const draw = (sign) => /** @type {number[]} */ (values).map((value, i) => (Math.sign(value) === sign ? `M${(x + 42 + (i + 0.5) * bar).toFixed(1)} ${middle}v${((-value / most) * strip * 0.5).toFixed(1)}` : "")).join("");
-      put("card", `strip:${row}`, "text", { class: "soft", x, y: middle + 4 }, /** @type {string} */ (name));
+      put("card", `strip:${row}`, "text", { class: ["soft", "soft of-q", "soft of-k"][row === 2 ? 0 : row + 1], x, y: middle + 4 }, /** @type {string} */ (name));
       put("card", `base:${row}`, "path", { class: "base", d: `M${x + 40} ${middle}h${inner}` });
-      for (const sign of [1, -1]) put("card", `bars:${row}:${sign}`, "path", { class: `bars ${row < 2 ? "plain" : sign > 0 ? "adds" : "takes"}`, "stroke-width": Math.max(0.8, bar * 0.7), d: draw(sign) });
+      for (const sign of [1, -1]) put("card", `bars:${row}:${sign}`, "path", { class: `bars ${row < 2 ? ["plain of-q", "plain of-k"][row] : sign > 0 ? "adds" : "takes"}`, "stroke-width": Math.max(0.8, bar * 0.7), d: draw(sign) });
     });
     const top = card.y + 34 + strip * 3 + 12, space = Math.min(42, (card.y + card.h - top - 8) / steps.length);
     steps.forEach(({ kind, name, value }, i) => {
