@@ -204,6 +204,7 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
         },
         showlegend=False,
         bargap=0.15,
+        hovermode="x",  # a short bar is hard to hit
     )
     column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
     return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
