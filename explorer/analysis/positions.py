@@ -6,13 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.architecture import attention as architecture
-from explorer.architecture.attention import (
-    angles_tap,
-    rotary_attention_factors,
-    score_divisor_formula,
-    score_divisor_in_numbers,
-)
-from explorer.architecture.residual_stream import embedding_scale_formula
+from explorer.architecture.attention import angles_tap, rotary_attention_factors
+from explorer.architecture.formulas import embedding_scale_formula, score_divisor_formula, score_divisor_in_numbers
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
@@ -29,7 +24,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
@@ -309,11 +304,11 @@ def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     )
 
 
-def check_pair_sum(trace: Trace, layer: int, head: int, query: int, key: int) -> Check:
+def check_pair_sum(trace: Trace, layer: int, head: int, query: int, key: int) -> RecomputationCheck:
     """Check the sum of the pairs' contributions against the captured score."""
     name, index = f"blocks.{layer}.attn.scores", (head, query, key)
     total = score_by_pair(trace, layer, head, query, key).sum()
-    return Check.from_arrays(trace.dtype, trace[name][index], total, recompute(trace, name, index).sizes)
+    return RecomputationCheck.from_arrays(trace.dtype, trace[name][index], total, recompute(trace, name, index).sizes)
 
 
 NAME = "position_embed"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.architecture.logits import softcap, softcap_factor
+from explorer.architecture.formulas import softcap, softcap_factor
 from explorer.explain.captured.interventions import active_effects, apply_intervention_linear_part
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.heads import HEAD_SCORES, ChanceHeadScores
+from explorer.analysis.head_scores import HEAD_SCORES, ChanceHeadScores
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace

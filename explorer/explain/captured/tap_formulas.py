@@ -14,23 +14,30 @@ from explorer.architecture.residual_stream import (
     norm_input_tap,
     previous_residual_tap,
 )
-from explorer.explain.captured.attention import HeadOutputFormula, PatternFormula, RotationFormula, ScoreFormula
+from explorer.explain.captured.attention import (
+    AttentionPatternFormula,
+    AttentionScoreFormula,
+    HeadOutputFormula,
+    RotationFormula,
+)
 from explorer.explain.captured.embedding import (
-    AngleFormula,
     EmbeddingFormula,
     LearnedPositionFormula,
+    RotaryAngleFormula,
     SinusoidalPositionFormula,
 )
 from explorer.explain.captured.formulas import (
+    NORM_LINES,
     ActivationFormula,
     AdditionFormula,
+    AllHeadsNormFormula,
     CopyFormula,
     Formula,
     LinearLayerFormula,
+    NormFormula,
     ProductFormula,
     SoftcapFormula,
 )
-from explorer.explain.captured.norms import NORM_LINES, AllHeadsNormFormula, NormFormula
 from explorer.explain.source_code import SourceLine
 from model.config import ModelConfig
 
@@ -108,13 +115,13 @@ def scores_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention scores."""
     suffix = "_rot" if config.position == "rope" else ""
     q, k = (f"blocks.{layer}.attn.{vector}{suffix}" for vector in "qk")
-    return ScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
+    return AttentionScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
 
 
 def pattern_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention pattern."""
     line = SourceLine(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
-    return PatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
+    return AttentionPatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
 
 
 def head_output_formula(config: ModelConfig, layer: int) -> Formula:
@@ -281,8 +288,8 @@ ROPE_ANGLES = SourceLine("model/layers/positions.py", "return torch.outer(positi
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedding_formula,
     "position_embed": position_embedding_formula,
-    "rope.angles": lambda config: AngleFormula(ROPE_ANGLES),
-    "local_rope.angles": lambda config: AngleFormula(ROPE_ANGLES, local=True),
+    "rope.angles": lambda config: RotaryAngleFormula(ROPE_ANGLES),
+    "local_rope.angles": lambda config: RotaryAngleFormula(ROPE_ANGLES, local=True),
     "final_norm": final_norm_formula,
     "logits": logits_formula,
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.embedding import embedding_parts
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
 from explorer.lessons.course.yaml_blocks import (
     ListWithLines,

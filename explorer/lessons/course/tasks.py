@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.course.quantities import (
     EvaluationContext,

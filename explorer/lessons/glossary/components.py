@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.intervention_effects import ablation_effects
 from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.logit_lens import lens_summaries

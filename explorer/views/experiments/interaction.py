@@ -4,14 +4,14 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
-    component_compensation,
+    component_contribution_change,
     direct_logit_attribution,
     has_intervention_additions,
-    head_compensation,
+    head_contribution_change,
 )
 from explorer.analysis.intervention_effects import (
     MEASURED,
-    check_recomputed_outcomes,
+    check_recomputed_logits,
     interaction_effect,
     intervention_interaction,
     joint_effect,
@@ -135,7 +135,7 @@ def inspect_combined_effect(
 
 AGAIN = (
     N_("logit and ln p, run again with all changes and with none, against the captured logits"),
-    lambda runs, s: check_recomputed_outcomes(runs, s.query, target_token(runs.trace, s)),
+    lambda runs, s: check_recomputed_logits(runs, s.query, target_token(runs.trace, s)),
 )
 MARK_OF_TOGETHER = verify_comparison("logits", against=AGAIN)
 
@@ -276,7 +276,7 @@ def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAtt
 
 def inspect_head_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked head's change of contribution under the interventions."""
-    return head_compensation(
+    return head_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), point.row, point.column
     )
 
@@ -284,6 +284,6 @@ def inspect_head_compensation(comparison: Comparison, selection: Selection, poin
 def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked component's change of contribution under the interventions."""
     component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
-    return component_compensation(
+    return component_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer
     )

@@ -8,10 +8,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from explorer.analysis import heads as module
-from explorer.analysis.heads import (
+from explorer.analysis import head_scores as module
+from explorer.analysis.head_scores import (
     HEAD_SCORES,
-    RolledTargets,
+    RandomlyShiftedTargets,
     chance_head_scores,
     head_scores,
     target_mask,
@@ -165,7 +165,11 @@ def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts
     trace = capture(lms[style], ROLLED_IDS)
     expected, constructor_args = chance_head_scores(trace, "duplicate_token").quantiles, []
     monkeypatch.setattr(module, "MAX_CELLS", 1)  # a query at a time
-    monkeypatch.setattr(module, "RolledTargets", lambda *asked: constructor_args.append(asked) or RolledTargets(*asked))
+    monkeypatch.setattr(
+        module,
+        "RandomlyShiftedTargets",
+        lambda *asked: constructor_args.append(asked) or RandomlyShiftedTargets(*asked),
+    )
     assert_allclose(chance_head_scores(replace(trace), "duplicate_token").quantiles, expected, rtol=1e-6)
     kinds = {
         tuple(visibility_mask(trace.config, layer, len(ROLLED_IDS)).sum(-1)) for layer in range(trace.config.num_layers)

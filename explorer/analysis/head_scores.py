@@ -1,4 +1,4 @@
-"""Scores of all attention heads of a run, and their null distribution under targets rolled at random."""
+"""Head scores, such as the induction score: how much each head does what it names, and what chance would give."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.architecture.attention import first_visible_key, visibility_mask
 from explorer.explain.arithmetic import mean
 from explorer.explain.clicked_point import get_element
@@ -15,6 +14,117 @@ from explorer.explain.derivation import Derivation, read_input
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+
+FILE = "explorer/analysis/head_scores.py"
+
+
+@dataclass(frozen=True)
+class HeadScore:
+    """A head score: a mean over the queries that count, without the first; a head's chance baseline follows from it.
+
+    It has either `targets` or `measure`. Texts are translated on use.
+
+    Attributes:
+        name: in URLs and lessons.
+        label: short name.
+        description: what a head with a high score does, as in "how much it …".
+        title: name of a head's score.
+        formula: of the mean.
+        targets: token ids (T,) -> (T, T) booleans: the keys of each query whose attention is added up. A query
+            counts if it has some.
+        measure: attention rows (..., T), number of visible keys (...), at least 2 -> (...) score of each query. All
+            queries count.
+        source: the line that computes it.
+    """
+
+    name: str
+    label: str
+    description: str
+    title: str
+    formula: str
+    targets: Callable[[np.ndarray], np.ndarray] | None = None
+    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    source: SourceLine = SourceLine(FILE, "(rows[:, counts] * targets")
+
+
+def repeated_keys(token_ids: np.ndarray) -> np.ndarray:
+    """Return (T, T) booleans: True for the earlier positions of the query's own token."""
+    query, key = np.indices((len(token_ids), len(token_ids)))
+    return (token_ids[:, None] == token_ids) & (key < query)
+
+
+def keys_after_last_occurrence(token_ids: np.ndarray) -> np.ndarray:
+    """Return (T, T) booleans: True for the position after the last earlier one of the query's token.
+
+    Not where that is the query's own position, as in `model.training.evaluation`.
+    """
+    query, key = np.indices((len(token_ids), len(token_ids)))
+    last = np.where(repeated_keys(token_ids), key, -1).max(-1, keepdims=True)  # (T, 1), -1 where the token is new
+    return (last >= 0) & (key == last + 1) & (key < query)
+
+
+def normalised_entropy(rows: np.ndarray, num_visible: np.ndarray) -> np.ndarray:
+    """Return the entropy of attention rows (..., T) relative to uniform attention, (...)."""
+    logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
+    return -(rows * logs).sum(-1) / np.log2(num_visible)
+
+
+HEAD_SCORES = {
+    score.name: score
+    for score in (
+        HeadScore(
+            name="previous_token",
+            label=N_("previous token"),
+            description=N_("looks at the token before"),
+            title=N_("previous token score"),
+            formula=N_("score = mean over queries of the weight of the token before"),
+            targets=lambda token_ids: np.eye(len(token_ids), k=-1, dtype=bool),
+        ),
+        HeadScore(
+            name="first_token",
+            label=N_("first token"),
+            description=N_("looks at the first token"),
+            title=N_("first token score"),
+            formula=N_("score = mean over queries of the weight of the first token"),
+            targets=lambda token_ids: np.indices((len(token_ids), len(token_ids)))[1] == 0,
+        ),
+        HeadScore(
+            name="self",
+            label=N_("self"),
+            description=N_("looks at the token itself"),
+            title=N_("self score"),
+            formula=N_("score = mean over queries of the weight of the token itself"),
+            targets=lambda token_ids: np.eye(len(token_ids), dtype=bool),
+        ),
+        HeadScore(
+            name="duplicate_token",
+            label=N_("duplicate token"),
+            description=N_("looks at earlier occurrences of the same token"),
+            title=N_("duplicate token score"),
+            formula=N_("score = mean over queries of the weight of earlier occurrences of the same token"),
+            targets=repeated_keys,
+        ),
+        HeadScore(
+            name="induction",
+            label=N_("induction"),
+            description=N_("looks at what followed the last earlier occurrence of the same token"),
+            title=N_("induction score"),
+            formula=N_(
+                "score = mean over queries of the weight of what followed the last earlier occurrence of the same token"
+            ),
+            targets=keys_after_last_occurrence,
+        ),
+        HeadScore(
+            name="spread",
+            label=N_("spread"),
+            description=N_("looks at many tokens evenly (entropy)"),
+            title=N_("spread score"),
+            formula=N_("score = mean over queries of the entropy of its weights / log₂ of how many"),
+            measure=normalised_entropy,
+            source=SourceLine(FILE, "return -(rows * logs)"),
+        ),
+    )
+}
 
 
 def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray:
@@ -29,8 +139,8 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
     scores = SCORES_BY_TRACE.setdefault(trace, {})
     if (name, hide_first) not in scores:
         measure = HEAD_SCORES[name].measure
-        query_scores = measure or target_attention(target_mask(trace, name)[1:])
-        visible_counts, layer_scores = num_visible(trace)[:, 1:], []
+        query_scores = measure or make_target_attention(target_mask(trace, name)[1:])
+        visible_counts, layer_scores = num_visible_keys(trace)[:, 1:], []
         for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
             patterns = (without_first_key(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
             # One head at a time: a whole layer in float64 would take several times the memory of the layer.
@@ -47,13 +157,13 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
 SCORES_BY_TRACE: WeakKeyDictionary[Trace, dict[tuple[str, bool], np.ndarray]] = WeakKeyDictionary()
 
 
-def target_attention(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def make_target_attention(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Return a function for the attention to targets (T - 1, T) of each query that has some."""
     counts = targets.any(-1)
     return lambda rows, visible_counts: (rows[:, counts] * targets[counts]).sum(-1)
 
 
-def num_visible(trace: Trace) -> np.ndarray:
+def num_visible_keys(trace: Trace) -> np.ndarray:
     """Return the number of visible tokens of each query in each layer, (L, T).
 
     At least 2, except for the first query, so that the logarithm is not 0.
@@ -127,7 +237,9 @@ def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> Cha
     if targets is None:
         if len(trace) < 2:
             return None
-        return ChanceHeadScores(uniform_measures(trace, HEAD_SCORES[name].measure, hide_first), None, len(trace) - 1)
+        return ChanceHeadScores(
+            uniform_attention_measures(trace, HEAD_SCORES[name].measure, hide_first), None, len(trace) - 1
+        )
     rows = np.flatnonzero(targets[1:].any(-1)) + 1  # the queries that count, as in `head_scores`
     if not len(rows):
         return None
@@ -139,23 +251,23 @@ def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> Cha
         first = np.array([max(int(hide_first), first_visible_key(trace.config, layer, query)) for query in rows])[
             :, None
         ]
-        uniform_scores.append(uniform_score(targets, rows, first))
+        uniform_scores.append(uniform_attention_score(targets, rows, first))
         if rolled_targets is None or not np.array_equal(
             first, rolled_targets.first
         ):  # layers with the same visible keys share them
-            rolled_targets = RolledTargets(targets, rows, first)
-        quantiles.append(rolled_score_quantiles(patterns, rolled_targets))
+            rolled_targets = RandomlyShiftedTargets(targets, rows, first)
+        quantiles.append(chance_score_quantiles(patterns, rolled_targets))
     return ChanceHeadScores(np.array(uniform_scores), np.stack(quantiles), len(rows))
 
 
-def uniform_score(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
+def uniform_attention_score(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
     """Return the score of uniform attention over the keys from `first` (Q, 1) to the query."""
     visible_targets = targets & (np.arange(targets.shape[1]) >= first)
     return float((visible_targets.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
 
 
-class RolledTargets:
-    """The targets (Q, T) of every try, each row rolled around its visible keys.
+class RandomlyShiftedTargets:
+    """The targets (Q, T) of every try, each row shifted around its visible keys by a random number of positions.
 
     Args:
         rows: (Q,) positions of the queries.
@@ -164,15 +276,15 @@ class RolledTargets:
 
     def __init__(self, targets: np.ndarray, rows: np.ndarray, first: np.ndarray):
         self.rows, self.first, self._num_keys = rows, first, targets.shape[1]
-        num_visible = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
+        num_visible_keys = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
         offset = np.arange(self._num_keys) - first  # (Q, T)
         random, packed = np.random.default_rng(SEED), []
         for _batch in range(TRIES // TRIES_PER_BATCH):
-            shifts = random.integers(num_visible, size=(TRIES_PER_BATCH, len(rows), 1))
+            shifts = random.integers(num_visible_keys, size=(TRIES_PER_BATCH, len(rows), 1))
             rolled = np.take_along_axis(
-                targets[None], (offset - shifts) % num_visible + np.minimum(first, rows[:, None]), -1
+                targets[None], (offset - shifts) % num_visible_keys + np.minimum(first, rows[:, None]), -1
             )
-            rolled &= (offset >= 0) & (offset < num_visible)  # (AT_ONCE, Q, T)
+            rolled &= (offset >= 0) & (offset < num_visible_keys)  # (AT_ONCE, Q, T)
             packed.append(np.packbits(rolled, axis=-1))  # an eighth of the memory
         self._packed = np.concatenate(packed)
 
@@ -185,7 +297,7 @@ class RolledTargets:
             yield self.rows[batch], rolled.astype(np.float32)
 
 
-def rolled_score_quantiles(patterns: np.ndarray, rolled_targets: RolledTargets) -> np.ndarray:
+def chance_score_quantiles(patterns: np.ndarray, rolled_targets: RandomlyShiftedTargets) -> np.ndarray:
     """Return the quantile of the scores over all tries, (H,), for one layer's patterns (H, T, T)."""
     tries = np.zeros((len(patterns), TRIES))
     for rows, targets in rolled_targets:
@@ -193,10 +305,10 @@ def rolled_score_quantiles(patterns: np.ndarray, rolled_targets: RolledTargets) 
     return np.quantile(tries / len(rolled_targets.rows), QUANTILE, axis=-1, method="inverted_cdf")
 
 
-def uniform_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.ndarray:
+def uniform_attention_measures(trace: Trace, measure: Callable, hide_first: bool) -> np.ndarray:
     """Return the score of uniform attention in each layer, (L,), of a score without target keys."""
     scores = []
-    for layer, visible_counts in enumerate(num_visible(trace)):
+    for layer, visible_counts in enumerate(num_visible_keys(trace)):
         rows = visibility_mask(trace.config, layer, len(trace)).astype(np.float64)
         rows = rows / rows.sum(-1, keepdims=True)
         rows = without_first_key(rows) if hide_first else rows
@@ -227,9 +339,7 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
         translate(location, layer=layer, head=head, looks=translate(score.description)),
         value,
         mean(translate(score.formula), query_scores, (read,), _("score")),
-        SourceLine(f"{score.measure.__module__.replace('.', '/')}.py", "return ")
-        if score.measure
-        else SourceLine("explorer/analysis/heads.py", "(rows[:, counts] * targets"),
+        score.source,
     )
 
 

@@ -1,4 +1,4 @@
-"""Constants in a model's logits, and soft caps c · tanh(x / c)."""
+"""Terms and factors of a model's formulas: soft caps, divisor of the scores, embedding scale, biases in the logits."""
 
 import numpy as np
 
@@ -19,22 +19,22 @@ SHORT = {
 SIGNS = {(True, False): "β", (False, True): "b", (True, True): "β, b"}
 
 
-def has_logit_constants(config: ModelConfig) -> bool:
+def has_logit_bias_terms(config: ModelConfig) -> bool:
     """Return whether the model's logits contain constants."""
     return any(_constant_flags(config))
 
 
-def logit_constants_label(config: ModelConfig) -> str:
+def logit_bias_terms_label(config: ModelConfig) -> str:
     """Return the label of the constants, in full."""
     return translate(WORDS[_constant_flags(config)])
 
 
-def logit_constants_short_label(config: ModelConfig) -> str:
+def logit_bias_terms_short_label(config: ModelConfig) -> str:
     """Return the label of the constants, short enough for an axis."""
     return translate(SHORT[_constant_flags(config)])
 
 
-def logit_constants_symbols(config: ModelConfig) -> str:
+def logit_bias_terms_symbols(config: ModelConfig) -> str:
     """Return the symbols of the constants in a formula."""
     return SIGNS[_constant_flags(config)]
 
@@ -56,3 +56,28 @@ def softcap_factor(x: np.ndarray, cap: float) -> np.ndarray:
 def softcap_formula(x: str, cap: float) -> str:
     """Return the formula of a soft cap, for example "50 · tanh(score / 50)"."""
     return f"{cap:g} · tanh({x} / {cap:g})"
+
+
+def score_divisor_formula(config: ModelConfig) -> str:
+    """Return the divisor of scores in a formula: "√d", or a number."""
+    return "√d" if config.score_divisor is None else f"{config.score_divisor:g}"
+
+
+def score_divisor_in_numbers(config: ModelConfig) -> str:
+    """Return the divisor of scores with the value of d, for example "√64"."""
+    return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
+
+
+def embedding_scale_formula(config: ModelConfig) -> str:
+    """Return the factor in a formula: "√D", a number, both, or "" for none."""
+    return _format_factor(config, "√D")
+
+
+def embedding_scale_in_numbers(config: ModelConfig) -> str:
+    """Return the factor with the value of D, for example "√64"."""
+    return _format_factor(config, f"√{config.d_model}")
+
+
+def _format_factor(config: ModelConfig, root: str) -> str:
+    multiplier = [f"{config.embedding_multiplier:g}"] * (config.embedding_multiplier != 1)
+    return " · ".join([*multiplier, *[root] * config.scale_embeddings])
