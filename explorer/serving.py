@@ -9,16 +9,15 @@ from explorer.diagnosis.register import register_own_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, user_limits
 from explorer.requirements_check import other_versions
-from explorer.tracing.devices import set_num_threads
 from explorer.tracing.model_catalog import available_bytes, format_bytes
-from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary
+from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary, set_num_threads
 from explorer.views import add_user_views
 from explorer.web.page import Page
 from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
-from model.errors import OverflowedRunError
-from model.offloading import limit_malloc_arenas
+from model.errors import NonFiniteLogitsError
+from model.weight_placement import limit_malloc_arenas
 
 LITTLE_MEMORY_BYTES = 3 << 30  # of free memory; below, the caches are smaller
 
@@ -62,7 +61,7 @@ def serve(options: argparse.Namespace) -> None:
         print(f"Note: {'; '.join(notes)}", flush=True)
     try:
         page.warm_up()
-    except OverflowedRunError as error:  # which every visitor would be told
+    except NonFiniteLogitsError as error:  # which every visitor would be told
         sys.exit(f"error: {error}")
     blocks.block_thread()
 

@@ -218,7 +218,8 @@ def intervention_interaction(
         return float(np.exp(outcome[1]) if index else outcome[0])
 
     single_values = [
-        apply_measure(unchanged.outcome(position, token_id, (intervention,))) for intervention in changed.edits
+        apply_measure(unchanged.logit_and_log_probability(position, token_id, (intervention,)))
+        for intervention in changed.edits
     ]
     before, joint_value = (
         apply_measure(captured_logit_and_log_probability(run, position, token_id)) for run in (unchanged, changed)
@@ -234,7 +235,7 @@ def captured_logit_and_log_probability(trace: Trace, position: int, token_id: in
 
 def check_recomputed_logits(comparison: Comparison, position: int, token_id: int) -> RecomputationCheck:
     """Check logit and ln p of both runs, computed by running the model again, against the captured logits."""
-    recomputed = [run.outcome(position, token_id, run.edits) for run in comparison.runs]
+    recomputed = [run.logit_and_log_probability(position, token_id, run.edits) for run in comparison.runs]
     captured = [captured_logit_and_log_probability(run, position, token_id) for run in comparison.runs]
     largest = max(float(np.abs(run.logits.row(position)).max()) for run in comparison.runs)
     return RecomputationCheck.from_arrays(comparison.trace.dtype, np.array(recomputed), np.array(captured), largest)
@@ -406,7 +407,7 @@ def single_effect(comparison: Comparison, query: int, token_id: int, measure: st
     interaction = intervention_interaction(comparison, query, token_id, measure)
     displayed_value, intervention = get_element(interaction.effects, index), comparison.trace.edits[index]
     before, read = _captured_measure(comparison, query, token_id, measure, changed=False)
-    logit, ln_p = comparison.other.outcome(query, token_id, (intervention,)).tolist()
+    logit, ln_p = comparison.other.logit_and_log_probability(query, token_id, (intervention,)).tolist()
     after = logit if measure == "logit" else math.exp(ln_p)
     rerun_input = Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), read.shape)
     source = SourceLine(FILE, "return self.single_values - self.before")

@@ -192,7 +192,7 @@ def patch_estimate(
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
-    source = SourceLine("explorer/tracing/patching/patch_nodes.py", "changes = torch.stack([(step * slope)")
+    source = SourceLine("explorer/tracing/patching/patching_methods.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), location, displayed_value, working, source)
 
 

@@ -111,7 +111,9 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
     costliest = int(costs.argmax())
     joint_cost = None
     if len(reasons) > 1:
-        outcome = trace.outcome(position, token_id, (*trace.edits, *(entry.component.ablation for entry in reasons)))
+        outcome = trace.logit_and_log_probability(
+            position, token_id, (*trace.edits, *(entry.component.ablation for entry in reasons))
+        )
         cost = float(single_ablation.before - outcome[1] / np.log(2))
         joint_cost = cost if cost - sum(entry.cost for entry in reasons) >= DECISIVE_BITS else None
     partner = None
@@ -231,7 +233,7 @@ def find_redundancy(trace: Trace, position: int, target: int = 1) -> RedundantCo
 
     def cost(components: tuple[ModelComponent, ...]) -> float:
         interventions = (*trace.edits, *(component.ablation for component in components))
-        return float(before - trace.outcome(position, token_id, interventions)[1] / np.log(2))
+        return float(before - trace.logit_and_log_probability(position, token_id, interventions)[1] / np.log(2))
 
     single_costs = {component: cost((component,)) for component in candidates}
     best = []

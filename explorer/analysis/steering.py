@@ -303,7 +303,7 @@ def _job(
         for i, prompt in enumerate(prompts):
             for j, interventions in enumerate(((), (intervention,))):
                 target_logit, contrast_logit = (
-                    trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+                    trace.logit_and_log_probability(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
                     for compared_id in (token_id, contrast_id)
                 )
                 logit_differences[i, j] = target_logit - contrast_logit
@@ -343,7 +343,7 @@ def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) 
     logit_differences = []
     for interventions in ((), (effects.edit,)):
         target_logit, contrast_logit = (
-            trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+            trace.logit_and_log_probability(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
             for compared_id in (effects.token_id, effects.contrast_id)
         )
         logit_differences.append(float(target_logit - contrast_logit))

@@ -27,7 +27,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.translations import N_
 from model.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
-from model.errors import Note
+from model.errors import LoadingNote
 from model.tokenizer import Tokenizer
 
 LOG = logging.getLogger(__name__)
@@ -91,10 +91,10 @@ def choose_tokenizer(config: ModelConfig, preferred: str, vocabulary: str | None
     return bytes_tokenizer(config.vocab_size)
 
 
-def _vocabulary_note(tokenizer: Any, options: argparse.Namespace) -> Note | None:
+def _vocabulary_note(tokenizer: Any, options: argparse.Namespace) -> LoadingNote | None:
     """Return a note for users on the vocabulary; None where there is none."""
     if options.weights and not options.tokenizer and isinstance(tokenizer, Tokenizer):
-        return Note(
+        return LoadingNote(
             N_("No vocabulary was given (--tokenizer): text is read with that of a model here that has as many tokens")
         )
     return getattr(tokenizer, "note", None)

@@ -24,8 +24,8 @@ from explorer.translations import _
 from model.checkpoint_reader import check_weights, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.offloading import build_model
 from model.transformer_lm import TransformerLM
+from model.weight_placement import build_model
 
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 STANDARD_LIBRARY = Path(contextlib.__file__).parent  # Python's standard library

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from explorer.errors import UserError
 from explorer.translations import _, translate
-from model.errors import ModelError, OverflowedRunError
+from model.errors import ModelError, NonFiniteLogitsError
 
 MAX_LINES_A_MINUTE, MINUTE_S = 20, 60.0
 LAST_LINE_NOTE = " (the last line of this client for now)"
@@ -94,7 +94,7 @@ def limit_logging():
 
 LOG = logging.getLogger(__name__)
 # Mistakes that say in their own words what the visitor can do about them.
-USER_ERRORS = (UserError, ModelError, OverflowedRunError)
+USER_ERRORS = (UserError, ModelError, NonFiniteLogitsError)
 
 MAX_CHARACTERS = 2000  # of a message, which may quote user input
 OUT_OF_MEMORY_PHRASES = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices

@@ -195,7 +195,7 @@ FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
 }
 
 
-LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/linear.py"
+LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/basic_layers.py"
 
 
 def get_formula(config: ModelConfig, name: str) -> Formula:

@@ -22,7 +22,7 @@ from explorer.lessons.course.yaml_blocks import (
 )
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from model.parameter_and_flop_counts import parameter_table
@@ -45,7 +45,7 @@ def state_fields() -> tuple[str, ...]:
 class TraceSource(Protocol):
     """Source of each run's model and trace (implemented in `explorer.tracing.run_service`)."""
 
-    def model_and_trace(self, run: Run) -> tuple[Any, Trace]:
+    def model_and_trace(self, run: RunRequest) -> tuple[Any, Trace]:
         """Return the model, which must be kept alive as long as its trace is in use, and the trace."""
 
 
@@ -87,7 +87,7 @@ class EvaluationContext:
         return GenerationSettings.parse(self.state)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunRequest:
         return self.page_state.run
 
     def replace(self, change: Mapping[str, Any]) -> "EvaluationContext":

@@ -80,8 +80,8 @@ class PatchingExperiment:
         return tuple(partners.index(position) if position in partners else None for position in range(len(self.clean)))
 
     def _call(self, name: str, *args):
-        lm, services = get_model(self.model)
-        return services.patching[name](lm, self, *args)
+        lm, functions = get_model(self.model)
+        return functions.patching[name](lm, self, *args)
 
     def _job(self, name: str, *args, num_nodes: int, num_passes: float) -> Job:
         """Return a job over `num_nodes` nodes that costs as much as `num_passes` passes over the prompt."""

@@ -10,7 +10,7 @@ from model.transformer_lm import TransformerLM, check_finite
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class BeamHypothesis:
     """A candidate continuation.
 
     Attributes:
@@ -42,7 +42,7 @@ def beam_search(
     max_new_tokens: int,
     length_penalty: float = 1.0,
     stop_tokens: Collection[int] = (),
-) -> list[Hypothesis]:
+) -> list[BeamHypothesis]:
     """Continue `token_ids`, keeping only the likeliest `num_beams` hypotheses at each step.
 
     Ends when no unfinished hypothesis can still score better than the finished ones; one beam is greedy search.
@@ -51,7 +51,7 @@ def beam_search(
         token_ids: the prompt, at least one token.
         num_beams: hypotheses kept; if it is the number of texts of `max_new_tokens`, the search is exhaustive.
         max_new_tokens: largest number of tokens of a hypothesis, at least one.
-        length_penalty: α of `Hypothesis.score`; 0 prefers short texts, larger values prefer longer ones.
+        length_penalty: α of `BeamHypothesis.score`; 0 prefers short texts, larger values prefer longer ones.
         stop_tokens: token ids that end a hypothesis.
 
     Returns:
@@ -71,7 +71,7 @@ def beam_search(
         raise ValueError(
             f"{len(token_ids)} prompt and {max_new_tokens} new tokens do not fit the model's context of {context}"
         )
-    running, finished = [Hypothesis()], []
+    running, finished = [BeamHypothesis()], []
     cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
     logits = lm(torch.tensor([list(token_ids)], device=lm.device), cache)[:, -1]  # (R, V), of the R running ones
     for length in range(1, max_new_tokens + 1):
@@ -95,8 +95,8 @@ def beam_search(
 
 
 def extend_hypotheses(
-    running: list[Hypothesis], log_p: torch.Tensor, num_beams: int, stop_tokens: Collection[int]
-) -> tuple[list[Hypothesis], list[Hypothesis], list[int]]:
+    running: list[BeamHypothesis], log_p: torch.Tensor, num_beams: int, stop_tokens: Collection[int]
+) -> tuple[list[BeamHypothesis], list[BeamHypothesis], list[int]]:
     """Extend R hypotheses by their likeliest next tokens, given log p (R, V) of every token after each.
 
     Returns:
@@ -109,7 +109,7 @@ def extend_hypotheses(
     for rank, index in enumerate(totals.flatten().topk(num_candidates).indices.tolist()):
         parent, token_id = divmod(index, log_p.shape[1])
         parent_hypothesis, log_probability = running[parent], log_p[parent, token_id].item()
-        extended = Hypothesis(
+        extended = BeamHypothesis(
             (*parent_hypothesis.token_ids, token_id), (*parent_hypothesis.log_probabilities, log_probability)
         )
         if token_id in stop_tokens:

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from model.config import CHOICES, SWITCHES
-from model.generation import decoder
-from model.generation.decoder import IncrementalDecoder
+from model.generation import incremental_decoder
+from model.generation.incremental_decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS, RMSNorm
 from tests.exhaustive import in_turn
@@ -41,7 +41,7 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
 ]
 
 # What of a matrix is copied, and from what size on oneDNN multiplies: small models', large ones', and neither.
-PRODUCTS = [(decoder.MAX_COPIED_BYTES, 1 << 20), (0, 0), (0, 1 << 20)]
+PRODUCTS = [(incremental_decoder.MAX_COPIED_BYTES, 1 << 20), (0, 0), (0, 1 << 20)]
 EVERY_WAY = [
     *(
         pytest.param(PRODUCTS[place % len(PRODUCTS)], *model.values, marks=model.marks)
@@ -60,15 +60,15 @@ def choices_id(choices: dict | tuple) -> str:
 @pytest.fixture(autouse=True)
 def not_of_intel(monkeypatch):
     """Report a CPU that is not Intel's: on an Intel CPU the tests would never choose oneDNN."""
-    monkeypatch.setattr(decoder, "is_intel_cpu", lambda: False)
+    monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: False)
 
 
 @pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=choices_id)
 @torch.inference_mode()
 def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
     max_copied_bytes, min_onednn_bytes = products
-    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", max_copied_bytes)
-    monkeypatch.setattr(decoder, "MIN_ONEDNN_BYTES", min_onednn_bytes)
+    monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", max_copied_bytes)
+    monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", min_onednn_bytes)
     lm = make_lm(**choices, norm_eps=0.1)
     ids = token_ids[:1]
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), ids[0])
@@ -157,10 +157,10 @@ def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, ch
     for max_copied_bytes, min_onednn_bytes, follows in (
         (0, 0, True),
         (0, 1 << 20, True),
-        (decoder.MAX_COPIED_BYTES, 0, False),
+        (incremental_decoder.MAX_COPIED_BYTES, 0, False),
     ):
-        monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", max_copied_bytes)
-        monkeypatch.setattr(decoder, "MIN_ONEDNN_BYTES", min_onednn_bytes)
+        monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", max_copied_bytes)
+        monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", min_onednn_bytes)
         for name in ("lm_head", "blocks.1.attn.k_proj", "blocks.1.ffn.up_proj"):
             lm = make_lm(**choices)
             steps, ids = IncrementalDecoder(lm), torch.tensor([3, 4, 5])
@@ -174,9 +174,9 @@ def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, ch
 
 @torch.inference_mode()
 def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monkeypatch):
-    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
-    monkeypatch.setattr(decoder, "MIN_ONEDNN_BYTES", 0)
-    monkeypatch.setattr(decoder, "onednn_linear", lambda: None)
+    monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
+    monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", 0)
+    monkeypatch.setattr(incremental_decoder, "onednn_linear", lambda: None)
     lm = make_lm(bias=True)
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), token_ids[0])
     torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)
@@ -185,14 +185,14 @@ def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monk
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
 def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
     """oneDNN is twice as fast as BLAS; the test fails if torch renames its operator."""
-    assert decoder.onednn_linear()
-    monkeypatch.setattr(decoder, "MIN_ONEDNN_BYTES", 0)
+    assert incremental_decoder.onednn_linear()
+    monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", 0)
     lm, used = make_lm(), []
-    monkeypatch.setattr(decoder, "onednn_linear", lambda: lambda x, w, *rest: used.append(w) or x @ w.T)
-    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
+    monkeypatch.setattr(incremental_decoder, "onednn_linear", lambda: lambda x, w, *rest: used.append(w) or x @ w.T)
+    monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert len(used) == 7 * lm.config.num_layers + 1
-    monkeypatch.setattr(decoder, "is_intel_cpu", lambda: True)  # whose BLAS is as fast or faster
+    monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: True)  # whose BLAS is as fast or faster
     used.clear()
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert used == []
@@ -205,15 +205,15 @@ def test_whose_cpu_it_is(tmp_path, monkeypatch, told_by, vendor, is_intels):
     if told_by == "file":
         cpu_info.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
     monkeypatch.undo()  # of `not_of_intel`
-    monkeypatch.setattr(decoder, "CPU_INFO", cpu_info)
+    monkeypatch.setattr(incremental_decoder, "CPU_INFO", cpu_info)
     processor = f"Intel64 Family 6 Model 143 Stepping 8, {vendor}" if told_by == "platform" else ""
     monkeypatch.setattr("platform.processor", lambda: processor)
-    assert decoder.is_intel_cpu.__wrapped__() is is_intels
+    assert incremental_decoder.is_intel_cpu.__wrapped__() is is_intels
 
 
 @torch.inference_mode()
 def test_a_decoder_of_a_large_model_takes_no_memory_for_matrices(make_lm, monkeypatch):
-    monkeypatch.setattr(decoder, "MAX_COPIED_BYTES", 0)
+    monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
     lm = make_lm()
     min_matrix_bytes, allocated = min(w.nbytes for w in lm.parameters() if w.ndim == 2), []
 

@@ -26,7 +26,7 @@ STAR = re.compile(r"(?<!blocks\.)\*")  # one that does not stand for all layers
 
 def discover_kinds() -> dict[str, type[Intervention]]:
     """Return the kinds of interventions by operation, those of every file here with `KINDS`, in the order they act."""
-    names = {module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__)} - {"text"}
+    names = {module.name for module in pkgutil.iter_modules(sys.modules[__package__].__path__)} - {"parsing"}
     modules = [import_module(f"{__package__}.{name}") for name in sorted(names)]
     kinds = [kind for module in modules for kind in getattr(module, "KINDS", ())]
     return {kind.operation: kind for kind in sorted(kinds, key=lambda kind: kind.order)}

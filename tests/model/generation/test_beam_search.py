@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.generation.autoregressive import generate
-from model.generation.beam import beam_search
+from model.generation.beam_search import beam_search
 from tests.exhaustive import in_turn
 
 PROMPT = [5, 17, 250, 3]

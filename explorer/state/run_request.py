@@ -1,6 +1,5 @@
-"""A run: a model, its input tokens and interventions; and the names of one training's checkpoints."""
+"""The request for a run: a model, its input tokens and interventions."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,38 +11,11 @@ from explorer.state.selection import parse_index
 from explorer.translations import _
 from model.config import window_start
 
-STEP = re.compile(r"(.+)/step-([0-9]{1,9})")
-
-
-def model_name(checkpoint: str) -> str:
-    """Return a checkpoint's name without its step, which all checkpoints of one training share."""
-    match = STEP.fullmatch(checkpoint)
-    return match[1] if match else checkpoint
-
-
-def training_step(checkpoint: str) -> int | None:
-    """Return the training step in a checkpoint's name; None if it has none."""
-    match = STEP.fullmatch(checkpoint)
-    return int(match[2]) if match else None
-
-
-def checkpoints_of_training(checkpoint: str, checkpoints: Sequence[str]) -> list[str]:
-    """Return the checkpoints of the same training, sorted by step; those without a step are last."""
-    checkpoints_of_model = [name for name in checkpoints if model_name(name) == model_name(checkpoint)]
-    return sorted(checkpoints_of_model, key=lambda name: (training_step(name) is None, training_step(name) or 0, name))
-
-
-def step_label(checkpoint: str) -> str:
-    """Return a label of a checkpoint's step: "step 512" for "fables/step-000512"."""
-    step = training_step(checkpoint)
-    return _("at its end") if step is None else _("step {step:,}", step=step)
-
-
 MAX_TOKENS = 2048  # of the prompt and as many after it: their ids still fit into a URL
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRequest:
     """The request for a run: small and hashable, so that state, caches and URLs can hold it instead of the result.
 
     Attributes:
@@ -67,7 +39,7 @@ class Run:
     def token_ids(self) -> tuple[int, ...]:
         return self.prompt + self.generated
 
-    def with_patch_source(self, other: "Run | None", pins: Pins) -> "Run":
+    def with_patch_source(self, other: "RunRequest | None", pins: Pins) -> "RunRequest":
         """Return the run with another run as the source of its patches.
 
         The source is that run's prompt, without its own patches. None: there is none, and the patches cannot be
@@ -79,7 +51,7 @@ class Run:
         )
         return replace(self, edits=tuple(interventions))
 
-    def without_patches(self) -> "Run":
+    def without_patches(self) -> "RunRequest":
         """Return the run without patches."""
         return replace(
             self,
@@ -98,7 +70,7 @@ class Run:
         return self.token_ids[window_start(len(self.token_ids), context_length) :]
 
     @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> "Run":
+    def parse(cls, values: Mapping[str, Any]) -> "RunRequest":
         """Parse a run from an untrusted mapping.
 
         Ids are numbers or text like "12.7.300", interventions a list of texts or one text like

@@ -23,8 +23,8 @@ from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, Patchi
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from explorer.translations import _
 from model.layers.attention import attention_pattern, attention_scores, causal_mask, repeat_heads, softcap
-from model.offloading import read_weight
 from model.transformer_lm import TransformerLM
+from model.weight_placement import read_weight
 
 
 def activation_patching(

@@ -1,4 +1,4 @@
-"""Linear map, token embedding and dropout."""
+"""Basic layers: linear map, token embedding, dropout, and the hook point."""
 
 import math
 
@@ -60,3 +60,19 @@ class Dropout(nn.Module):
             return x
         keep = torch.rand_like(x) >= self.p
         return x * keep / (1 - self.p)
+
+
+class Tap(nn.Module):
+    """A hook point: the identity as a module, for a value that no other module returns.
+
+    The attribute path to it is the value's name (`blocks.3.attn.pattern`), and a forward hook on it can read the
+    value or, by returning another, change it.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    @property
+    def has_hooks(self) -> bool:
+        """True if a forward hook is attached."""
+        return bool(self._forward_hooks)

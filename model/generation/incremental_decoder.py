@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.kv_cache import KVCache
 from model.layers.attention import softcap
+from model.layers.basic_layers import Linear
 from model.layers.feed_forward import KERNELS
-from model.layers.linear import Linear
 from model.layers.norms import LayerNorm, LayerNormOverHeads, RMSNorm, RMSNormOverHeads
 from model.layers.transformer_block import (
     OutputNormBlock,
@@ -31,7 +31,7 @@ from model.transformer_lm import TransformerLM
 MAX_PACKED_BYTES = 64 << 20  # bytes of copies, beside those that are in use
 
 
-class PackedWeights:
+class PackedWeightCache:
     """A cache of stacked matrices in column-major order, keyed by the layers that they were made of.
 
     Columns of stacked matrices are long, and long runs of memory are read faster. A copy is used as long as the
@@ -75,17 +75,17 @@ class PackedWeights:
 
     def _version(self, layers: Sequence[Linear], gain: Tensor | None) -> Tensor:
         """Return numbers that change if a weight does."""
-        checksums = [layer.weight.detach().mv(probe_vector(layer.weight.shape[1])) for layer in layers]
+        checksums = [layer.weight.detach().mv(random_probe_vector(layer.weight.shape[1])) for layer in layers]
         return torch.cat(checksums if gain is None else [*checksums, gain.detach()])
 
 
 @cache
-def probe_vector(width: int) -> Tensor:
+def random_probe_vector(width: int) -> Tensor:
     """Return (width,) random numbers, all different, so that swapped weights change the product."""
     return torch.randn(width, generator=torch.Generator().manual_seed(0))
 
 
-PACKED_WEIGHTS = PackedWeights()
+PACKED_WEIGHTS = PackedWeightCache()
 
 
 MIN_ONEDNN_BYTES = 1 << 20  # bytes of a matrix: with smaller ones a call of it takes longer than the product
@@ -94,7 +94,7 @@ Reader = Callable[[Tensor], Tensor]  # (D,) -> (d_out,)
 MakeReader = Callable[..., Reader]  # `make_packed_norm_linear` or `make_unpacked_norm_linear`
 
 
-class DecodeAttention:
+class SingleTokenAttention:
     """z of a single position; query, key and value are computed into one preallocated tensor."""
 
     def __init__(self, norm: nn.Module, block: TransformerBlock, config: ModelConfig, layer: int, reader: MakeReader):
@@ -275,16 +275,16 @@ Block = Callable[
 ]  # stream, rotation, cache slot (slot, keys, values)
 
 
-def pre_norm_block(block: TransformerBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_pre_norm_step(block: TransformerBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a block with norms before the sublayers."""
-    return sequential_block(block, config, layer, reader, (block.attn_norm, block.ffn_norm))
+    return make_sequential_step(block, config, layer, reader, (block.attn_norm, block.ffn_norm))
 
 
-def post_norm_block(block: PostNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_post_norm_step(block: PostNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a block with norms after the additions."""
     identity = nn.Identity()
     attend, hidden = (
-        DecodeAttention(identity, block, config, layer, reader),
+        SingleTokenAttention(identity, block, config, layer, reader),
         make_hidden_layer(identity, block, config, reader),
     )
     add_attention, add_hidden = make_residual_adder(block.attn.o_proj), make_residual_adder(block.ffn.down_proj)
@@ -297,19 +297,19 @@ def post_norm_block(block: PostNormBlock, config: ModelConfig, layer: int, reade
     return step
 
 
-def output_norm_block(block: OutputNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_output_norm_step(block: OutputNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a block with norms of the sublayers' outputs."""
     identity = nn.Identity()
-    return sequential_block(block, config, layer, reader, (identity, identity), (block.attn_norm, block.ffn_norm))
+    return make_sequential_step(block, config, layer, reader, (identity, identity), (block.attn_norm, block.ffn_norm))
 
 
-def sandwich_block(block: SandwichBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_sandwich_step(block: SandwichBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a block with norms before and after each sublayer."""
     input_norms, output_norms = (block.attn_norm, block.ffn_norm), (block.attn_out_norm, block.ffn_out_norm)
-    return sequential_block(block, config, layer, reader, input_norms, output_norms)
+    return make_sequential_step(block, config, layer, reader, input_norms, output_norms)
 
 
-def sequential_block(
+def make_sequential_step(
     block: TransformerBlock,
     config: ModelConfig,
     layer: int,
@@ -319,7 +319,7 @@ def sequential_block(
 ) -> Block:
     """Return a block of attention, then feed-forward, with norms of their inputs and of their outputs."""
     attend, hidden = (
-        DecodeAttention(input_norms[0], block, config, layer, reader),
+        SingleTokenAttention(input_norms[0], block, config, layer, reader),
         make_hidden_layer(input_norms[1], block, config, reader),
     )
     add_attention, add_hidden = (
@@ -334,21 +334,21 @@ def sequential_block(
     return step
 
 
-def parallel_norms_block(block: ParallelBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_parallel_norms_step(block: ParallelBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a parallel block with a norm for each sublayer."""
-    return parallel_block(block, config, layer, reader, block.ffn_norm)
+    return make_parallel_step(block, config, layer, reader, block.ffn_norm)
 
 
-def shared_norm_block(block: SharedNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
+def make_shared_norm_step(block: SharedNormBlock, config: ModelConfig, layer: int, reader: MakeReader) -> Block:
     """Return the decoding step of a parallel block with one norm."""
-    return parallel_block(block, config, layer, reader, block.attn_norm)
+    return make_parallel_step(block, config, layer, reader, block.attn_norm)
 
 
-def parallel_block(
+def make_parallel_step(
     block: ParallelBlock | SharedNormBlock, config: ModelConfig, layer: int, reader: MakeReader, ffn_norm: nn.Module
 ) -> Block:
     """Return the decoding step of a parallel block."""
-    attend = DecodeAttention(block.attn_norm, block, config, layer, reader)
+    attend = SingleTokenAttention(block.attn_norm, block, config, layer, reader)
     hidden = make_hidden_layer(ffn_norm, block, config, reader)
     add_attention, add_hidden = make_residual_adder(block.attn.o_proj), make_residual_adder(block.ffn.down_proj)
 
@@ -360,12 +360,12 @@ def parallel_block(
 
 
 DECODE_BLOCKS = {
-    "pre": pre_norm_block,
-    "post": post_norm_block,
-    "parallel": parallel_norms_block,
-    "shared": shared_norm_block,
-    "output": output_norm_block,
-    "sandwich": sandwich_block,
+    "pre": make_pre_norm_step,
+    "post": make_post_norm_step,
+    "parallel": make_parallel_norms_step,
+    "shared": make_shared_norm_step,
+    "output": make_output_norm_step,
+    "sandwich": make_sandwich_step,
 }
 
 

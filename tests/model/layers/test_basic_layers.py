@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.linear import Dropout, Embedding, Linear
+from model.layers.basic_layers import Dropout, Embedding, Linear
 
 
 def test_is_the_product_with_the_transposed_weight():

@@ -9,23 +9,23 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.interventions.intervention import (
+    ForwardPassState,
     Intervention,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     Text,
     join_token_ids,
 )
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
-from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
+from model.weight_placement import weight_reader
 
 
 class NormReplacementHooks(InterventionHooks):
     """Hooks of `NormReplacement`; the formulas of norms take the kind from `analysis.norms.kinds`."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         module, names = lm.taps[self.intervention.tap], ("weight", "bias")
         readers = {
             name: weight_reader(lm, f"{self.intervention.tap}.{name}") for name in names if hasattr(module, name)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from explorer.tracing.weight_matrices import Matrix, StoredMatrix
-from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
+from model.weight_placement import weight_reader
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

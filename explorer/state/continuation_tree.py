@@ -1,10 +1,10 @@
-"""Branches: the saved continuations of a prompt, and the tree that they form."""
+"""Tree of continuations: the saved continuations of a prompt as branches, and the tree that they form."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.errors import UserError
-from explorer.state.run import MAX_TOKENS, parse_token_ids
+from explorer.state.run_request import MAX_TOKENS, parse_token_ids
 from explorer.translations import _
 
 SEPARATOR = "~"  # branches in a text
@@ -69,7 +69,7 @@ def drop_oldest(branches: Branches) -> Branches:
     return branches
 
 
-def add_branch(branches: Branches, path: Path, origin: str = "") -> Branches:
+def add_or_extend_branch(branches: Branches, path: Path, origin: str = "") -> Branches:
     """Return the branches with one more, which replaces prefixes of it that have no origin.
 
     The oldest beyond the limits are dropped.

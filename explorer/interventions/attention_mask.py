@@ -9,11 +9,11 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     Text,
     TraceLike,
     join_token_ids,
@@ -24,7 +24,7 @@ from model.layers.attention import attention_pattern, causal_mask, softcap
 from model.transformer_lm import TransformerLM
 
 
-class DropEdgeEffect(Effect):
+class DropEdgeEffect(InterventionEffect):
     """Multiplication of the weight of an attention edge by 0."""
 
     def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +38,7 @@ class DropEdgeEffect(Effect):
         return "× 0"
 
 
-class AttentionEdge(Intervention):
+class AttentionEdgeIntervention(Intervention):
     """Base of interventions on attention edges.
 
     The amount is the key, the positions are the queries, and the index is the head (None: all heads of the layer);
@@ -115,7 +115,7 @@ def no_key_left_message(query: int) -> str:
     )
 
 
-def blocked_edges(edges: list[AttentionEdge], pass_context: PassContext, output: Tensor) -> Tensor:
+def blocked_edges(edges: list[AttentionEdgeIntervention], pass_context: ForwardPassState, output: Tensor) -> Tensor:
     """Return the mask of blocked edges of a pattern or scores (B, H, T, K): (H, T, K) booleans, True for blocked."""
     blocked = torch.zeros(output.shape[1:], dtype=torch.bool, device=output.device)
     for edge in edges:
@@ -128,7 +128,7 @@ def blocked_edges(edges: list[AttentionEdge], pass_context: PassContext, output:
 class DropEdgeHooks(InterventionHooks):
     """Hooks of `DropEdge`: set weights of the attention pattern to 0."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def drop(module, inputs, pattern):
             return pattern.masked_fill(blocked_edges([self.intervention], pass_context, pattern), 0)
 
@@ -141,16 +141,16 @@ class MaskEdgeHooks(InterventionHooks):
     It is computed from the scores that the model computed: captured scores are those before any mask.
     """
 
-    def active_masks(self, pass_context: PassContext) -> list["MaskEdge"]:
+    def active_masks(self, pass_context: ForwardPassState) -> list["MaskEdge"]:
         return [mask for mask in pass_context.edits if isinstance(mask, MaskEdge) and mask.tap == self.intervention.tap]
 
-    def observers(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def store_scores(module, inputs, scores):
             pass_context.scores[self.intervention.tap] = scores
 
         return [(lm.taps[scores_tap(self.intervention.tap)], store_scores)]
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         masks = self.active_masks(pass_context)
         if self.intervention != masks[0]:
             return []
@@ -176,7 +176,7 @@ def scores_tap(pattern: str) -> str:
     return f"{pattern.rpartition('.')[0]}.scores"
 
 
-class MaskEdge(AttentionEdge):
+class MaskEdge(AttentionEdgeIntervention):
     """A mask before the softmax, like the causal mask: score −∞; the other weights are renormalised."""
 
     operation: ClassVar[str] = "mask"
@@ -192,13 +192,13 @@ class MaskEdge(AttentionEdge):
         return _("{queries} sees position {key} with {heads}; the other weights make up for it")
 
 
-class DropEdge(AttentionEdge):
+class DropEdge(AttentionEdgeIntervention):
     """A weight set to 0 after the softmax; the others do not change, so that they sum to less than 1."""
 
     operation: ClassVar[str] = "drop"
     order: ClassVar[int] = 40
     hooks_class: ClassVar[type[InterventionHooks]] = DropEdgeHooks
-    effect_class: ClassVar[type[Effect]] = DropEdgeEffect
+    effect_class: ClassVar[type[InterventionEffect]] = DropEdgeEffect
 
     def template(self) -> str:
         return _("{queries} sees position {key} with {heads}; the other weights stay")

@@ -1,4 +1,4 @@
-"""Threads of matrix products, and a GPU borrowed for one call on Hugging Face ZeroGPU."""
+"""A GPU borrowed for one call on Hugging Face ZeroGPU."""
 
 import logging
 import os
@@ -13,24 +13,9 @@ from explorer.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import find_model, get_identity, register_tokenizer
 from explorer.tracing.trace import Trace
-from model.config import ModelConfig
 from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-
-CORES = torch.get_num_threads()  # that PyTorch would take
-FEW_PARAMETERS = 100_000_000  # a second core makes products of so few no faster
-
-
-def set_num_threads(config: ModelConfig):
-    """Set one thread per product for small models, else all cores, for threads that start from now on.
-
-    If several requests compute at a time, each product's threads would wait for those of others. The number stays
-    as it is:
-    products round differently with another, and two equal runs would differ.
-    """
-    torch.set_num_threads(1 if num_parameters(config) < FEW_PARAMETERS else CORES)
-
 
 LOG = logging.getLogger(__name__)
 HAS_ZERO_GPU = "SPACES_ZERO_GPU" in os.environ  # set by the hub

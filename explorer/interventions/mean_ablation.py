@@ -10,11 +10,11 @@ import torch
 
 from explorer.errors import UserError
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     ReplaceEffect,
     Text,
     TraceLike,
@@ -25,10 +25,10 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 
-class MeanHooks(InterventionHooks):
+class MeanAblationHooks(InterventionHooks):
     """Hooks of `MeanAblation`."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def average(module, inputs, output):
             if pass_context.start:  # the prompt, with its mean, is in the cache; what comes after it is left as it is
                 return None
@@ -45,7 +45,7 @@ class MeanHooks(InterventionHooks):
         return [(lm.taps[self.intervention.tap], average)]
 
 
-class MeanEffect(ReplaceEffect):
+class MeanAblationEffect(ReplaceEffect):
     """Replacement by the mean over the first positions."""
 
     def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -74,8 +74,8 @@ class MeanAblation(Intervention):
 
     operation: ClassVar[str] = "mean"
     order: ClassVar[int] = 50
-    hooks_class: ClassVar[type[InterventionHooks]] = MeanHooks
-    effect_class: ClassVar[type[Effect]] = MeanEffect
+    hooks_class: ClassVar[type[InterventionHooks]] = MeanAblationHooks
+    effect_class: ClassVar[type[InterventionEffect]] = MeanAblationEffect
     # Where a row has as many numbers at every position: no query sees as many keys as another, and logits are the end.
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|final_norm|blocks\.\d+\.(?!attn\.(scores|pattern)$).+"),

@@ -54,7 +54,7 @@ TRIM_AFTER_BYTES = 16 << 20  # bytes of weights
 MAX_TABLE_NUMBERS = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
 
 
-class Placement(Protocol):
+class WeightPlacement(Protocol):
     """Interface for placing the weights of one model."""
 
     def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
@@ -87,7 +87,7 @@ def build_model(
     config: ModelConfig,
     weights: Iterable[tuple[str, Tensor]],
     dtype: torch.dtype = torch.float32,
-    placement: Placement | None = None,
+    placement: WeightPlacement | None = None,
 ) -> TransformerLM:
     """Build the model of a config, in eval mode, from all weights that `weight_shapes` names.
 
@@ -165,7 +165,7 @@ def read_weight(lm: TransformerLM, name: str) -> Tensor:
 
 
 class ShardedPlacement:
-    """A placement of weights on several devices (see `Placement`).
+    """A placement of weights on several devices (see `WeightPlacement`).
 
     Args:
         device_map: "auto" fills GPUs first, then the CPU, then a disk; or names of modules -> devices.
