@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from explorer import __version__
-from explorer.diagnosis.command import add_arguments
+from explorer.diagnosis.command_line import add_arguments
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.stores import check_address

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import numpy as np
 import torch
 
-from explorer.diagnosis.register import choose_tokenizer
+from explorer.diagnosis.command_line import choose_tokenizer
 from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select

@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 
-from explorer.diagnosis.register import register_own_module
+from explorer.diagnosis.command_line import register_user_module
 from explorer.lessons.course.yaml_blocks import LessonError
 from explorer.options import allowed_hub_models, user_limits
 from explorer.requirements_check import other_versions
@@ -40,7 +40,7 @@ def serve(options: argparse.Namespace) -> None:
         hub_names = allowed_hub_models(options)
         library = ModelLibrary(options.device, hub_names=hub_names, dtype=dtype, **placement_options, **cache_sizes)
         if options.module:
-            checkpoint = register_own_module(options, library)
+            checkpoint = register_user_module(options, library)
         else:
             name = library.catalog.resolve(options.checkpoint)
             checkpoint = name if is_checkpoint(name) else library.catalog.open(options.checkpoint)

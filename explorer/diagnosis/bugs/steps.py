@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from explorer.diagnosis.bugs.feed_forward import MAPS
-from explorer.diagnosis.reference_formulas import Formulas, KnownBug, Value, linear, mask_scores
+from explorer.diagnosis.bugs.norms_and_feed_forward import MAPS
+from explorer.diagnosis.reference_formulas import KnownBug, ModelFormulas, Value, linear, mask_scores
 from explorer.translations import N_
 
 MAP_NAMES = {
@@ -157,12 +157,12 @@ def unnormalised_input_bugs() -> Iterator[KnownBug]:
         yield KnownBug(f"{tap}_of_stream", text, tap, (tap,), change, values=(("step", MAP_NAMES[tap]),))
 
 
-def softmax_twice(is_masked: bool):
-    """Return a pattern with a second softmax, masked or not."""
+def apply_softmax_twice(is_second_masked: bool):
+    """Return a function (scores, mask) -> pattern that applies the softmax twice, the second masked or not."""
 
     def pattern(scores: Tensor, allowed: Tensor) -> Tensor:
         once = torch.softmax(mask_scores(scores, allowed), -1)
-        return torch.softmax(mask_scores(once, allowed) if is_masked else once, -1)
+        return torch.softmax(mask_scores(once, allowed) if is_second_masked else once, -1)
 
     return pattern
 
@@ -174,13 +174,13 @@ def attention_step_bugs() -> Iterator[KnownBug]:
             "softmax_twice",
             N_("the softmax is applied twice"),
             "pattern",
-            {"pattern": softmax_twice(False)},
+            {"pattern": apply_softmax_twice(False)},
         ),
         (
             "softmax_twice_masked",
             N_("the softmax is applied twice, masked both times"),
             "pattern",
-            {"pattern": softmax_twice(True)},
+            {"pattern": apply_softmax_twice(True)},
         ),
         (
             "softmax_of_sum",
@@ -247,12 +247,12 @@ def feed_forward_step_bugs() -> Iterator[KnownBug]:
         ),
     ):
 
-        def change_hidden(formulas: Formulas, tap: str, change=change) -> Formulas:
+        def change_hidden(formulas: ModelFormulas, tap: str, change=change) -> ModelFormulas:
             return formulas.replace(hidden=change(formulas.hidden))
 
         yield KnownBug(name, text, first_tap, ("ffn.hidden",), change_hidden)
 
-    def activate_after_down(formulas: Formulas, tap: str) -> Formulas:
+    def activate_after_down(formulas: ModelFormulas, tap: str) -> ModelFormulas:
         plain = formulas.hidden.replace(activation=lambda x: x)
         act = formulas.hidden.activation
         return formulas.replace(hidden=plain, uses={**formulas.uses, "ffn.out": lambda y, again: act(y)})
@@ -260,7 +260,7 @@ def feed_forward_step_bugs() -> Iterator[KnownBug]:
     text = N_("the activation comes after the down projection")
     yield KnownBug("activation_after_maps", text, "ffn.gate", ("ffn.hidden",), activate_after_down)
 
-    def activate_input(formulas: Formulas, tap: str) -> Formulas:
+    def activate_input(formulas: ModelFormulas, tap: str) -> ModelFormulas:
         ffn_input = formulas.dataflow.ffn_input
         return formulas.replace(dataflow=replace(formulas.dataflow, ffn_input=lambda b: b.active(ffn_input(b))))
 

@@ -53,7 +53,7 @@ class UnknownArgumentError(UserError, AttributeError, KeyError):
     __str__ = UserError.__str__
 
 
-class Settings:
+class ConstructorSettings:
     """The known values of a constructor's arguments.
 
     Args:
@@ -138,10 +138,10 @@ class Settings:
         return UnknownArgumentError(_("It needs {name}: give it, as in --config {name}=…", name=name))
 
 
-class AnyConfig(dict):
+class ConfigStandIn(dict):
     """A config of any kind: items and attributes are looked up in the settings when they are read."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: ConstructorSettings):
         super().__init__()
         object.__setattr__(self, "_settings", settings)
         templates = [settings.arguments, *(values for _where, values in settings.sources), settings.defaults]
@@ -173,13 +173,13 @@ class AnyConfig(dict):
             return self[name]
         return default
 
-    def __deepcopy__(self, memo: dict) -> "AnyConfig":
-        copied = AnyConfig(self._settings)
+    def __deepcopy__(self, memo: dict) -> "ConfigStandIn":
+        copied = ConfigStandIn(self._settings)
         copied.update(self)
         return copied
 
 
-def construct(constructor: Callable, source: ModuleType, settings: Settings) -> Any:
+def construct(constructor: Callable, source: ModuleType, settings: ConstructorSettings) -> Any:
     """Call a class or a function with the known arguments.
 
     Raises:
@@ -188,7 +188,7 @@ def construct(constructor: Callable, source: ModuleType, settings: Settings) -> 
     return constructor(**_arguments(constructor, source, settings))
 
 
-def _arguments(constructor: Callable, source: ModuleType, settings: Settings) -> dict[str, Any]:
+def _arguments(constructor: Callable, source: ModuleType, settings: ConstructorSettings) -> dict[str, Any]:
     arguments = {}
     for name, parameter in _parameters(constructor).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -201,7 +201,7 @@ def _arguments(constructor: Callable, source: ModuleType, settings: Settings) ->
     return arguments
 
 
-def _argument(name: str, parameter: inspect.Parameter, source: ModuleType, settings: Settings) -> Any:
+def _argument(name: str, parameter: inspect.Parameter, source: ModuleType, settings: ConstructorSettings) -> Any:
     is_required = parameter.default is parameter.empty
     if name == "device":  # that of training, on another machine
         return settings.arguments.get(name, "cpu" if is_required or isinstance(parameter.default, str) else MISSING)
@@ -251,11 +251,11 @@ def _config_class(name: str, parameter: inspect.Parameter, source: ModuleType) -
     """Return the config class that an argument expects, AnyConfig for any; None where it expects none."""
     for kind in _annotation_classes(parameter.annotation, source):
         if kind in DICTIONARIES:
-            return AnyConfig if CONFIG_NAME.search(name) else None
+            return ConfigStandIn if CONFIG_NAME.search(name) else None
         if is_config_class(kind):
-            return AnyConfig if typing.is_typeddict(kind) else kind
+            return ConfigStandIn if typing.is_typeddict(kind) else kind
         if isinstance(kind, type) and kind not in (object, type(None)) and "DictConfig" in kind.__name__:
-            return AnyConfig
+            return ConfigStandIn
     if is_config_class(type(parameter.default)):
         return type(parameter.default)
     is_typed = parameter.annotation is not parameter.empty and not isinstance(parameter.annotation, str)
@@ -267,7 +267,7 @@ def _config_class(name: str, parameter: inspect.Parameter, source: ModuleType) -
         if isinstance(config_class, type) and is_config_class(config_class)
     ]
     config_classes = [config_class for config_class in config_classes if _count_class_sizes(config_class)]
-    return max(config_classes, key=_count_class_sizes) if config_classes else AnyConfig
+    return max(config_classes, key=_count_class_sizes) if config_classes else ConfigStandIn
 
 
 def _annotation_classes(annotation: Any, source: ModuleType) -> list[Any]:
@@ -308,9 +308,9 @@ def _count_class_sizes(kind: type) -> int:
         return 0
 
 
-def _config(kind: type, source: ModuleType, settings: Settings) -> Any:
-    if kind is AnyConfig:
-        return AnyConfig(settings)
+def _config(kind: type, source: ModuleType, settings: ConstructorSettings) -> Any:
+    if kind is ConfigStandIn:
+        return ConfigStandIn(settings)
     config = construct(kind, source, settings)
     if not (
         dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__") or hasattr(kind, "model_fields")

@@ -13,7 +13,7 @@ from explorer.diagnosis.reference_formulas import (
     ROLES,
     VALUE_ORDER,
     BlockValues,
-    Formulas,
+    ModelFormulas,
     Value,
     attention_values,
     linear,
@@ -99,15 +99,15 @@ class ModelSegment:
     roles: Mapping[str, str] = field(default_factory=dict)
     in_progress: set[str] = field(default_factory=set)
 
-    def value(self, tap: str, formulas: Formulas) -> Tensor:
+    def value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         """Return the module's value at a tap, or else the expected one."""
         return self.tap_values[tap] if tap in self.tap_values else self.expected_value(tap, formulas)
 
-    def expected_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def expected_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         """Compute a tap with the formulas from the module's preceding values."""
         raise NotImplementedError
 
-    def norm(self, name: str, x: Tensor, formulas: Formulas) -> Tensor:
+    def norm(self, name: str, x: Tensor, formulas: ModelFormulas) -> Tensor:
         """Apply a norm of the segment by the formulas; return x if the module has no such norm."""
         weight_name = formulas.norms[name].weights(f"{self.start}{name}")
         if f"{weight_name}.weight" not in self.weights:
@@ -121,7 +121,7 @@ class ModelSegment:
         name = {"embed": "token_embedding", "logits": "lm_head"}.get(plain_tap, plain_tap if plain_tap in NORMS else "")
         return f"{self.start}{name}" if name else ""
 
-    def terms(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+    def terms(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         """Return the candidate terms of the sum at a tap, by name.
 
         For a map's output that is the output itself; for norms and activations there are none.
@@ -140,11 +140,11 @@ class ModelSegment:
         """Return the map that computes a tap; "" for other taps."""
         return ""
 
-    def read_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def read_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         """Return the input of the map that computes a tap."""
         return self.value(self.input_tap(tap), formulas)
 
-    def intermediate_values(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+    def intermediate_values(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         """Return the intermediate values right before a tap, each (H, T, n), which the module's may match."""
         return {}
 
@@ -152,7 +152,7 @@ class ModelSegment:
         """Return the tap at which a term is already scaled by its factor; "" where the sum scales it."""
         return ""
 
-    def with_sum(self, formulas: Formulas, tap: str, terms: Mapping[str, float]) -> Formulas:
+    def with_sum(self, formulas: ModelFormulas, tap: str, terms: Mapping[str, float]) -> ModelFormulas:
         """Return the formulas with which a tap is the sum of its terms times these factors."""
         (factor,) = terms.values()
 
@@ -165,11 +165,11 @@ class ModelSegment:
         """Return the tap that the map of an output tap reads; None for other taps."""
         return None
 
-    def linear(self, tap: str, name: str, x: Tensor, formulas: Formulas) -> Tensor:
+    def linear(self, tap: str, name: str, x: Tensor, formulas: ModelFormulas) -> Tensor:
         """Apply a map of the segment by the formulas."""
         return formulas.linears.get(tap, linear)(x, f"{self.start}{name}", self.weights)
 
-    def probe(self, name: str, formulas: Formulas) -> Tensor:
+    def probe(self, name: str, formulas: ModelFormulas) -> Tensor:
         """Return a norm's output for the vectors that it is probed with."""
         return self.norm(name, self.recorded.values[f"{self.start}{name}.{PROBE}.in"], formulas)
 
@@ -197,7 +197,7 @@ class ModelSegment:
             if expanded_tap == tap or expanded_tap in self.tap_values
         )
 
-    def choose_values(self, formulas: Formulas) -> None:
+    def choose_values(self, formulas: ModelFormulas) -> None:
         """Choose, for values recorded at several places, the one closest to the expected value: others show later."""
         for tap in self.taps:
             if len(values := self.choices.get(tap, ())) > 1:
@@ -216,23 +216,23 @@ class EmbeddingSegment(ModelSegment):
         first = f"blocks.{recorded.order[0] if recorded.order else 0}"
         self.record({"embed": ((f"{first}.in", *(f"{first}.{name}" for name in input_names)),)})
 
-    def expected_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def expected_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         ids = torch.tensor(self.recorded.token_ids)
         table = position_embedding_rows(self.config, self.weights)
         return formulas.embed(self.weights[f"{formulas.table}.weight"][ids], table, self.config)
 
-    def terms(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+    def terms(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         rows = self.weights[f"{formulas.table}.weight"][torch.tensor(self.recorded.token_ids)]
         return self._terms(rows, position_embedding_rows(self.config, self.weights), formulas)
 
-    def with_sum(self, formulas: Formulas, tap: str, terms: Mapping[str, float]) -> Formulas:
+    def with_sum(self, formulas: ModelFormulas, tap: str, terms: Mapping[str, float]) -> ModelFormulas:
         def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:
             values = self._terms(rows, table, formulas)
             return sum(factor * values[name] for name, factor in terms.items())
 
         return formulas.replace(embed=embed)
 
-    def _terms(self, rows: Tensor, table: Tensor | None, formulas: Formulas) -> dict[str, Tensor]:
+    def _terms(self, rows: Tensor, table: Tensor | None, formulas: ModelFormulas) -> dict[str, Tensor]:
         terms = {"token_embedding": rows}
         if table is not None:
             table = table[: len(rows)]
@@ -245,7 +245,7 @@ class EmbeddingSegment(ModelSegment):
         return terms
 
 
-def rotate_stream(formulas: Formulas, config: ModelConfig, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate_stream(formulas: ModelFormulas, config: ModelConfig, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Return a stream rotated as queries are, or 0 if its width is not theirs."""
     if x.shape[-1] != config.num_heads * config.d_head:
         return x * 0
@@ -263,10 +263,10 @@ class UnembeddingSegment(ModelSegment):
     def map_name(self, tap: str) -> str:
         return "lm_head" if tap == "logits" else ""
 
-    def read_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def read_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         return self.value("final_norm", formulas)
 
-    def expected_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def expected_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         if tap.endswith(PROBE):
             return self.probe("final_norm", formulas)
         if tap == "final_norm":
@@ -359,7 +359,7 @@ class BlockSegment(ModelSegment):
         """Return the names under which a value is recorded, including a norm's output where it is one."""
         return (*RECORDED_NAMES.get(value_name, ()), *([f"*.{tap}.out"] if tap in NORMS else []))
 
-    def expected_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def expected_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         if tap.endswith(PROBE):
             return self.probe(tap.removesuffix(f".{PROBE}"), formulas)
         if tap in self.roles:
@@ -376,12 +376,12 @@ class BlockSegment(ModelSegment):
         x = self.value(self.input_tap(tap), formulas) if reads is None else reads(_BlockValues(self, formulas))
         return self.linear(tap, MAP_BY_TAP[tap], x, formulas)
 
-    def used_value(self, tap: str, formulas: Formulas) -> Tensor:
+    def used_value(self, tap: str, formulas: ModelFormulas) -> Tensor:
         """Return a tap's value after the formulas' `uses`, which pass it on unchanged unless a bug replaces one."""
         value, use = self.value(tap, formulas), formulas.uses.get(tap)
         return value if use is None else use(value, lambda x: self.linear(tap, MAP_BY_TAP[tap], x, formulas))
 
-    def recompute(self, entry: Tensor, formulas: Formulas, tap: str, start: str = "resid_pre") -> Tensor:
+    def recompute(self, entry: Tensor, formulas: ModelFormulas, tap: str, start: str = "resid_pre") -> Tensor:
         """Return a tap computed by the formulas only, from the value `entry` at the tap `start`."""
         other = BlockSegment(self.config, RecordedValues(self.recorded.token_ids), self.weights, self.layer, entry)
         other.tap_values[start] = entry
@@ -395,7 +395,7 @@ class BlockSegment(ModelSegment):
     def map_name(self, tap: str) -> str:
         return MAP_BY_TAP.get(tap, "")
 
-    def terms(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+    def terms(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         if tap in MAP_BY_TAP:
             return super().terms(tap, formulas)
         names = TERM_NAMES.get(self.roles.get(tap, ""), ())
@@ -411,7 +411,7 @@ class BlockSegment(ModelSegment):
                 return tap
         return ""
 
-    def with_sum(self, formulas: Formulas, tap: str, terms: Mapping[str, float]) -> Formulas:
+    def with_sum(self, formulas: ModelFormulas, tap: str, terms: Mapping[str, float]) -> ModelFormulas:
         if tap in MAP_BY_TAP:
             return super().with_sum(formulas, tap, terms)
 
@@ -420,7 +420,7 @@ class BlockSegment(ModelSegment):
 
         return formulas.replace(dataflow=replace(formulas.dataflow, **{self.roles[tap]: value}))
 
-    def intermediate_values(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+    def intermediate_values(self, tap: str, formulas: ModelFormulas) -> dict[str, Tensor]:
         if tap == "attn.z":
             return {name: value for name, value in self.attention(formulas).items() if name != "merged"}
         if tap != "ffn.hidden":
@@ -434,7 +434,7 @@ class BlockSegment(ModelSegment):
         read = READS.get(tap)
         return ROLES[self.config.norm_placement].get(read, read)
 
-    def attention(self, formulas: Formulas) -> dict[str, Tensor]:
+    def attention(self, formulas: ModelFormulas) -> dict[str, Tensor]:
         q, k, v = (self.used_value(f"attn.{name}", formulas) for name in "qkv")
         return attention_values(formulas, self.config, q, k, v, self.config.has_rope(self.layer))
 
@@ -442,7 +442,7 @@ class BlockSegment(ModelSegment):
 class _BlockValues:
     """The `BlockValues` of one block: the module's values where recorded, else those that the formulas compute."""
 
-    def __init__(self, block: BlockSegment, formulas: Formulas):
+    def __init__(self, block: BlockSegment, formulas: ModelFormulas):
         self.block, self.formulas, self.before = block, formulas, block.before
 
     @property
