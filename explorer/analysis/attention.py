@@ -254,11 +254,13 @@ def value_output_norm(trace: Trace, layer: int, head: int, key: int) -> tuple[fl
     """Return ‖W_O v‖ of a head's value, and its inputs."""
     name = f"blocks.{layer}.attn.v"
     v, from_v = read_input(trace, name, kv_head_index(trace, name, head), key)
-    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(v)))
+    output, from_output = read_input(
+        trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_projection_columns(head, len(v))
+    )
     return math.sqrt(math.fsum(x * x for x in output @ v)), (from_v, from_output)
 
 
-def output_columns(head: int, d: int) -> slice:
+def output_projection_columns(head: int, d: int) -> slice:
     """Return the columns of W_O that multiply a head's z."""
     return slice(head * d, (head + 1) * d)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.attention import output_columns
+from explorer.analysis.attention import output_projection_columns
 from explorer.analysis.norms import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
@@ -448,7 +448,9 @@ def head_contribution(
     """Derive the contribution of a head to a token's logit or logit difference."""
     displayed_value = get_element(direct_logit_attribution(trace, position, token_id, contrast_id).heads, layer, head)
     z, from_z = read_input(trace, f"blocks.{layer}.attn.z", head, position)
-    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(z)))
+    output, from_output = read_input(
+        trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_projection_columns(head, len(z))
+    )
     vector = propagate_along_path(
         trace, (output @ z, [from_z, from_output]), path_to_unembedding(trace.config, layer, "attn"), position
     )
@@ -495,16 +497,16 @@ def logit_contribution(
 def unembedding_direction(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
     """Return the direction of a token's logit (D,), without its bias, and its source."""
     row, read = read_input(trace, "lm_head.weight", token_id)
-    return row * logit_factor(trace, token_id, position), read
+    return row * intervention_and_softcap_factor(trace, token_id, position), read
 
 
 def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
     """Return the bias of a token's logit and its source."""
     bias, read = read_input(trace, "lm_head.bias", token_id)
-    return float(bias * logit_factor(trace, token_id, position)), read
+    return float(bias * intervention_and_softcap_factor(trace, token_id, position)), read
 
 
-def logit_factor(trace: Trace, token_id: int, position: int) -> float:
+def intervention_and_softcap_factor(trace: Trace, token_id: int, position: int) -> float:
     """Return the factor of interventions and soft-capping on a logit in this run."""
     interventions, cap = (
         apply_intervention_linear_part(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id],

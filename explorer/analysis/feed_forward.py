@@ -13,7 +13,7 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
 from explorer.analysis.unembedding import unembed_component
-from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
+from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import apply_intervention_linear_part
@@ -84,7 +84,7 @@ class Neuron:
 def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     """Return a neuron's values at one token, recomputed from its weights."""
     block = f"blocks.{layer}.ffn"
-    read = input_tap(trace.config, layer, "ffn")
+    read = sublayer_input_tap(trace.config, layer, "ffn")
     x = trace[read][query].astype(np.float64)
 
     def project(name: str) -> float:

@@ -107,7 +107,7 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
             key, weight = int(weights.argmax()), float(weights.max())
         return PredictionReason(component, float(effects.flat[index]), float(costs.flat[index]), key, weight)
 
-    reasons = tuple(make_reason(index) for index in iter_largest(effects))
+    reasons = tuple(make_reason(index) for index in iter_largest_effects(effects))
     costliest = int(costs.argmax())
     joint_cost = None
     if len(reasons) > 1:
@@ -162,7 +162,7 @@ def ablation_costs(heads: np.ndarray, sublayers: np.ndarray) -> np.ndarray:
     return -np.concatenate((heads, sublayers[:, 1:]), axis=1)
 
 
-def iter_largest(effects: np.ndarray) -> Iterator[int]:
+def iter_largest_effects(effects: np.ndarray) -> Iterator[int]:
     """Yield the indices, in the flattened array, of the largest effects that reach the minimum share."""
     min_effect = MIN_SHARE * effects[effects > 0].sum()
     for index in np.argsort(-effects, axis=None, kind="stable")[:MAX_COMPONENTS]:

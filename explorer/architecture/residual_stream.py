@@ -113,7 +113,7 @@ def norms_on_residual_stream(config: ModelConfig) -> list[str]:
     return [name for name in block_layout(config).stream if name in block_layout(config).norms]
 
 
-def input_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
+def sublayer_input_tap(config: ModelConfig, layer: int, sublayer: str) -> str:
     """Return the name of a sublayer's input."""
     return f"blocks.{layer}.{block_layout(config).reads[sublayer]}"
 

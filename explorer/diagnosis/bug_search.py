@@ -10,7 +10,7 @@ from torch import Tensor
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
 from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces
-from explorer.diagnosis.bugs.steps import replace_linear
+from explorer.diagnosis.bugs.omitted_or_repeated_steps import replace_linear
 from explorer.diagnosis.model_segments import PROBE, Deviation, ModelSegment
 from explorer.diagnosis.reference_formulas import NORMS, KnownBug, ModelFormulas, linear
 from explorer.explain.notation import format_number

@@ -6,7 +6,6 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention
-from explorer.state.alignment import Pins, format_pins, parse_pins
 from explorer.state.continuation_tree import (
     Branches,
     Path,
@@ -19,6 +18,7 @@ from explorer.state.continuation_tree import (
 )
 from explorer.state.run_request import MAX_TOKENS, RunRequest, parse_token_ids
 from explorer.state.selection import Selection, parse_index
+from explorer.state.token_alignment import Pins, format_pins, parse_pins
 from explorer.translations import _
 
 OTHER_PREFIX = "b."  # before the names of the second run's fields

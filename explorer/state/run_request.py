@@ -6,8 +6,8 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
-from explorer.state.alignment import Pins
 from explorer.state.selection import parse_index
+from explorer.state.token_alignment import Pins
 from explorer.translations import _
 from model.config import window_start
 

@@ -27,7 +27,7 @@ from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.jobs import Job
 from explorer.tracing.model_registry import (
     ModelFunctions,
-    Weights,
+    ModelWeights,
     get_model,
     register_model_functions,
     register_tokenizer,
@@ -245,7 +245,7 @@ def capture(
     if tokenizer:
         register_tokenizer(lm, tokenizer)
         metadata |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
-    return Trace(config, ids, vocabulary, values, Weights(model), **metadata)
+    return Trace(config, ids, vocabulary, values, ModelWeights(model), **metadata)
 
 
 def module_outputs(

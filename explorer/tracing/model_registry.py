@@ -162,7 +162,7 @@ def cached_logit_and_log_probability(
 
 
 @dataclass(frozen=True)
-class Weights(Mapping):
+class ModelWeights(Mapping):
     """The weights of a model by name, read-only, while the model lives.
 
     Each is a float32 array, or a `StoredMatrix` (see `explorer.tracing.weight_matrices`). Every access raises
@@ -181,7 +181,7 @@ class Weights(Mapping):
         return len(get_model(self.identity)[1].weights)
 
 
-class ModelQueries:
+class ModelComputations:
     """Requests of a run to its model, which may be unloaded: see `explorer.tracing.model_registry`."""
 
     config: ModelConfig
@@ -271,7 +271,7 @@ class ModelQueries:
         lm, functions = get_model(self.model)
         return functions.continue_tokens(lm, self.token_ids, self.edits, count, settings)
 
-    def at_training_steps(self) -> dict[int, tuple[Any, "ModelQueries"]]:
+    def at_training_steps(self) -> dict[int, tuple[Any, "ModelComputations"]]:
         """Return this run, with the same interventions, by the model at every saved step of its training.
 
         Step -> the model, to be kept alive while its trace reads weights, and the trace; for the trace's own step,

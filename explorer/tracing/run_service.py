@@ -18,7 +18,7 @@ from explorer.tracing.logits import LogitSummary
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_registry import Weights, get_identity
+from explorer.tracing.model_registry import ModelWeights, get_identity
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
 from explorer.tracing.trace import LazyActivations, Trace
@@ -77,7 +77,7 @@ class LogitsCache:
             self._cache.drop(lambda key: key == (model, nearest))
         values = _make_activations(lm, model, token_ids, entry.read, entry.summary)
         metadata = {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules, "model": model}
-        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), **metadata)
+        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, ModelWeights(model), **metadata)
 
     def _nearest(self, lm: TransformerLM, token_ids: tuple[int, ...]) -> tuple[int, ...]:
         """Return the cached text of the model with the longest common prefix."""

@@ -19,7 +19,7 @@ from explorer.interventions import Intervention
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.logits import Logits, LogitSummary, logits_from_array
 from explorer.tracing.lru_cache import LRUCache
-from explorer.tracing.model_registry import ModelQueries, get_model
+from explorer.tracing.model_registry import ModelComputations, get_model
 from explorer.tracing.training_history import TrainingHistory
 from explorer.tracing.weight_matrices import Matrix
 from model.config import ModelConfig
@@ -171,7 +171,7 @@ class LazyActivations(Mapping):
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(ModelQueries):
+class Trace(ModelComputations):
     """The captured values of one forward pass, by name, without the model that ran: it can be pickled.
 
     Each trace equals only itself, so that results can be cached by trace.

@@ -141,7 +141,7 @@ class SingleTokenAttention:
         return torch.bmm(softcap(scores, self.cap).softmax(-1), values).flatten()
 
 
-def make_hidden_layer(
+def make_feed_forward_hidden(
     norm: nn.Module, block: TransformerBlock, config: ModelConfig, reader: MakeReader
 ) -> Callable[[Tensor], Tensor]:
     """Return a function (D,) -> (F,): the feed-forward up to its last projection."""
@@ -285,7 +285,7 @@ def make_post_norm_step(block: PostNormBlock, config: ModelConfig, layer: int, r
     identity = nn.Identity()
     attend, hidden = (
         SingleTokenAttention(identity, block, config, layer, reader),
-        make_hidden_layer(identity, block, config, reader),
+        make_feed_forward_hidden(identity, block, config, reader),
     )
     add_attention, add_hidden = make_residual_adder(block.attn.o_proj), make_residual_adder(block.ffn.down_proj)
     attn_norm, ffn_norm = make_normaliser(block.attn_norm), make_normaliser(block.ffn_norm)
@@ -320,7 +320,7 @@ def make_sequential_step(
     """Return a block of attention, then feed-forward, with norms of their inputs and of their outputs."""
     attend, hidden = (
         SingleTokenAttention(input_norms[0], block, config, layer, reader),
-        make_hidden_layer(input_norms[1], block, config, reader),
+        make_feed_forward_hidden(input_norms[1], block, config, reader),
     )
     add_attention, add_hidden = (
         make_residual_adder(block.attn.o_proj, output_norms[0]),
@@ -349,7 +349,7 @@ def make_parallel_step(
 ) -> Block:
     """Return the decoding step of a parallel block."""
     attend = SingleTokenAttention(block.attn_norm, block, config, layer, reader)
-    hidden = make_hidden_layer(ffn_norm, block, config, reader)
+    hidden = make_feed_forward_hidden(ffn_norm, block, config, reader)
     add_attention, add_hidden = make_residual_adder(block.attn.o_proj), make_residual_adder(block.ffn.down_proj)
 
     def step(x: Tensor, rotation: Tensor | None, cache_slot: tuple[Tensor, Tensor, Tensor]) -> Tensor:

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from model.checkpoint import TOKENIZER, checkpoint_folder, save_checkpoint, weights_to_save, write_atomically
 from model.initialisation import initialise
-from model.training.data import Batches, TrainingText, prepare_training_text
+from model.training.data import TrainingBatches, TrainingText, prepare_training_text
 from model.training.evaluation import copying_head_scores, evaluate
 from model.training.options import TrainingOptions
 from model.transformer_lm import TransformerLM
@@ -236,7 +236,7 @@ class Trainer:
         self.optimizers = build_optimizers(
             self.lm, options.optimizer, options.learning_rate, options.weight_decay, betas
         )
-        self.batches = Batches(
+        self.batches = TrainingBatches(
             text.train_ids, self.config.context_length, options.batch_size, self.config.vocab_size, options.seed
         )
         self.compute_loss = self.build_loss()

@@ -10,9 +10,9 @@ from explorer.architecture.residual_stream import (
     added_taps,
     block_output_tap,
     has_final_norm,
-    input_tap,
     norm_input_tap,
     previous_residual_tap,
+    sublayer_input_tap,
 )
 from explorer.explain.captured.attention import (
     AttentionPatternFormula,
@@ -52,7 +52,7 @@ def projection_formula(vector: str) -> Callable[[ModelConfig, int], LinearLayerF
     """Return the formula of q, k or v after its linear map, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
-        read, heads = input_tap(config, layer, "attn"), num_vector_heads(config, vector)
+        read, heads = sublayer_input_tap(config, layer, "attn"), num_vector_heads(config, vector)
         line = SourceLine(ATTENTION, f"{vector} = self.{vector}(")
         return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
 
@@ -143,7 +143,9 @@ def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, in
         line = SourceLine(FEED_FORWARD, f"{tap} = self.{tap}(")
         if not config.is_gated:
             line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
-        return LinearLayerFormula(tap, input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line)
+        return LinearLayerFormula(
+            tap, sublayer_input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line
+        )
 
     return formula
 

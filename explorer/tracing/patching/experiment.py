@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.alignment import Partners
+from explorer.state.token_alignment import Partners
 from explorer.tracing.jobs import RESULTS, Job, get_or_run
 from explorer.tracing.model_registry import get_model
 from explorer.translations import _

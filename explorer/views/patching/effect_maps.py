@@ -14,8 +14,8 @@ from explorer.analysis.patching_effects import (
     strongest_neuron_indices,
 )
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.state.alignment import Alignment, align_tokens
 from explorer.state.selection import Selection
+from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, PatchingExperiment, Receiver
 from explorer.tracing.trace import Trace

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.positions import (
     check_pair_sum,
     dims_of_pair,
-    frequencies,
+    frequencies_from_angles,
     pair_contribution,
     rotated_pairs,
     score_at_distance,
@@ -184,7 +184,7 @@ def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key:
 
 def wavelengths(trace: Trace, layer: int = 0) -> go.Figure:
     """Draw each pair's wavelength in positions, 2π / ω, against the context length."""
-    frequencies_by_pair = np.abs(frequencies(trace[angles_tap(trace.config, layer)]))
+    frequencies_by_pair = np.abs(frequencies_from_angles(trace[angles_tap(trace.config, layer)]))
     periods = (
         2 * np.pi / np.where(frequencies_by_pair > 0, frequencies_by_pair, np.nan)
     )  # a pair that was kept from turning has no bar

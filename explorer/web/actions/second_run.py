@@ -6,10 +6,10 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.lessons.prompts import PROMPT_PAIRS
-from explorer.state.alignment import format_pins, parse_pins
 from explorer.state.page_state import PageState
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import parse_index
+from explorer.state.token_alignment import format_pins, parse_pins
 from explorer.tracing.token_ids import has_bos
 from explorer.tracing.training_history import model_name
 from explorer.translations import _

@@ -4,7 +4,14 @@ from itertools import product
 import pytest
 
 from explorer.errors import UserError
-from explorer.state.alignment import MAX_PINS, Alignment, align_by_shortest_edit, align_tokens, format_pins, parse_pins
+from explorer.state.token_alignment import (
+    MAX_PINS,
+    Alignment,
+    align_by_shortest_edit,
+    align_tokens,
+    format_pins,
+    parse_pins,
+)
 
 
 def tokens(text: str) -> tuple[str, ...]:
