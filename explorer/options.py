@@ -10,7 +10,7 @@ from explorer import __version__
 from explorer.diagnosis.command import add_arguments
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.web.stores import check_address
+from explorer.web.key_value_stores import check_address
 from model.offloading import parse_bytes, parse_device
 
 MODULE_DESCRIPTIONS = {

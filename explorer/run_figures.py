@@ -20,7 +20,7 @@ from explorer.views.default_selection import complete_selection
 from explorer.views.style import figure, shorten_token
 from explorer.views.two_runs import Placeholder
 from explorer.views.view import PAGE_KINDS, Panel, SmallMultiples, View
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 
 NUM_NEXT_TOKENS = 5  # that a run's HTML lists
 

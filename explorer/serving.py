@@ -13,8 +13,8 @@ from explorer.tracing.devices import set_num_threads
 from explorer.tracing.model_catalog import available_bytes, format_bytes
 from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary
 from explorer.views import add_user_views
+from explorer.web.key_value_stores import StoreError
 from explorer.web.page import Page
-from explorer.web.stores import StoreError
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 from model.errors import OverflowedRunError

@@ -10,9 +10,9 @@ from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
 from explorer.views import STORY_STEPS, full_page_views
 from explorer.views.view import Panel, View
-from explorer.web import protocol
+from explorer.web import shared_constants
 from explorer.web.assets import import_expression
-from explorer.web.protocol import (
+from explorer.web.shared_constants import (
     CHOOSERS,
     CODE,
     FORMULA,
@@ -37,6 +37,7 @@ from explorer.web.widgets.header import (
     NumbersViewLink,
     TextBlock,
 )
+from explorer.web.widgets.html_widget import Widget, escape_text, fill_template
 from explorer.web.widgets.lesson import LessonListButton, LessonPanel
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
@@ -63,7 +64,6 @@ from explorer.web.widgets.view_tools import (
 )
 from explorer.web.widgets.walk import WalkthroughButton, WalkthroughPlayer
 from explorer.web.widgets.whole_model import WholeModelFigure
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
@@ -125,14 +125,17 @@ class PageLayout:
             "static/state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
         )
         self.update = StateComponent("static/asking.js", "connectUpdate", elem_id="state-update")
-        header = ModelPicker(catalog.names, catalog.allows_opening, elem_id=protocol.PICKER), DepthDial(elem_id="mode")
+        header = (
+            ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
+            DepthDial(elem_id="mode"),
+        )
         menu = LessonListButton(elem_id="lessons"), PresentationMenu(elem_id="present"), RoomPanel(elem_id="room")
         region(
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
             CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
             *header,
             fill_template(FACTS_SUMMARY, name=_("about the model")),
-            TextBlock(elem_id=protocol.FACTS),
+            TextBlock(elem_id=shared_constants.FACTS),
             "</details>",
             SearchButton(elem_id="search"),
             *menu,
@@ -146,15 +149,15 @@ class PageLayout:
         )
         self.build_prompt()
         overlays = (
-            LessonPanel(elem_id=protocol.LESSON),
+            LessonPanel(elem_id=shared_constants.LESSON),
             Presentation(elem_id="stage"),
             WalkthroughPlayer(elem_id="walk"),
         )
         region(
             *overlays,
-            HubModelForm(elem_id=protocol.OPEN_MODEL),
-            TokenStrip(elem_id=protocol.STRIP),
-            TokenStrip(run="b", elem_id=protocol.STRIP_B),
+            HubModelForm(elem_id=shared_constants.OPEN_MODEL),
+            TokenStrip(elem_id=shared_constants.STRIP),
+            TokenStrip(run="b", elem_id=shared_constants.STRIP_B),
             view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )
@@ -189,11 +192,11 @@ class PageLayout:
     def build_views(self):
         """Build the place of the view and what stands above it."""
         region(
-            TrainingStepSlider(elem_id=protocol.SERIES),
-            TextBlock(elem_id=protocol.PROBLEM),
-            TextBlock(elem_id=protocol.VOCABULARY),
-            PromptAdviceLine(elem_id=protocol.ADVICE),
-            ActiveInterventions(elem_id=protocol.CHANGES),
+            TrainingStepSlider(elem_id=shared_constants.SERIES),
+            TextBlock(elem_id=shared_constants.PROBLEM),
+            TextBlock(elem_id=shared_constants.VOCABULARY),
+            PromptAdviceLine(elem_id=shared_constants.ADVICE),
+            ActiveInterventions(elem_id=shared_constants.CHANGES),
             '<div id="view"></div>',
             Glossary(elem_id="glossary"),
             button("open-file", _("Open a saved file")),
@@ -203,12 +206,12 @@ class PageLayout:
     def build_next_token(self):
         """Build the next-token table and the generation settings."""
         region(
-            NextTokenGuess(elem_id=protocol.GUESS),
+            NextTokenGuess(elem_id=shared_constants.GUESS),
             fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
             switch("stages", _("stages")),
             "</header>",
-            NextTokenTable(elem_id=protocol.NEXT_TOKEN),
-            TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
+            NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
+            TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
@@ -219,15 +222,15 @@ class PageLayout:
                     not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
                 )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
+            region(PromptTail(elem_id=shared_constants.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         region(
-            GeneratedText(elem_id=protocol.STORY),
-            GenerationPlayer(elem_id=protocol.PLAYBACK),
-            ContinuationTree(elem_id=protocol.BRANCHES),
+            GeneratedText(elem_id=shared_constants.STORY),
+            GenerationPlayer(elem_id=shared_constants.PLAYBACK),
+            ContinuationTree(elem_id=shared_constants.BRANCHES),
             elem_id="written",
         )
         with gr.Row(elem_classes="buttons", elem_id="again"):
@@ -235,9 +238,11 @@ class PageLayout:
             self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
             self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
         region(
-            ExplanationButton(field="why", question=_("Why this token?"), elem_id=protocol.WHY),
+            ExplanationButton(field="why", question=_("Why this token?"), elem_id=shared_constants.WHY),
             ExplanationButton(
-                field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=protocol.STAND_INS
+                field="stand_ins",
+                question=_("Which parts stand in for one another?"),
+                elem_id=shared_constants.STAND_INS,
             ),
             elem_id="questions",
         )
@@ -294,7 +299,7 @@ def view_navigation(views: Sequence[View]) -> str:
     tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
     steps = view_tabs("steps", _("steps"), STORY_STEPS)
     begin = fill_template('<nav id="navigation" aria-label="{views}">', views=_("views"))
-    return "".join((begin, tabs, menus, steps, ComparisonBar(elem_id=protocol.RUNS).markup, "</nav>"))
+    return "".join((begin, tabs, menus, steps, ComparisonBar(elem_id=shared_constants.RUNS).markup, "</nav>"))
 
 
 def view_menu(title: str, views: Sequence[View]) -> str:
@@ -315,7 +320,7 @@ def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
     """Return the markup of a row of tabs, one for each view."""
     tabs = (
         f'<button type="button" role="tab" tabindex="-1" data-view="{view.name}"'
-        f' aria-controls="{element_id(view.name, protocol.TAB)}">{escape_text(translate(view.title))}</button>'
+        f' aria-controls="{element_id(view.name, shared_constants.TAB)}">{escape_text(translate(view.title))}</button>'
         for view in views
     )
     return f'<div id="{elem_id}" class="tabs" role="tablist" aria-label="{escape_text(name)}">{"".join(tabs)}</div>'

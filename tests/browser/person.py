@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
-from explorer.web.protocol import address_defaults
+from explorer.web.shared_constants import address_defaults
 
 CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();

@@ -4,8 +4,8 @@ from threading import Event
 
 from playwright.sync_api import expect
 
-from explorer.web.answer import LIGHT_SLOTS
-from explorer.web.answers import page_contents
+from explorer.web.browser_api import page_contents
+from explorer.web.browser_routes import LIGHT_SLOTS
 
 # Asks as other pages would, about states that nobody asked about.
 ASK = """(seeds) => {

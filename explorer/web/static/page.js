@@ -8,7 +8,7 @@ import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isE
 import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
-import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";

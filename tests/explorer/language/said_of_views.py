@@ -11,9 +11,9 @@ from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.select_fields import TOKEN_FIELDS
 from explorer.views.view import HeadTable, SmallMultiples
-from explorer.web import protocol
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.open_view import make_open_view
+from explorer.web import shared_constants
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.page import Page
 
 VIEW_QUERIES = (  # each asks for other words
@@ -83,7 +83,9 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield all texts of every view: around its figures, in them and below them."""
     for query in VIEW_QUERIES:
         for name in VIEW_BY_NAME:
-            open_view = make_open_view(page.actions.run_factory.runs, page.actions.parse_query(query | {"view": name}))
+            open_view = make_open_view(
+                page.actions.state_builder.runs, page.actions.parse_query(query | {"view": name})
+            )
             texts = [
                 open_view.description,
                 open_view.formula,
@@ -134,7 +136,7 @@ def json_texts(content: Any, is_read: bool = False) -> Iterator[str]:
 
 def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the explanations of clicked numbers, without code, tokens and names (`CODE`)."""
-    endpoints = Endpoints(page.actions.run_factory.runs)
+    endpoints = BrowserEndpoints(page.actions.state_builder.runs)
     for query in INSPECTION_QUERIES:
         for view in VIEWS:
             state = page.actions.parse_query(query | {"view": view.name})
@@ -142,7 +144,7 @@ def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
                 for point in POINTS:
                     try:
                         explanation = endpoints.inspect(
-                            state.as_dict(), protocol.element_id(view.name, panel.name), point
+                            state.as_dict(), shared_constants.element_id(view.name, panel.name), point
                         )
                     except PointNotFoundError:  # views have messages of their own for this
                         continue

@@ -6,8 +6,8 @@ import pytest
 
 from explorer.lessons.prompts import PROMPT_PAIRS
 from explorer.state.contrastive_prompts import PROMPT_LISTS
+from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
-from explorer.web.stores import PUT_SCRIPT
 from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -48,7 +48,7 @@ EXCEPTIONS = {
         "for who wrote the program",
     ),
     "tracing/run_files.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
-    "web/answers/python_script.py": dict.fromkeys(
+    "web/browser_api/python_script.py": dict.fromkeys(
         (
             "import explorer",
             "from explorer.run_figures import RunComparison",
@@ -67,11 +67,11 @@ EXCEPTIONS = {
         "out of memory": "as torch says it",
         " (the last line of this client for now)": "log",
     },
-    "web/security.py": {
+    "web/middleware.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
     },
-    "web/api.py": {
+    "web/public_api.py": {
         "{}, gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
@@ -80,7 +80,7 @@ EXCEPTIONS = {
         "{}({ props, watch, emit: { {} } })": "script",
     },
     "web/page.py": {BAR_CSS: "style", "{}, all": "script"},
-    "web/stores.py": {
+    "web/key_value_stores.py": {
         "this process": "for who looks after the server",
         PUT_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",

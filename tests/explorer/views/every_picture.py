@@ -10,7 +10,7 @@ from explorer.views import graph_objects as go
 from explorer.views.overview.map_parts import Diagram
 from explorer.views.overview.whole_model import WholeModel
 from explorer.views.view import HeadTable, SmallMultiples
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.widgets.figure import HeadTableFigure
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.whole_model import WholeModelFigure

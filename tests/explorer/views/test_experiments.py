@@ -27,7 +27,7 @@ from explorer.views.experiments.effects import (
     sublayer_ablation_bars,
     surprisal_change_bars,
 )
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged
 

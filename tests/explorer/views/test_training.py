@@ -12,7 +12,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
 from explorer.views.training import VIEW, draw_order, tick_steps
 from explorer.views.two_runs import basis_warning
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style
 

@@ -18,12 +18,12 @@ from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_p
 from explorer.views.select_fields import select_fields
 from explorer.views.two_runs import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
-from explorer.web import request_types
+from explorer.web import request_validation
 from explorer.web.actions.page_actions import unreadable_fields
-from explorer.web.answers.open_view import OpenView
-from explorer.web.answers.view_contents import view_contents
-from explorer.web.protocol import js_constants
-from explorer.web.request_types import ArgumentTypes
+from explorer.web.browser_api.open_view import OpenView
+from explorer.web.browser_api.page_contents import view_contents
+from explorer.web.request_validation import ArgumentTypes
+from explorer.web.shared_constants import js_constants
 
 ROOT = Path(__file__).parents[3]
 HEAD = "import plotly.graph_objects as go\nfrom explorer.views import Panel, SelectionField, View\n"
@@ -44,7 +44,7 @@ VIEW = View(name="mine", title="Mine", panels=(Panel("bars", "Bars", draw),), fi
 ONE_PANEL = 'VIEW = View(name="mine", title="Mine", panels=(Panel("bars", "Bars", draw),), fields=FIELDS)\n'
 
 
-def accept_state(state: request_types.State):
+def accept_state(state: request_validation.State):
     """Take a state, as a server function does."""
 
 
@@ -228,7 +228,7 @@ def test_only_so_much_must_be_said_of_a_view():
 
 def test_no_field_has_a_name_that_the_page_uses():
     declared = {field.name for field in registered_fields()}
-    page_names = {name for name in request_types._STATE.__annotations__ if "." not in name}
+    page_names = {name for name in request_validation._STATE.__annotations__ if "." not in name}
     assert page_names - declared == RESERVED_NAMES - {"room"} and not declared & RESERVED_NAMES
 
 
@@ -253,8 +253,8 @@ CHECK_PLANTED = """
 from explorer.lessons.course.quantities import ARGUMENT_CHOICES
 from explorer.state.selection import Selection, field_choices
 from explorer.views import FULL
-from explorer.web.protocol import js_constants
-from explorer.web.request_types import _STATE
+from explorer.web.shared_constants import js_constants
+from explorer.web.request_validation import _STATE
 
 names = js_constants()["FULL_TABS"]
 assert [view.name for view in FULL] == names[: len(FULL)] and names[1:4] == ["tokens", "planted", "attention"], names

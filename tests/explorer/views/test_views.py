@@ -11,7 +11,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import FULL, VIEWS
 from explorer.views.select_fields import OPTIONS, TITLES
 from explorer.views.view import View
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 from model.config import CHOICES
 from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, every_panel, subject
 from tests.rendered_figures import RenderedFigure

@@ -9,7 +9,7 @@ from explorer.errors import UserError
 from explorer.views import FULL, STORY_STEPS, VIEWS
 from explorer.web.layout import view_markup
 from explorer.web.page import as_api
-from explorer.web.security import PromptRateLimiter
+from explorer.web.rate_limits import PromptRateLimiter
 
 
 def test_everything_that_is_drawn_has_its_place(page):

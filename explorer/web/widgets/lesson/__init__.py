@@ -1,7 +1,7 @@
 """Lessons: the panel of a step, and the button that opens their list."""
 
 from explorer.translations import _
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>

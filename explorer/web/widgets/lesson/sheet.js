@@ -4,7 +4,7 @@ import { call, Refused } from "../../static/connection.js";
 import { button, find, make, makeSvg, palette, set, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { bitmapBefore, config, plotly } from "../../static/plots.js";
-import { THEMES } from "../../static/protocol.js";
+import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/state.js";
 import { mapOn, onSheet } from "../model_map/model_map.js";
 import { prose } from "./lesson.js";

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from explorer.views.overview.map_parts import Diagram, MapPart
-from explorer.web.widgets.widget import EVIDENCE, Widget
+from explorer.web.widgets.html_widget import EVIDENCE, Widget
 
 
 class ModelMap(Widget):

@@ -8,7 +8,8 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets.html_widget import Widget, escape_text, fill_template, json_attribute
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
     OtherRunPrediction,
     other_run_column,
@@ -16,7 +17,6 @@ from explorer.web.widgets.next_token.table import (
     random_draw_text,
     stage_columns,
 )
-from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen

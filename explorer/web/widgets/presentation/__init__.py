@@ -1,7 +1,7 @@
 """Presentation mode: the button with its saved views, and the full-screen presentation."""
 
 from explorer.translations import _
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 MENU_HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
 <div class="list" role="dialog" aria-label="{present}" hidden>

@@ -6,7 +6,7 @@ import { find, findAll, make } from "../../static/dom.js";
 import { goToStep, lessonTold, onLessonTold, showAnyway } from "../../static/history.js";
 import { _ } from "../../static/language.js";
 import { askedIn } from "../../static/places.js";
-import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/protocol.js";
+import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/state.js";
 import { prose } from "../lesson/lesson.js";
 

@@ -1,7 +1,7 @@
 """Panel of a class session: opening, joining and leading a room."""
 
 from explorer.translations import _
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 HTML = """<button type="button" class="open" aria-expanded="false" aria-keyshortcuts="C"
 title="{class_is}">{class_}</button>

@@ -1,7 +1,7 @@
 """Search: the button that opens it, loaded once it is used."""
 
 from explorer.translations import _
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 
 class SearchButton(Widget):

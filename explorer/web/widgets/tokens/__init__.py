@@ -13,7 +13,7 @@ from explorer.state.branches import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.views.plots import format_percent
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
+from explorer.web.widgets.html_widget import Widget, escape_text, fill_template
 
 
 class TokenStrip(Widget):

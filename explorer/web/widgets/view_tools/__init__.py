@@ -15,7 +15,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.select_fields import SelectField
 from explorer.web.widgets.header import ModelPicker
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 MAX_OPTIONS = 100
 

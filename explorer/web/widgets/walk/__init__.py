@@ -1,7 +1,7 @@
 """Walkthroughs: the full-screen player, and the button that starts it."""
 
 from explorer.translations import _
-from explorer.web.widgets.widget import Widget, fill_template, json_attribute
+from explorer.web.widgets.html_widget import Widget, fill_template, json_attribute
 
 PLAYER_HTML = """<section class="walk" role="dialog" aria-modal="true" aria-label="{walk}" hidden>
 <h2 tabindex="-1"></h2>

@@ -4,7 +4,7 @@ import { call, Refused } from "../../static/connection.js";
 import { give } from "../../static/contents.js";
 import { countDraw, find, findAll, make, makeSvg, reachWhileScrolling, say, set, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
-import { PROBLEM } from "../../static/protocol.js";
+import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/state.js";
 
 // Going through a computation bit by bit: buttons ask for it, widgets/walk shows it.

@@ -5,7 +5,7 @@ from typing import Any
 
 from explorer.translations import _
 from explorer.views.overview.whole_model import WholeModel
-from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template
+from explorer.web.widgets.html_widget import EVIDENCE, Widget, fill_template
 
 HTML = """<div class="whole">
 <div class="line"><nav class="path" aria-label="{path}"></nav><output class="readout" aria-live="off"></output></div>

@@ -10,7 +10,7 @@ from explorer.lessons.course.lesson import Lesson, parse_lesson
 from explorer.lessons.course.quantities import EvaluationContext
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 
 TEACHING = Path(__file__).parents[4] / "docs" / "teaching.md"  # which has the format of lessons
 FRONT = """---
@@ -48,7 +48,7 @@ def look_at(runs) -> Callable[..., EvaluationContext]:
     """Function that returns the evaluation context of a lesson's step: `look_at(lesson, step)`."""
 
     def make_context(lesson: Lesson, step: int = 1, **change) -> EvaluationContext:
-        return EvaluationContext(runs, RunFactory(runs).state_from_query, {**lesson.state(step), **change})
+        return EvaluationContext(runs, PageStateBuilder(runs).state_from_query, {**lesson.state(step), **change})
 
     return make_context
 

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.lessons.course.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
 from explorer.lessons.course.questions import BlanksQuestion, ChoiceQuestion, NumberQuestion
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
 
 from .conftest import TEACHING

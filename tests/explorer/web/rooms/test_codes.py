@@ -2,7 +2,7 @@
 
 import math
 
-from explorer.web.rooms.room_hub import (
+from explorer.web.room_store import (
     ALPHABET,
     CODE_LENGTH,
     hash_key,

@@ -8,7 +8,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_parts import Diagram, MapArrangement, MapLabel, MapLine, MapPart
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.widgets.model_map import ModelMap
 from model.transformer_lm import TransformerLM
 

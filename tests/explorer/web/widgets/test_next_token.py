@@ -15,7 +15,7 @@ from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
 from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
     KEPT,
     OtherRunPrediction,

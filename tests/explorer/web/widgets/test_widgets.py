@@ -13,7 +13,7 @@ from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent
 from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets.html_widget import Widget, fill_template
 
 for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")
