@@ -35,15 +35,21 @@ from explorer.web.widgets.header import (
     LanguageList,
     ModelPicker,
     NumbersViewLink,
+    SearchButton,
     TextBlock,
 )
 from explorer.web.widgets.html_widget import Widget, escape_text, fill_template
-from explorer.web.widgets.lesson import LessonListButton, LessonPanel
-from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.model_map import ModelMap, WholeModelFigure
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
-from explorer.web.widgets.presentation import Presentation, PresentationMenu
-from explorer.web.widgets.room import RoomPanel
-from explorer.web.widgets.search import SearchButton
+from explorer.web.widgets.teaching import (
+    LessonListButton,
+    LessonPanel,
+    Presentation,
+    PresentationMenu,
+    RoomPanel,
+    WalkthroughButton,
+    WalkthroughPlayer,
+)
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GeneratedText,
@@ -62,8 +68,6 @@ from explorer.web.widgets.view_tools import (
     SelectFields,
     TrainingStepSlider,
 )
-from explorer.web.widgets.walk import WalkthroughButton, WalkthroughPlayer
-from explorer.web.widgets.whole_model import WholeModelFigure
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()

@@ -64,7 +64,7 @@ from explorer.web.shared_constants import (
 )
 from explorer.web.widgets.figure import Figure, HeadGrid, HeadTableFigure
 from explorer.web.widgets.header import NumbersViewLink
-from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.model_map import ModelMap, WholeModelFigure
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
 from explorer.web.widgets.next_token.table_columns import OtherRunPrediction, summarise_distribution
 from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuess, PromptTail, TokenStrip
@@ -76,7 +76,6 @@ from explorer.web.widgets.view_tools import (
     PromptAdviceLine,
     SelectFields,
 )
-from explorer.web.widgets.whole_model import WholeModelFigure
 from model.config import window_start
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB

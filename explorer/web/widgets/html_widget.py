@@ -30,14 +30,15 @@ def json_attribute(value: Any) -> str:
 
 
 class Widget:
-    """A part of the page, drawn by the module and the style sheet in the folder of its class.
+    """A part of the page, drawn by a module and the style sheet in the folder of its class.
 
-    Both files have the folder's name. The module exports a function with the widget's kind as its name, in camelCase,
-    of the element that holds the widget's markup; its data come with the answers, under its id (static/contents.js).
+    The module exports a function with the widget's kind as its name, in camelCase, of the element that holds the
+    widget's markup; its data come with the answers, under its id (static/contents.js).
     It builds the DOM with `textContent` only: prompts never pass through markup.
 
     Attributes:
         kind: its name among all widgets; its rules in the style sheet hold for it.
+        script: name of its module; "" for the folder's name.
         lazy: key that loads its module; "" if using the widget alone does; None if it is loaded with the page.
 
     Args:
@@ -48,6 +49,7 @@ class Widget:
     """
 
     kind: str
+    script = ""
     lazy: str | None = None
 
     def __init__(self, *, html: str, title: str = "", elem_id: str = "", elem_classes: Iterable[str] = ()):
@@ -56,8 +58,8 @@ class Widget:
     @property
     def markup(self) -> str:
         """The widget's markup, with the attributes by which the browser finds its script."""
-        classes, module = " ".join(("block", *self.elem_classes)), type(self).__module__.rpartition(".")[2]
-        script = f'data-widget="{self.kind}" data-module="{module}"'
+        classes, folder = " ".join(("block", *self.elem_classes)), type(self).__module__.rpartition(".")[2]
+        script = f'data-widget="{self.kind}" data-module="{folder}/{self.script or folder}"'
         if self.lazy is not None:
             script += f' data-lazy="{self.lazy}"'
         heading = f"<h2>{escape_text(self.title)}</h2>" if self.title else ""

@@ -25,7 +25,7 @@ EXCEPTIONS = {
         "word {} {}": "names of classes",
         "told {}": "names of classes",
     },
-    "widgets/whole_model/whole_model.js": dict.fromkeys(
+    "widgets/model_map/whole_model.js": dict.fromkeys(
         (
             *("item {}", "block opened", "guess share", "shape {}", "switch here", "wire later", "curve {}"),
             *("ffn less", "answer share", "pattern here", "number {}", "name here", "bars {}", "value {}"),

@@ -12,8 +12,7 @@ from explorer.views.overview.whole_model import WholeModel
 from explorer.views.view import HeadTable, SmallMultiples
 from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.widgets.figure import HeadTableFigure
-from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.whole_model import WholeModelFigure
+from explorer.web.widgets.model_map import ModelMap, WholeModelFigure
 from tests.panels import PANELS
 from tests.rendered_parts import collect_numbers
 from tests.sample_models import capture_edited_style

@@ -167,7 +167,7 @@ def test_more_is_further_from_the_background(theme):
 
 def test_what_adds_is_blue_in_every_figure():
     """The whole model says so in words, and its colours are its style's own."""
-    style = (ROOT / "explorer/web/widgets/whole_model/whole_model.css").read_text("utf-8")
+    style = (ROOT / "explorer/web/widgets/model_map/model_map.css").read_text("utf-8")
     adds, takes = (re.findall(rf"--{name}: #(\w{{6}})", style) for name in ("adds", "takes"))
     assert len(adds) == len(takes) == 2  # light and dark
     for color in (*adds, *(theme.diverging[-1][1:] for theme in (LIGHT, DARK))):

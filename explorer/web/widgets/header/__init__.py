@@ -211,3 +211,22 @@ class Glossary(Widget):
             html=f'{begins}<dl data-known="{json_attribute([entry_names_by_form(), meanings])}">{rows}</dl></details>',
             **kwargs,
         )
+
+
+class SearchButton(Widget):
+    """A button that opens the search, which finds what is on the page and goes there.
+
+    The same module has the list of keys.
+    """
+
+    kind = "search_button"
+    script = "search"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            '<button type="button" class="open" aria-haspopup="dialog" aria-keyshortcuts="Control+K Meta+K /">'
+            '<span class="words">{search}</span> <kbd>Ctrl K</kbd></button>',
+            search=_("Search or jump"),
+        )
+        super().__init__(html=html, **kwargs)

@@ -6,7 +6,7 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
-from explorer.web.widgets.whole_model import WholeModelFigure
+from explorer.web.widgets.model_map import WholeModelFigure
 from tests import layouts
 from tests.rendered_figures import contains_number
 from tests.sample_models import (

@@ -50,9 +50,11 @@ def test_words_of_another_language_are_text_in_markup(said):
 @every_widget
 def test_the_script_that_a_widget_names_has_a_function_for_its_kind(widget):
     markup = make_widget(widget, elem_id="place").markup
-    kind, module = re.match(r'<div id="place" class="block" data-widget="(\w+)" data-module="(\w+)"', markup).groups()
+    kind, module = re.match(
+        r'<div id="place" class="block" data-widget="(\w+)" data-module="([\w/]+)"', markup
+    ).groups()
     function = re.sub("_(.)", lambda match: match[1].upper(), kind)
-    script = (WEB / "widgets" / module / f"{module}.js").read_text(encoding="utf-8")
+    script = (WEB / "widgets" / f"{module}.js").read_text(encoding="utf-8")
     assert re.search(rf"^export function {function}\(element\) {{", script, re.MULTILINE)
     assert ("data-lazy=" in markup) is (widget.lazy is not None)
 

@@ -6,7 +6,7 @@ import { button, countDraw, find, findAll, make, makeSvg, reachWhileScrolling, r
 import { askAgain, goToStep, leaveLesson, leftAt, replyWith, showAnyway, tellLesson } from "../../static/history.js";
 import { _, ngettext, tokenNodes } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
-import { openSheet } from "./sheet.js";
+import { openSheet } from "./worksheet.js";
 
 // A lesson's words, which come as a small tree (lessons/course/markdown.py), as elements of text.
 

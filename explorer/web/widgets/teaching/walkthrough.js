@@ -7,7 +7,7 @@ import { _ } from "../../static/language.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/state.js";
 
-// Going through a computation bit by bit: buttons ask for it, widgets/walk shows it.
+// Going through a computation bit by bit: buttons ask for it, widgets/teaching shows it.
 
 const told = new EventTarget();
 

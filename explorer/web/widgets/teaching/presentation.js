@@ -6,11 +6,10 @@ import { unfold } from "../../static/contents.js";
 import { button, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, lessonTold, MOST_LINK } from "../../static/history.js";
 import { _, ngettext } from "../../static/language.js";
-import { added, askedIn, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesInLink, reordered } from "../../static/places.js";
 import { keptBy, onState, state } from "../../static/state.js";
-import { lessonDeck, meaningOf, pictureInSight, picturesDeck, placesDeck } from "./decks.js";
+import { added, askedIn, keepPlacesAs, keptPlaces, lessonDeck, linkOf, meaningOf, MOST, onBrought, pictureInSight, picturesDeck, placeOf, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
 
-/** @typedef {import("../../static/places.js").Place} Place */
+/** @typedef {import("./presentation_pages.js").Place} Place */
 
 // That the page is presented, and what is to be: widgets ask, the stage (widgets/stage) does.
 
@@ -18,7 +17,7 @@ const told = new EventTarget();
 
 /**
  * Something to go through on the stage: places, or nothing for what the page has to show.
- * @typedef {{ places?: import("../../static/places.js").Place[], at?: number }} Wanted
+ * @typedef {{ places?: import("./presentation_pages.js").Place[], at?: number }} Wanted
  */
 
 /** Has the stage begin. @param {Wanted} [wanted] */
