@@ -8,7 +8,7 @@ from explorer.lessons.prompts import EXAMPLES, PROMPT_PAIRS
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
-from explorer.views import STORY_STEPS, full_page_views
+from explorer.views import STORY_STEPS, numbers_views
 from explorer.views.view import Panel, View
 from explorer.web import shared_constants
 from explorer.web.assets import import_expression
@@ -162,7 +162,7 @@ class PageLayout:
             HubModelForm(elem_id=shared_constants.OPEN_MODEL),
             TokenStrip(elem_id=shared_constants.STRIP),
             TokenStrip(run="b", elem_id=shared_constants.STRIP_B),
-            view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
+            view_navigation(numbers_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )
         with gr.Row(elem_id="columns", equal_height=False):

@@ -10,7 +10,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.translations import LANGUAGES
-from explorer.views import SIMPLE, STORY_STEPS, full_page_views
+from explorer.views import STORY_STEPS, STORY_VIEWS, numbers_views
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
@@ -66,16 +66,16 @@ def js_constants() -> dict[str, Any]:
         "ADVICE": ADVICE,
         "CHOOSERS": CHOOSERS,
         "ADDRESS_DEFAULTS": address_defaults(),
-        "COMPARING": [view.name for view in full_page_views(has_own_module=True) if view.is_comparison],
+        "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
-        "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
+        "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
         "LESSON": LESSON,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
         "SELECTABLE": [*Selection().as_dict(), *GenerationSettings().as_dict()],
         "SERIES": SERIES,
-        "SIMPLE_TABS": [view.name for view in SIMPLE],
+        "SIMPLE_TABS": [view.name for view in STORY_VIEWS],
         "STAND_INS": STAND_INS,
         "STORY_TABS": [view.name for view in STORY_STEPS],
         "TAB": TAB,

@@ -14,7 +14,7 @@ from explorer.errors import PointNotFoundError, UserError
 from explorer.options import parse_arguments
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
-from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_page_views, unknown_view_message
+from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, numbers_views, unknown_view_message
 from explorer.views.select_fields import select_fields
 from explorer.views.two_runs import Placeholder
 from explorer.views.user_views import RESERVED_NAMES
@@ -53,9 +53,9 @@ def open_view(view: View, trace, **selection) -> OpenView:
 
 
 def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_views, rope_trace):
-    before = full_page_views(has_own_module=True)
+    before = numbers_views(has_own_module=True)
     view = user_views("mine.py", MINE)
-    assert full_page_views(has_own_module=True) == (*before, view) and js_constants()["FULL_TABS"][-1] == "mine"
+    assert numbers_views(has_own_module=True) == (*before, view) and js_constants()["FULL_TABS"][-1] == "mine"
     assert "Mine" in unknown_view_message("nowhere") and unknown_view_message("mine") == ""
 
     query = {"view": "mine", "count": "3", "word": "moon"}
@@ -121,7 +121,7 @@ def test_a_mistake_in_a_file_stands_in_a_tab_and_in_the_log(user_views, rope_tra
     before = registered_fields(), view_names()
     view = user_views("<i>.py", source)
     assert view.description.startswith(f"<i>.py, line {line}: {mistake}")
-    assert view.title == "⚠ <i>.py" and full_page_views(has_own_module=False) == (*FULL, view)
+    assert view.title == "⚠ <i>.py" and numbers_views(has_own_module=False) == (*FULL, view)
     assert [view.description in record.getMessage() for record in caplog.records] == [True]
     contents = view_contents(open_view(view, rope_trace), newly=True, stage=0)
     assert contents[f"{view.name}-words"] == view.description

@@ -8,7 +8,7 @@ from explorer.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService
-from explorer.views import SIMPLE, VIEW_BY_NAME, VIEWS
+from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
 from model import CheckpointError
@@ -50,7 +50,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     """On "pick", all figures but those that no selection changes; on "show" also the contents around the tabs."""
     contents = all_contents(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
-    texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
+    texts |= {f"{view.name}-in-full"} if view in STORY_VIEWS else set()
     texts |= {f"{view.name}-code"} if view.code else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= set() if about == "pick" else {"view"}

@@ -4,7 +4,6 @@ import json
 import shutil
 
 import pytest
-from tests.explorer.web.answers.test_kept_answers import STATE_CHANGES
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -18,6 +17,7 @@ from explorer.web.browser_api import answer_cache
 from explorer.web.browser_api.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
+from tests.explorer.web.browser_api.test_kept_answers import STATE_CHANGES
 
 
 class RecordingStore(MemoryStore):

@@ -15,7 +15,7 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import field_choices, is_story_view
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.views import FULL, SIMPLE, VIEWS
+from explorer.views import FULL, STORY_VIEWS, VIEWS
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.shared_constants import element_id
@@ -149,7 +149,7 @@ def test_after_any_choice_nothing_is_as_it_was_before(opening, view):
 
 @pytest.mark.parametrize(("start", "view"), [("two runs", "looks"), ("changed", "directions")])
 def test_from_tab_to_tab_nothing_is_as_it_was_before(opening, start, view):
-    through = [view for pair in itertools.zip_longest(FULL[::3], SIMPLE) for view in pair if view]
+    through = [view for pair in itertools.zip_longest(FULL[::3], STORY_VIEWS) for view in pair if view]
     assert walk(opening, start, view, [("view", "view", view.name) for view in through]) > 5
 
 
