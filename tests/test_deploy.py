@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.options import is_public, parse_arguments
+from explorer.cli_options import is_public, parse_arguments
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.web.key_value_stores import open_store

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
-from explorer.state.selection import Selection, find_field
+from explorer.state.selection import Selection, SelectionField, find_field
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
@@ -116,3 +117,13 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
     "rival": lambda trace, selection: [(0, _("nothing")), *next_token_options(trace, selection)],
 }
+
+
+def head_score_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
+    """Return the head scores as options with label and description."""
+    return [(name, f"{translate(score.label)}: {translate(score.description)}") for name, score in HEAD_SCORES.items()]
+
+
+HEAD_SCORE_FIELD = SelectionField(
+    "head_score", "previous_token", N_("head score"), tuple(HEAD_SCORES), head_score_options
+)

@@ -16,7 +16,8 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import TrainingHistory, log2_step
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.head_scores import HEAD_SCORE_FIELD, NO_REPEATED_TOKEN, chance_hover
+from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
+from explorer.views.select_fields import HEAD_SCORE_FIELD
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure
 from explorer.views.verification import Verification, check_values, expand_names, input_error_text, make_unverified
 from explorer.views.view import Panel, View, make_no_difference_reason

@@ -18,12 +18,18 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.attention.head_table import all_heads_table, inspect_head_number, verify_head_table
-from explorer.views.attention.patterns import all_head_patterns, attention_lines, pattern, query_weight_bars
-from explorer.views.attention.score_plots import attention_stages, head_score_map, score_by_dimension_bars
-from explorer.views.head_scores import HEAD_SCORE_FIELD
+from explorer.views.attention.head_scores import all_heads_table, head_score_map, inspect_head_number, verify_head_table
+from explorer.views.attention.patterns import (
+    all_head_patterns,
+    attention_lines,
+    attention_stages,
+    pattern,
+    query_weight_bars,
+    score_by_dimension_bars,
+)
 from explorer.views.intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
 from explorer.views.labels import score_inputs_text, shared_kv_head_text
+from explorer.views.select_fields import HEAD_SCORE_FIELD
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import LINES, ROWS, Panel, View, make_no_difference_reason
 

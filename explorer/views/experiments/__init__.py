@@ -21,21 +21,21 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
+from explorer.views.experiments.compensation import (
+    component_compensation_bars,
+    head_compensation_map,
+    inspect_component_compensation,
+    inspect_head_compensation,
+)
 from explorer.views.experiments.effects import (
+    MARK_OF_TOGETHER,
     attention_shift_map,
+    combined_effects_bars,
     head_ablation_map,
+    inspect_combined_effect,
     residual_change_map,
     sublayer_ablation_bars,
     surprisal_change_bars,
-)
-from explorer.views.experiments.interaction import (
-    MARK_OF_TOGETHER,
-    combined_effects_bars,
-    component_compensation_bars,
-    head_compensation_map,
-    inspect_combined_effect,
-    inspect_component_compensation,
-    inspect_head_compensation,
 )
 from explorer.views.intervention_controls import (
     BASE,

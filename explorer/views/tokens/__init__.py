@@ -19,8 +19,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views.plots import position_vector_map
+from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.table import column_by_x, format_hex, merge_tree, token_table
+from explorer.views.tokens.token_table import column_by_x, token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 

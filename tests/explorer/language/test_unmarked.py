@@ -89,7 +89,7 @@ EXCEPTIONS = {
 
 
 # The command line and Python's own errors are said in English, as those of Python itself are.
-IN_ENGLISH = {"cli.py", "options.py", "python_api.py", "requirements_check.py", "run_figures.py", "serving.py"}
+IN_ENGLISH = {"cli.py", "cli_options.py", "python_api.py", "run_figures.py", "serving.py"}
 PAGE_SOURCES = [path for path in EXPLORER.rglob("*.py") if path.parent != EXPLORER or path.name not in IN_ENGLISH]
 SOURCES = {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in PAGE_SOURCES}
 

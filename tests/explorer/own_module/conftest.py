@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from explorer.cli_options import parse_arguments
 from explorer.diagnosis.register import register_own_module
-from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary

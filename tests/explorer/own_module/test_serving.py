@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.cli_options import parse_arguments
 from explorer.diagnosis.register import register_own_module
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
-from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary

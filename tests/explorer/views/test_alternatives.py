@@ -11,7 +11,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import compare, patching
-from explorer.views.attention.score_plots import attention_stages
+from explorer.views.attention.patterns import attention_stages
 from explorer.views.experiments.effects import head_ablation_map as ablated
 from explorer.views.kv_cache import cache_size, positions_computed_lines
 from explorer.views.prediction.contributions import head_contribution_map

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.cli_options import parse_arguments
 from explorer.errors import PointNotFoundError, UserError
-from explorer.options import parse_arguments
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, numbers_views, unknown_view_message

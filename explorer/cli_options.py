@@ -30,7 +30,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
-class HelpFormatter(argparse.HelpFormatter):
+class WideHelpFormatter(argparse.HelpFormatter):
     """Help with a wide column of flags, so that all of it is seen at once."""
 
     def __init__(self, prog: str):
@@ -42,20 +42,20 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Inspect a transformer language model in the browser.",
         usage="%(prog)s [options]",
-        formatter_class=HelpFormatter,
+        formatter_class=WideHelpFormatter,
         epilog="More on each: docs/cli.md.",
         add_help=False,
     )
     add_common_flags(parser.add_argument_group("common"))
     add_model_flags(parser.add_argument_group("models"))
     own = parser.add_argument_group("your own files; those of --views and --module are run")
-    add_own_flags(own)
+    add_own_file_flags(own)
     add_arguments(own, MODULE_DESCRIPTIONS)
     add_server_flags(parser.add_argument_group("serving others"))
     about = parser.add_argument_group("about")
     about.add_argument("-h", "--help", action="help", help="show this help")
     about.add_argument("--version", action="version", version=VERSION, help="show the version")
-    add_old_names(parser)
+    add_former_flag_names(parser)
     return parser
 
 
@@ -106,7 +106,7 @@ def add_model_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--no-open", action="store_true", help="users cannot open models of the Hub")
 
 
-def add_own_flags(group: argparse._ArgumentGroup) -> None:
+def add_own_file_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags about files of the user's own."""
     group.add_argument(
         "--views",
@@ -167,7 +167,7 @@ def parse_existing_path(text: str) -> Path:
     return Path(text)
 
 
-def add_old_names(parser: argparse.ArgumentParser) -> None:
+def add_former_flag_names(parser: argparse.ArgumentParser) -> None:
     """Add hidden flags: earlier names, which scripts still use, and one that only says what to do instead."""
     hidden = {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
     for flag, name, parse in (
@@ -176,7 +176,7 @@ def add_old_names(parser: argparse.ArgumentParser) -> None:
         ("--shared", "store", parse_store),
     ):
         parser.add_argument(flag, dest=name, type=parse, **hidden)
-    parser.add_argument("--workers", nargs="?", const="", type=refuse_workers, **hidden)
+    parser.add_argument("--workers", nargs="?", const="", type=reject_workers_flag, **hidden)
 
 
 def allowed_hub_models(options: argparse.Namespace) -> Collection[str]:
@@ -209,7 +209,7 @@ def parse_positive_int(text: str) -> int:
     return number
 
 
-def refuse_workers(text: str) -> None:
+def reject_workers_flag(text: str) -> None:
     """Raise ArgumentTypeError: the app is one process."""
     raise argparse.ArgumentTypeError("the app is one process: start several behind nginx, see docs/deploy.md")
 
