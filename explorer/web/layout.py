@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from explorer.lessons.prompts import EXAMPLES, PROMPT_PAIRS
+from explorer.lessons.example_prompts import EXAMPLES, PROMPT_PAIRS
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate

@@ -10,7 +10,7 @@ import pytest
 import explorer
 from explorer import activation_patching, capture, make_intervention
 from explorer.errors import UserError
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.run_figures import select
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.run_service import RunService

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from explorer.interventions import parse_interventions
-from explorer.lessons.course.quantities import Quantity, parse_quantities, state_fields
-from explorer.lessons.course.questions import Question, parse_question, parse_task
+from explorer.lessons.course.quantities import Quantity, lesson_state_fields, parse_quantities
+from explorer.lessons.course.questions import Question, parse_lesson_question, parse_lesson_task
 from explorer.lessons.course.tasks import Task
 from explorer.lessons.course.yaml_blocks import (
     LessonError,
     ListWithLines,
     MappingWithLines,
-    errors_as_lesson_errors,
     parse_yaml_mapping,
-    validate_fields,
+    raise_value_errors_as_lesson_errors,
+    validate_mapping_fields,
 )
 from explorer.state.selection import field_choices, view_names
 from explorer.translations import LANGUAGES, current_locale, use_locale
@@ -220,7 +220,7 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
         LessonError: the file is no lesson; with the file's name and the line.
     """
     try:
-        with errors_as_lesson_errors(1):
+        with raise_value_errors_as_lesson_errors(1):
             if path.stat().st_size > MAX_BYTES:
                 raise ValueError(f"a lesson has at most {MAX_BYTES:,} bytes")
             text = path.read_text(encoding="utf-8")
@@ -234,21 +234,21 @@ def load_lesson(path: Path, figure_ids: Collection[str] = ()) -> Lesson:
 def parse_lesson(name: str, text: str, figure_ids: Collection[str] = ()) -> Lesson:
     """Parse a lesson from its text."""
     lines = text.replace("\r\n", "\n").split("\n")
-    with errors_as_lesson_errors(1):
+    with raise_value_errors_as_lesson_errors(1):
         if lines[0].strip() != "---" or "---" not in [line.strip() for line in lines[1:]]:
             raise ValueError("a lesson begins with its front matter between two lines of “---”")
     end = [line.strip() for line in lines].index("---", 1)
-    front = validate_fields(
+    front = validate_mapping_fields(
         parse_yaml_mapping("\n".join(lines[1:end]), 2),
         FRONT_MATTER_KINDS,
         ("title", "for", "minutes", "model", "against"),
     )
     needs = front.get("needs", ListWithLines())
-    with errors_as_lesson_errors(front.line):
+    with raise_value_errors_as_lesson_errors(front.line):
         if not all(isinstance(need, str) for need in needs):
             raise ValueError("“needs” is a list of names of lessons")
     sections = _split_sections(lines, end + 1)
-    with errors_as_lesson_errors(end + 1):
+    with raise_value_errors_as_lesson_errors(end + 1):
         if not 1 <= len(sections) <= MAX_STEPS:
             raise ValueError(f"a lesson has 1 to {MAX_STEPS} steps, each under a line that begins with “## ”")
     steps = tuple(_parse_step(section, figure_ids) for section in sections)
@@ -275,7 +275,7 @@ def _split_sections(lines: list[str], start: int) -> list[_Section]:
                 section.value_lines.setdefault(value, number)
             continue
         until = next((j for j in range(i, len(lines)) if lines[j].startswith("```")), None)
-        with errors_as_lesson_errors(number):
+        with raise_value_errors_as_lesson_errors(number):
             if until is None:
                 raise ValueError("this block has no end: a line of ``` is missing")
             if kind in section.blocks:
@@ -291,36 +291,36 @@ def _split_sections(lines: list[str], start: int) -> list[_Section]:
 
 
 def _parse_step(section: _Section, figure_ids: Collection[str]) -> LessonStep:
-    with errors_as_lesson_errors(section.line):
+    with raise_value_errors_as_lesson_errors(section.line):
         if STATE not in section.blocks:
             raise ValueError(f"the step “{section.title}” has no “state” block")
     state_block, ask, check = (section.blocks.get(name) for name in BLOCKS)
     state = _validate_state(state_block)
     target = state.pop(TARGET, "")
-    with errors_as_lesson_errors(state_block.lines.get(TARGET, state_block.line)):
+    with raise_value_errors_as_lesson_errors(state_block.lines.get(TARGET, state_block.line)):
         _check_figure(target, figure_ids)
     step_fields = {"title": section.title, "state": state, "target": target, "line": section.line}
     before, after = (parse_markdown("\n".join(text).strip()) for text in (section.before, section.after))
     values = {}
     if check and "values" in check:
-        with errors_as_lesson_errors(check.lines["values"]):
+        with raise_value_errors_as_lesson_errors(check.lines["values"]):
             if not isinstance(check["values"], MappingWithLines):
                 raise ValueError("“values” is a mapping of names and quantities")
         values = parse_quantities(check["values"])
     unknown = next(
         iter([*placeholder_names(before), *(name for name in placeholder_names(after) if name not in values)]), ""
     )
-    with errors_as_lesson_errors(section.value_lines.get(unknown, section.line)):
+    with raise_value_errors_as_lesson_errors(section.value_lines.get(unknown, section.line)):
         if unknown:
             defined = ", ".join(values) or "none"
             raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {defined}")
     step_fields |= {"before": before, "after": after, "values": values}
     if ask is None:
-        return LessonStep(**step_fields, task=parse_task(check) if check and set(check) != {"values"} else None)
-    kind, step_question = parse_question(ask, check)
+        return LessonStep(**step_fields, task=parse_lesson_task(check) if check and set(check) != {"values"} else None)
+    kind, step_question = parse_lesson_question(ask, check)
     hidden_figures = ask.get("hides", ListWithLines())
     for name in hidden_figures:
-        with errors_as_lesson_errors(ask.lines["hides"]):
+        with raise_value_errors_as_lesson_errors(ask.lines["hides"]):
             _check_figure(name, figure_ids)
     return LessonStep(
         **step_fields, question=step_question, question_text=ask[kind], hidden_figures=tuple(hidden_figures)
@@ -336,17 +336,17 @@ def _check_figure(figure_id: object, figure_ids: Collection[str]):
 
 def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
     """Validate a state block and return its values as a raw state."""
-    validate_fields(state_block, {TARGET: str, **dict.fromkeys(state_fields(), (str, int, float))})
+    validate_mapping_fields(state_block, {TARGET: str, **dict.fromkeys(lesson_state_fields(), (str, int, float))})
     choices = field_choices()
     for name, value in state_block.items():
-        with errors_as_lesson_errors(state_block.lines[name]):
+        with raise_value_errors_as_lesson_errors(state_block.lines[name]):
             if name == "view" and value not in view_names():
                 raise ValueError(f"there is no view “{value}”; there are {', '.join(view_names())}")
             if name in choices and value not in choices[name]:
                 raise ValueError(f"“{name}” is one of {', '.join(map(str, choices[name]))}, got {value!r:.60}")
             if name.endswith("edits"):
                 parse_interventions(str(value))
-    with errors_as_lesson_errors(state_block.line):
+    with raise_value_errors_as_lesson_errors(state_block.line):
         if not isinstance(state_block.get("text"), str) or not state_block["text"]:
             raise ValueError("“text” is missing: the text that the model reads")
         if "view" not in state_block:

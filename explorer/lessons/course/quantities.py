@@ -16,9 +16,9 @@ from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, 
 from explorer.lessons.course.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
-    errors_as_lesson_errors,
-    has_kind,
-    validate_fields,
+    is_value_of_kind,
+    raise_value_errors_as_lesson_errors,
+    validate_mapping_fields,
 )
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState
@@ -32,17 +32,17 @@ RUN_FIELDS = ("text", "checkpoint", "edits", *(OTHER_PREFIX + name for name in (
 StateOpener = Callable[[Mapping[str, Any]], PageState]
 
 
-def selection_fields() -> tuple[str, ...]:
+def lesson_selection_fields() -> tuple[str, ...]:
     """Return the fields of the selection, but those of the lesson."""
     return tuple(name for name in Selection().as_dict() if name not in ("lesson", "step", "reply"))
 
 
-def state_fields() -> tuple[str, ...]:
+def lesson_state_fields() -> tuple[str, ...]:
     """Return the state fields that a lesson may set; token ids would mean nothing to its reader."""
-    return (*RUN_FIELDS, *selection_fields(), *SETTINGS_FIELDS)
+    return (*RUN_FIELDS, *lesson_selection_fields(), *SETTINGS_FIELDS)
 
 
-class TraceSource(Protocol):
+class ModelAndTraceProvider(Protocol):
     """Source of each run's model and trace (implemented in `explorer.tracing.run_service`)."""
 
     def model_and_trace(self, run: Run) -> tuple[Any, Trace]:
@@ -50,7 +50,7 @@ class TraceSource(Protocol):
 
 
 @dataclass(frozen=True)
-class EvaluationContext:
+class QuantityContext:
     """A page state, with its model, trace and settings computed once.
 
     Attributes:
@@ -60,10 +60,10 @@ class EvaluationContext:
         derived: contexts that `replace` returned, by their changes.
     """
 
-    runs: TraceSource
+    runs: ModelAndTraceProvider
     open_state: StateOpener
     state: Mapping[str, Any]
-    derived: dict[Any, "EvaluationContext"] = field(default_factory=dict, repr=False)
+    derived: dict[Any, "QuantityContext"] = field(default_factory=dict, repr=False)
 
     @cached_property
     def page_state(self) -> PageState:
@@ -90,7 +90,7 @@ class EvaluationContext:
     def run(self) -> Run:
         return self.page_state.run
 
-    def replace(self, change: Mapping[str, Any]) -> "EvaluationContext":
+    def replace(self, change: Mapping[str, Any]) -> "QuantityContext":
         """Return the context with other values of some state fields; another text is evaluated at its last token."""
         if not change:
             return self
@@ -99,16 +99,16 @@ class EvaluationContext:
             self.derived[key] = self._replace(change)
         return self.derived[key]
 
-    def _replace(self, change: Mapping[str, Any]) -> "EvaluationContext":
-        if set(change) <= {*selection_fields(), *SETTINGS_FIELDS}:
-            changed = EvaluationContext(self.runs, self.open_state, {**self.state, **change})
-            selection_change = {name: value for name, value in change.items() if name in selection_fields()}
+    def _replace(self, change: Mapping[str, Any]) -> "QuantityContext":
+        if set(change) <= {*lesson_selection_fields(), *SETTINGS_FIELDS}:
+            changed = QuantityContext(self.runs, self.open_state, {**self.state, **change})
+            selection_change = {name: value for name, value in change.items() if name in lesson_selection_fields()}
             page_state = replace(self.page_state, selection=self.page_state.selection.replace(**selection_change))
             vars(changed).update(page_state=page_state, model_and_trace=self.model_and_trace)
             return changed
         outdated = ("prompt", "generated", "query", "key", "branches", "began", "dropped") if "text" in change else ()
         state = {name: value for name, value in self.state.items() if name not in outdated}
-        return EvaluationContext(self.runs, self.open_state, state | dict(change))
+        return QuantityContext(self.runs, self.open_state, state | dict(change))
 
 
 PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a table of parameters
@@ -121,7 +121,7 @@ PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a
 SIZES = ("vocab_size", "context_length", "d_model", "d_head", "d_ff", "num_layers", "num_heads")
 
 
-def find_token_id(context: EvaluationContext, token: str = "", rank: int = 0) -> int:
+def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> int:
     """Return the id of a token by its text, or by its rank after the selected token.
 
     Raises:
@@ -134,7 +134,7 @@ def find_token_id(context: EvaluationContext, token: str = "", rank: int = 0) ->
     return list(context.trace.vocabulary).index(token)
 
 
-def predict_next_token(context: EvaluationContext) -> NextTokenDistribution:
+def predict_next_token(context: QuantityContext) -> NextTokenDistribution:
     """Predict the next token after the selected one, with the state's sampling settings."""
     settings, run = context.settings, context.run
     start = run.dropped + len(run.token_ids) - len(context.trace)
@@ -145,67 +145,67 @@ def predict_next_token(context: EvaluationContext) -> NextTokenDistribution:
     )
 
 
-def _number(context: EvaluationContext, value: float) -> float:
+def _number(context: QuantityContext, value: float) -> float:
     return value
 
 
-def _probability(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _probability(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     return predict_next_token(context).plain[find_token_id(context, token, rank)]
 
 
-def _chance(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _chance(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     return predict_next_token(context).sampled[find_token_id(context, token, rank)]
 
 
-def _logit(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _logit(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     return context.trace["logits"][context.selection.query, find_token_id(context, token, rank)]
 
 
-def _surprisal(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _surprisal(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     return -math.log2(_probability(context, token, rank))
 
 
-def _rank(context: EvaluationContext, token: str) -> float:
+def _rank(context: QuantityContext, token: str) -> float:
     return predict_next_token(context).rank(find_token_id(context, token))
 
 
-def _entropy(context: EvaluationContext) -> float:
+def _entropy(context: QuantityContext) -> float:
     return predict_next_token(context).plain_entropy
 
 
-def _candidates(context: EvaluationContext) -> float:
+def _candidates(context: QuantityContext) -> float:
     return float((predict_next_token(context).sampled > 0).sum())
 
 
-def _cell_measure(name: str) -> Callable[[EvaluationContext], float]:
-    def cell(context: EvaluationContext) -> float:
+def _cell_measure(name: str) -> Callable[[QuantityContext], float]:
+    def cell(context: QuantityContext) -> float:
         selection = context.selection
         return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
 
     return cell
 
 
-def _head_score(context: EvaluationContext, score: str) -> float:
+def _head_score(context: QuantityContext, score: str) -> float:
     selection = context.selection
     return _scores(context, score)[selection.layer, selection.head]
 
 
-def _max_head_score(context: EvaluationContext, score: str) -> float:
+def _max_head_score(context: QuantityContext, score: str) -> float:
     return np.nanmax(_scores(context, score))
 
 
-def _heads_above(context: EvaluationContext, score: str, least: float) -> float:
+def _heads_above(context: QuantityContext, score: str, least: float) -> float:
     return float((_scores(context, score) >= least).sum())
 
 
-def _scores(context: EvaluationContext, score: str) -> np.ndarray:
+def _scores(context: QuantityContext, score: str) -> np.ndarray:
     cached = vars(context).setdefault("head_scores", {})
     if score not in cached:
         cached[score] = np.nan_to_num(head_scores(context.trace, score))
     return cached[score]
 
 
-def _vector(context: EvaluationContext) -> np.ndarray:
+def _vector(context: QuantityContext) -> np.ndarray:
     """Return the selected value's vector at the selected token, of the selected head if it has heads."""
     selection, value = context.selection, context.trace[context.selection.tap]
     if value.ndim == 3:
@@ -213,50 +213,50 @@ def _vector(context: EvaluationContext) -> np.ndarray:
     return value[selection.query].astype(np.float64)
 
 
-def _norm(context: EvaluationContext) -> float:
+def _norm(context: QuantityContext) -> float:
     return float(np.linalg.norm(_vector(context)))
 
 
-def _rms(context: EvaluationContext) -> float:
+def _rms(context: QuantityContext) -> float:
     return float(np.sqrt(np.mean(_vector(context) ** 2)))
 
 
-def _element(context: EvaluationContext) -> float:
+def _element(context: QuantityContext) -> float:
     return float(_vector(context)[context.selection.dim])
 
 
-def _positive(context: EvaluationContext) -> float:
+def _positive(context: QuantityContext) -> float:
     return float((_vector(context) > 0).mean())
 
 
-def _cosine(context: EvaluationContext, a: str, b: str) -> float:
+def _cosine(context: QuantityContext, a: str, b: str) -> float:
     table = context.trace.weights["token_embedding.weight"]
     x, y = (table[find_token_id(context, token)].astype(np.float64) for token in (a, b))
     return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
 
 
-def _head_adds(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _head_adds(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     selection = context.selection
     return _attribution(context, token, rank).heads[selection.layer, selection.head]
 
 
-def _feed_forward_adds(context: EvaluationContext, token: str = "", rank: int = 0) -> float:
+def _feed_forward_adds(context: QuantityContext, token: str = "", rank: int = 0) -> float:
     return _attribution(context, token, rank).feed_forward[context.selection.layer]
 
 
-def _attribution(context: EvaluationContext, token: str, rank: int) -> LogitAttribution:
+def _attribution(context: QuantityContext, token: str, rank: int) -> LogitAttribution:
     return direct_logit_attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
 
 
-def _tokens(context: EvaluationContext) -> float:
+def _tokens(context: QuantityContext) -> float:
     return len(context.trace)
 
 
-def _loss(context: EvaluationContext) -> float:
+def _loss(context: QuantityContext) -> float:
     return mean_text_loss(context.trace)
 
 
-def _position_share(context: EvaluationContext) -> float:
+def _position_share(context: QuantityContext) -> float:
     parts = embedding_parts(context.trace, context.selection.query)
     if parts.position is None:
         return 0.0
@@ -264,16 +264,16 @@ def _position_share(context: EvaluationContext) -> float:
     return position_norm / (token_norm + position_norm)
 
 
-def _parameters(context: EvaluationContext, part: str = "all") -> float:
+def _parameters(context: QuantityContext, part: str = "all") -> float:
     rows = parameter_table(context.trace.config)
     return float(sum(row.count for row in rows if row.component.startswith(PARAMETER_GROUPS[part])))
 
 
-def _size(context: EvaluationContext, name: str) -> float:
+def _size(context: QuantityContext, name: str) -> float:
     return float(getattr(context.trace.config, name))
 
 
-def _ln_vocabulary(context: EvaluationContext) -> float:
+def _ln_vocabulary(context: QuantityContext) -> float:
     return math.log(context.trace.config.vocab_size)
 
 
@@ -327,13 +327,13 @@ class Quantity:
     arguments: dict[str, Any] = field(default_factory=dict)
     change: dict[str, Any] = field(default_factory=dict)
 
-    def evaluate(self, context: EvaluationContext) -> float:
+    def evaluate(self, context: QuantityContext) -> float:
         """Return the quantity's value in the context, with its own change of the state."""
         return float(QUANTITIES[self.name](context.replace(self.change), **self.arguments))
 
     def replace(self, name: str, value: Any) -> "Quantity":
         """Return the quantity with another value of an argument or of a state field."""
-        if name in argument_kinds(self.name):
+        if name in quantity_argument_kinds(self.name):
             return Quantity(self.name, {**self.arguments, name: value}, self.change)
         return Quantity(self.name, self.arguments, {**self.change, name: value})
 
@@ -344,21 +344,21 @@ def parse_quantity(spec: Any, line: int) -> Quantity:
     Raises:
         LessonError: there is no such quantity, or it has no such argument.
     """
-    with errors_as_lesson_errors(line):
-        if has_kind(spec, float):
+    with raise_value_errors_as_lesson_errors(line):
+        if is_value_of_kind(spec, float):
             return Quantity("number", {"value": float(spec)})
         if not isinstance(spec, MappingWithLines):
             raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
         if spec.get("of") not in list(QUANTITIES):
             raise ValueError(f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
     name, lines = spec["of"], spec.lines
-    kinds = argument_kinds(name)
-    validate_fields(
+    kinds = quantity_argument_kinds(name)
+    validate_mapping_fields(
         spec,
         {
             "of": str,
             **{arg: kind for arg, (kind, _must) in kinds.items()},
-            **dict.fromkeys(state_fields(), STATE_VALUE_KINDS),
+            **dict.fromkeys(lesson_state_fields(), STATE_VALUE_KINDS),
         },
     )
     arguments, change = {}, {}
@@ -368,7 +368,7 @@ def parse_quantity(spec: Any, line: int) -> Quantity:
             arguments[arg] = parse_quantity(value, lines[arg]) if is_other else value
         elif arg != "of":
             change[arg] = value
-    with errors_as_lesson_errors(spec.line):
+    with raise_value_errors_as_lesson_errors(spec.line):
         if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
             raise ValueError(f"“{name}” needs “{missing[0]}”")
         _check_arguments(name, arguments)
@@ -389,7 +389,7 @@ def _check_arguments(name: str, arguments: dict[str, Any]):
         raise ValueError(f"“{name}” needs either “token” or “rank”")
 
 
-def argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
+def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
     """Return a quantity's own arguments: the kind of each, and whether it is required."""
     _look, *parameters = inspect.signature(QUANTITIES[name]).parameters.values()
     return {arg.name: (KIND_BY_ANNOTATION[arg.annotation], arg.default is arg.empty) for arg in parameters}
@@ -398,19 +398,19 @@ def argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
 KIND_BY_ANNOTATION = {str: str, int: int, float: float, Quantity: QUANTITY_KINDS}
 
 
-def _sum(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+def _sum(context: QuantityContext, a: Quantity, b: Quantity) -> float:
     return a.evaluate(context) + b.evaluate(context)
 
 
-def _difference(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+def _difference(context: QuantityContext, a: Quantity, b: Quantity) -> float:
     return a.evaluate(context) - b.evaluate(context)
 
 
-def _product(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+def _product(context: QuantityContext, a: Quantity, b: Quantity) -> float:
     return a.evaluate(context) * b.evaluate(context)
 
 
-def _ratio(context: EvaluationContext, a: Quantity, b: Quantity) -> float:
+def _ratio(context: QuantityContext, a: Quantity, b: Quantity) -> float:
     denominator = b.evaluate(context)
     return a.evaluate(context) / denominator if denominator else math.nan
 
@@ -431,7 +431,7 @@ def parse_quantities(specs: MappingWithLines) -> dict[str, Quantity]:
 
 def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[Quantity]:
     """Parse a list of `count` quantities."""
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         if not isinstance(specs, ListWithLines) or len(specs) != count:
             raise ValueError(f"this compares a list of {count} quantities, got {specs!r:.60}")
     return [parse_quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
@@ -444,7 +444,7 @@ class LessonCondition:
     name: str
     arguments: Any
 
-    def holds(self, context: EvaluationContext) -> bool:
+    def holds(self, context: QuantityContext) -> bool:
         """Return whether the run in the context meets the condition."""
         return bool(CONDITIONS[self.name][1](context, self.arguments))
 
@@ -455,7 +455,7 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
     Raises:
         LessonError: there is no such condition, or its arguments are of another kind.
     """
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         if not isinstance(spec, MappingWithLines) or len(spec) != 1:
             raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
         ((name, value),) = spec.items()
@@ -465,7 +465,7 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
 
 
 @dataclass(frozen=True)
-class NearlyEqual:
+class NearlyEqualQuantities:
     """Two quantities that are equal within a tolerance."""
 
     a: Quantity
@@ -473,12 +473,12 @@ class NearlyEqual:
     within: Quantity
 
 
-def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqual:
-    return NearlyEqual(*parse_quantity_list(spec, line, 3))
+def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqualQuantities:
+    return NearlyEqualQuantities(*parse_quantity_list(spec, line, 3))
 
 
 def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         if not isinstance(specs, ListWithLines):
             raise ValueError(f"this is a list of conditions, got {specs!r:.60}")
     return [parse_condition(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
@@ -486,27 +486,27 @@ def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
 
 def _parse_token(spec: Any, line: int) -> tuple[str, int]:
     """Parse a token's text and its rank."""
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         if isinstance(spec, str):
             return spec, 1
         if not isinstance(spec, MappingWithLines):
             raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
-    validate_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
+    validate_mapping_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
     return spec["is"], spec["rank"]
 
 
-def _has_token(context: EvaluationContext, token: tuple[str, int]) -> bool:
+def _has_token(context: QuantityContext, token: tuple[str, int]) -> bool:
     text, rank = token
     return context.trace.vocabulary[predict_next_token(context).top(rank)[-1]] == text
 
 
 def _compare(
-    context: EvaluationContext, quantities: tuple[Quantity, ...], compare: Callable[[float, float], bool]
+    context: QuantityContext, quantities: tuple[Quantity, ...], compare: Callable[[float, float], bool]
 ) -> bool:
     return compare(quantities[0].evaluate(context), quantities[1].evaluate(context))
 
 
-CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[EvaluationContext, Any], bool]]] = {
+CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[QuantityContext, Any], bool]]] = {
     "more": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a > b)),
     "less": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a < b)),
     "about": (

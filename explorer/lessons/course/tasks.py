@@ -7,13 +7,17 @@ from typing import Any
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.course.quantities import (
-    EvaluationContext,
     LessonCondition,
     Quantity,
+    QuantityContext,
     parse_condition,
     predict_next_token,
 )
-from explorer.lessons.course.yaml_blocks import MappingWithLines, errors_as_lesson_errors, validate_fields
+from explorer.lessons.course.yaml_blocks import (
+    MappingWithLines,
+    raise_value_errors_as_lesson_errors,
+    validate_mapping_fields,
+)
 from explorer.translations import _
 
 
@@ -32,7 +36,7 @@ class FindHeadTask:
     score: str
     at_least: float
 
-    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
         selection, score = now.selection, Quantity("head_score", {"score": self.score}).evaluate(now)
         values = {
             "layer": selection.layer,
@@ -50,7 +54,7 @@ class FindPromptTask:
 
     when: LessonCondition
 
-    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
         if now.run.token_ids == step.run.token_ids:
             return TaskResult(False, _("This is still the text of the lesson: change it, and press Run."))
         holds = self.when.holds(now)
@@ -63,7 +67,7 @@ class AblateHeadsTask:
 
     max_heads: int
 
-    def check(self, step: EvaluationContext, now: EvaluationContext) -> TaskResult:
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
         interventions, vocabulary = now.run.edits, now.trace.vocabulary
         ablations = [
             intervention
@@ -90,8 +94,8 @@ Task = FindHeadTask | FindPromptTask | AblateHeadsTask
 
 
 def _parse_find_head(spec: MappingWithLines) -> FindHeadTask:
-    validate_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
-    with errors_as_lesson_errors(spec.lines["score"]):
+    validate_mapping_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
+    with raise_value_errors_as_lesson_errors(spec.lines["score"]):
         if spec["score"] not in HEAD_SCORES:
             raise ValueError(f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
     return FindHeadTask(spec["score"], float(spec["at_least"]))
@@ -102,8 +106,8 @@ def _parse_find_prompt(spec: MappingWithLines) -> FindPromptTask:
 
 
 def _parse_ablate_heads(spec: MappingWithLines) -> AblateHeadsTask:
-    validate_fields(spec, {"most": int}, ("most",))
-    with errors_as_lesson_errors(spec.line):
+    validate_mapping_fields(spec, {"most": int}, ("most",))
+    with raise_value_errors_as_lesson_errors(spec.line):
         if spec["most"] < 1:
             raise ValueError(f"“most” is how many heads may be ablated, got {spec['most']}")
     return AblateHeadsTask(spec["most"])

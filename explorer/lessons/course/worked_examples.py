@@ -11,7 +11,7 @@ import numpy as np
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.notation import escape_token, format_factor, format_number
-from explorer.lessons.course.quantities import EvaluationContext, predict_next_token
+from explorer.lessons.course.quantities import QuantityContext, predict_next_token
 from explorer.translations import _
 
 MAX_KEYS, MAX_CANDIDATES = 4, 3
@@ -32,7 +32,7 @@ class WorkedExampleRow:
     is_given: bool = False
 
 
-def attention_score_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of q·k / √d of the selected cell, from sums of positive and of negative products."""
     selection, d = context.selection, context.trace.config.d_head
     suffix = "_rot" if context.trace.has_tap("blocks.*.attn.q_rot") else ""
@@ -49,7 +49,7 @@ def attention_score_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
     ]
 
 
-def attention_softmax_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of the softmax of the selected query's scores."""
     selection = context.selection
     scores = context.trace[f"blocks.{selection.layer}.attn.scores"][
@@ -83,7 +83,7 @@ def softmax_rows(names: Sequence[str], values: np.ndarray, template: str) -> lis
     ]
 
 
-def rmsnorm_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def rmsnorm_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of one dimension of an RMSNorm: x / √(mean x² + ε) · g."""
     selection, trace = context.selection, context.trace
     x = trace[f"blocks.{selection.layer}.resid_pre"][selection.query].astype(np.float64)
@@ -101,7 +101,7 @@ def rmsnorm_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
     ]
 
 
-def swiglu_neuron_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def swiglu_neuron_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of the selected neuron's SwiGLU activation at the selected token."""
     selection, trace = context.selection, context.trace
     before, up = (
@@ -118,7 +118,7 @@ def swiglu_neuron_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
     ]
 
 
-def query_rotation_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def query_rotation_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of the rotation of a pair of dimensions of the selected head's query vector by its position."""
     selection, trace = context.selection, context.trace
     pair = selection.dim % (trace.config.d_head // 2)
@@ -143,7 +143,7 @@ def query_rotation_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
     ]
 
 
-def temperature_top_k_rows(context: EvaluationContext) -> list[WorkedExampleRow]:
+def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of the softmax of the top-k logits, divided by the temperature."""
     next_token, settings = predict_next_token(context), context.settings
     if not 1 <= settings.top_k <= MAX_CANDIDATES or settings.temperature <= 0:
@@ -164,7 +164,7 @@ def temperature_top_k_rows(context: EvaluationContext) -> list[WorkedExampleRow]
     ]
 
 
-WORKED_EXAMPLES: dict[str, Callable[[EvaluationContext], list[WorkedExampleRow]]] = {
+WORKED_EXAMPLES: dict[str, Callable[[QuantityContext], list[WorkedExampleRow]]] = {
     "score": attention_score_rows,
     "softmax_row": attention_softmax_rows,
     "rmsnorm": rmsnorm_rows,

@@ -36,7 +36,7 @@ class ListWithLines(list):
 
 
 @contextmanager
-def errors_as_lesson_errors(line: int) -> Iterator[None]:
+def raise_value_errors_as_lesson_errors(line: int) -> Iterator[None]:
     """Context manager: raise a ValueError as a `LessonError` with this line; other errors pass unchanged."""
     try:
         yield
@@ -56,14 +56,14 @@ def parse_yaml_mapping(text: str, first_line: int) -> MappingWithLines:
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
-        with errors_as_lesson_errors(first_line):
+        with raise_value_errors_as_lesson_errors(first_line):
             if not isinstance(node, yaml.MappingNode):
                 raise ValueError("a block is a mapping, a name and its value a line, as in “layer: 2”")
         return _plain_value(node, loader, first_line)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        with errors_as_lesson_errors(first_line + (mark.line if mark else 0)):
+        with raise_value_errors_as_lesson_errors(first_line + (mark.line if mark else 0)):
             raise ValueError(f"this is no YAML: {problem}") from None
     finally:
         loader.dispose()
@@ -73,7 +73,7 @@ def _plain_value(
     node: yaml.Node, loader: yaml.SafeLoader, first_line: int, ancestors: tuple[yaml.Node, ...] = ()
 ) -> Any:
     line = first_line + node.start_mark.line
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         if node in ancestors:
             raise ValueError("a value holds itself")
     ancestors = (*ancestors, node)
@@ -82,7 +82,7 @@ def _plain_value(
         mapping.line, mapping.lines = line, {}
         for key_node, value in node.value:
             key, key_line = key_node.value, first_line + key_node.start_mark.line
-            with errors_as_lesson_errors(key_line):
+            with raise_value_errors_as_lesson_errors(key_line):
                 if not isinstance(key_node, yaml.ScalarNode):
                     raise ValueError("a name is a text")
                 if key in mapping:
@@ -93,11 +93,11 @@ def _plain_value(
         items = ListWithLines(_plain_value(item, loader, first_line, ancestors) for item in node.value)
         items.line, items.lines = line, [first_line + item.start_mark.line for item in node.value]
         return items
-    with errors_as_lesson_errors(line):
+    with raise_value_errors_as_lesson_errors(line):
         return loader.construct_object(node)
 
 
-def validate_fields(
+def validate_mapping_fields(
     spec: MappingWithLines, expected: dict[str, type | tuple[type, ...]], required: tuple[str, ...] = ()
 ) -> MappingWithLines:
     """Return the fields after checking their names and kinds.
@@ -106,18 +106,18 @@ def validate_fields(
         LessonError: a name is unknown or missing, or a value of another kind.
     """
     for name, value in spec.items():
-        with errors_as_lesson_errors(spec.lines[name]):
+        with raise_value_errors_as_lesson_errors(spec.lines[name]):
             if name not in expected:
                 raise ValueError(f"“{name}” is unknown here; known are {', '.join(expected)}")
-            if not has_kind(value, expected[name]):
+            if not is_value_of_kind(value, expected[name]):
                 raise ValueError(f"“{name}” must be {format_kinds(expected[name])}, got {value!r:.60}")
-    with errors_as_lesson_errors(spec.line):
+    with raise_value_errors_as_lesson_errors(spec.line):
         if missing := [name for name in required if name not in spec]:
             raise ValueError(f"“{missing[0]}” is missing")
     return spec
 
 
-def has_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
+def is_value_of_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a value is of a kind: integers are numbers too, but booleans are not."""
     allowed = kind if isinstance(kind, tuple) else (kind,)
     if isinstance(value, bool):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.lessons.prompts import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
 from explorer.state.run import Run

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.alignment import format_pins, parse_pins
 from explorer.state.page_state import PageState
 from explorer.state.run import Run, model_name

@@ -9,7 +9,7 @@ from explorer.analysis.next_token import find_tokens, token_rank
 from explorer.analysis.steering import direction_from_texts
 from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
+from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryExampleContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
@@ -429,7 +429,7 @@ class BrowserEndpoints:
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
-        return entry.define(GlossaryContext(trace, selection, GenerationSettings.parse(state), comparison))
+        return entry.define(GlossaryExampleContext(trace, selection, GenerationSettings.parse(state), comparison))
 
     def direction_of_lists(self, state: State, towards: str, away: str) -> str:
         """Return the spec of the direction between two prompt lists' mean activations after the selected layer.

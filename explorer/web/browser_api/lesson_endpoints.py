@@ -8,8 +8,8 @@ from explorer.analysis.walkthroughs import get_walkthrough
 from explorer.errors import UserError
 from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
 from explorer.lessons.course.lesson import Lesson, LessonLibrary, LessonStep, fill_placeholders
-from explorer.lessons.course.quantities import EvaluationContext, StateOpener
-from explorer.lessons.course.questions import format_quantity
+from explorer.lessons.course.quantities import QuantityContext, StateOpener
+from explorer.lessons.course.questions import format_answer_number
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
 from explorer.translations import _, translate
@@ -132,7 +132,7 @@ class LessonContents:
             payload["note"] = _(
                 "{model} is not here: all numbers are those of {other}.", model=lesson.model, other=model
             )
-        context = EvaluationContext(self.runs, self.open_state, lesson.state(step_number, model))
+        context = QuantityContext(self.runs, self.open_state, lesson.state(step_number, model))
         try:
             return payload | self._question_payload(step, context, page_state, state)
         except ValueError as error:  # the model lacks something that the step needs
@@ -140,10 +140,10 @@ class LessonContents:
             return payload | {"problem": problem, "after": []}
 
     def _question_payload(
-        self, step: LessonStep, context: EvaluationContext, page_state: PageState, state: Mapping[str, Any]
+        self, step: LessonStep, context: QuantityContext, page_state: PageState, state: Mapping[str, Any]
     ) -> dict[str, Any]:
         if step.task:
-            done = step.task.check(context, EvaluationContext(self.runs, PageState.parse, state))
+            done = step.task.check(context, QuantityContext(self.runs, PageState.parse, state))
             payload = {"task": {"is_done": done.is_done, "words": done.text}}
             return payload | ({"after": self._explanation(step, context)} if done.is_done else {})
         if step.question is None:
@@ -162,8 +162,8 @@ class LessonContents:
         return payload | {"judged": verdict, "after": self._explanation(step, context)}
 
     @staticmethod
-    def _explanation(step: LessonStep, context: EvaluationContext) -> list[dict[str, Any]]:
-        return fill_placeholders(step.after, lambda name: format_quantity(step.values[name].evaluate(context)))
+    def _explanation(step: LessonStep, context: QuantityContext) -> list[dict[str, Any]]:
+        return fill_placeholders(step.after, lambda name: format_answer_number(step.values[name].evaluate(context)))
 
 
 def hidden_elements(step: LessonStep) -> dict[str, Any] | None:

@@ -11,8 +11,8 @@ from explorer.analysis.prediction_reasons import find_redundancy, prediction_rea
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary
 from explorer.lessons import prediction_explanation
+from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import explain_prediction
-from explorer.lessons.prompts import prompt_advice
 from explorer.state.branches import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState

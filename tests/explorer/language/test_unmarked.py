@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "lessons/course/worked_examples.py": dict.fromkeys(
         ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
     ),
-    "lessons/prompts.py": {
+    "lessons/example_prompts.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",

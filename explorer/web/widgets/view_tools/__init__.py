@@ -6,7 +6,7 @@ from typing import Any
 from explorer.analysis.steering import decode_prompt_lists
 from explorer.explain.notation import token_formatter
 from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
-from explorer.lessons.prompts import PromptPair
+from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
 from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 from explorer.tracing.comparison import Comparison
@@ -176,7 +176,7 @@ class PromptPairButtons(Widget):
 
     kind = "prompt_pairs"
 
-    def __init__(self, pairs: Sequence[PromptPair], **kwargs):
+    def __init__(self, pairs: Sequence[PatchingPromptPair], **kwargs):
         buttons = (
             fill_template(
                 '<button type="button" data-pair="{place}" title="{both}">{name}</button>',

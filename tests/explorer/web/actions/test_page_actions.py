@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState
 from explorer.state.run import Run

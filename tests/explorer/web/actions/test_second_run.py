@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
 from explorer.web.actions.page_actions import PageUpdate

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent

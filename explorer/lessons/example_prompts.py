@@ -18,7 +18,7 @@ EXAMPLES = {  # what they are called -> text
 
 
 @dataclass(frozen=True)
-class PromptPair:
+class PatchingPromptPair:
     """Two prompts with equally many tokens for the bundled model, each with an answer of its own.
 
     Attributes:
@@ -35,50 +35,52 @@ class PromptPair:
 
 
 PROMPT_PAIRS = (
-    PromptPair(
+    PatchingPromptPair(
         N_("he or she, after a name"),
         "Once upon a time there was a girl named Mia. One day, Mia went to the park.",
         "Once upon a time there was a boy named Tom. One day, Tom went to the park.",
         " She",
         " He",
     ),
-    PromptPair(N_("he or she, after a noun"), "The boy was sad because", "The girl was sad because", " he", " she"),
-    PromptPair(
+    PatchingPromptPair(
+        N_("he or she, after a noun"), "The boy was sad because", "The girl was sad because", " he", " she"
+    ),
+    PatchingPromptPair(
         N_("who gave, and who thanks?"),
         "Lily gave Tom an apple because she was kind. Tom thanked",
         "Tom gave Lily an apple because he was kind. Lily thanked",
         " Lily",
         " Tom",
     ),
-    PromptPair(
+    PatchingPromptPair(
         N_("which name was it?"),
         'Sam gave Tom an apple. Tom said: "Thank you,',
         'Sam gave Ben an apple. Ben said: "Thank you,',
         " Tom",
         " Ben",
     ),
-    PromptPair(
+    PatchingPromptPair(
         N_("copying a noun"),
         "The wugly bird sat in a tree. A cat looked at the wugly",
         "The wugly fish sat in a tree. A cat looked at the wugly",
         " bird",
         " fish",
     ),
-    PromptPair(
+    PatchingPromptPair(
         N_("an adjective’s noun"),
         "Once upon a time there was a little dog. The little",
         "Once upon a time there was a little cat. The little",
         " dog",
         " cat",
     ),
-    PromptPair(
+    PatchingPromptPair(
         N_("which of two things?"),
         "Tom had a red ball and a blue car. He lost the red",
         "Tom had a blue ball and a red car. He lost the red",
         " ball",
         " car",
     ),
-    PromptPair(
+    PatchingPromptPair(
         N_("a pair of people"),
         "Lily and her mom went to the store. Lily and her",
         "Lily and her dad went to the store. Lily and her",
@@ -153,7 +155,7 @@ def likely_end_advice(trace: Trace) -> PromptAdvice | None:
     """Return advice on a prompt after which the text, the line or the clause is likeliest to end."""
     prediction = next_token_distribution(trace, len(trace) - 1)
     best = int(prediction.plain.argmax())
-    if not (template := end_token_template(trace, best)):
+    if not (template := end_token_advice_template(trace, best)):
         return None
     message = template.format(
         mark=quote_token(trace.vocabulary[best]), probability=format_number(prediction.plain[best])
@@ -170,7 +172,7 @@ def likely_end_advice(trace: Trace) -> PromptAdvice | None:
     return PromptAdvice(message)
 
 
-def end_token_template(trace: Trace, token_id: int) -> str:
+def end_token_advice_template(trace: Trace, token_id: int) -> str:
     """Return a text template for a token that ends the text, the line or the clause; "" for other tokens."""
     text = trace.vocabulary[token_id]
     if trace.token_bytes and trace.token_bytes[token_id] is None:

@@ -12,7 +12,7 @@ from explorer.translations import _, translate
 
 
 @dataclass(frozen=True)
-class GlossaryContext:
+class GlossaryExampleContext:
     """The context of an example: a run, the selection, the sampling settings, and the run compared with, if any."""
 
     trace: Trace
@@ -27,7 +27,7 @@ class GlossaryContext:
 
 
 @dataclass(frozen=True)
-class Entry:
+class GlossaryEntry:
     """A term and its definition, both translated when displayed.
 
     Attributes:
@@ -38,13 +38,13 @@ class Entry:
 
     forms: tuple[str, ...]
     meaning: str
-    example: Callable[[GlossaryContext], str]
+    example: Callable[[GlossaryExampleContext], str]
 
     @property
     def name(self) -> str:
         return self.forms[0]
 
-    def define(self, context: GlossaryContext) -> str:
+    def define(self, context: GlossaryExampleContext) -> str:
         """Return the term's meaning with an example from the run; without it if a result is not computed yet."""
         try:
             example = self.example(context)

@@ -1,21 +1,26 @@
-"""Glossary entries on the comparison of two runs."""
+"""Glossary entries on methods of interpretation: attribution, ablation, and the comparison of two runs."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.next_token import kl_divergence
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.intervention_effects import ablation_effects
+from explorer.analysis.logit_lens import lens_summaries
+from explorer.analysis.next_token import kl_divergence, next_token_ranking
 from explorer.analysis.run_difference import head_distances, next_token_probabilities
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.glossary.entry import Entry, GlossaryContext
+from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.tracing.comparison import Comparison
 from explorer.translations import N_, _
 
 
-def with_comparable_runs(describe: Callable[[GlossaryContext, Comparison], str]) -> Callable[[GlossaryContext], str]:
+def with_comparable_runs(
+    describe: Callable[[GlossaryExampleContext, Comparison], str],
+) -> Callable[[GlossaryExampleContext], str]:
     """Return an example function that calls `describe` if there are two comparable runs, or else says why not."""
 
-    def example(context: GlossaryContext) -> str:
+    def example(context: GlossaryExampleContext) -> str:
         if context.comparison is None:
             return _("Here is one run alone.")
         if not context.comparison.is_comparable:
@@ -25,7 +30,7 @@ def with_comparable_runs(describe: Callable[[GlossaryContext, Comparison], str])
     return example
 
 
-def probability_difference_example(context: GlossaryContext, comparison: Comparison) -> str:
+def probability_difference_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     probabilities_a, probabilities_b = next_token_probabilities(comparison, context.selection.query)
     token_id = int(probabilities_a.argmax())
     return _(
@@ -38,7 +43,7 @@ def probability_difference_example(context: GlossaryContext, comparison: Compari
     )
 
 
-def alignment_example(context: GlossaryContext, comparison: Comparison) -> str:
+def alignment_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     partners = comparison.alignment.partners
     return _(
         "Here {count} of the {tokens} tokens of A have one.",
@@ -47,7 +52,7 @@ def alignment_example(context: GlossaryContext, comparison: Comparison) -> str:
     )
 
 
-def edit_script_example(context: GlossaryContext, comparison: Comparison) -> str:
+def edit_script_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     tokens_a, tokens_b = (run.tokens for run in comparison.runs)
     alignment = comparison.alignment
     pairs = [(tokens_a[i], tokens_b[p]) for i, p in enumerate(alignment.partners) if p is not None]
@@ -60,7 +65,7 @@ def edit_script_example(context: GlossaryContext, comparison: Comparison) -> str
     )
 
 
-def kl_divergence_example(context: GlossaryContext, comparison: Comparison) -> str:
+def kl_divergence_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     probabilities_a, probabilities_b = next_token_probabilities(comparison, context.selection.query)
     if np.isnan(probabilities_b).any():
         return _("Here the models have different tokens, and there is none.")
@@ -72,7 +77,7 @@ def kl_divergence_example(context: GlossaryContext, comparison: Comparison) -> s
     )
 
 
-def head_distance_example(context: GlossaryContext, comparison: Comparison) -> str:
+def head_distance_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     shapes = {(run.config.num_layers, run.config.num_heads) for run in comparison.runs}
     if len(shapes) > 1:
         return _("Here the models have different heads.")
@@ -86,7 +91,7 @@ def head_distance_example(context: GlossaryContext, comparison: Comparison) -> s
     )
 
 
-def patching_example(context: GlossaryContext, comparison: Comparison) -> str:
+def patching_example(context: GlossaryExampleContext, comparison: Comparison) -> str:
     (tokens_a, tokens_b), partners = (run.tokens for run in comparison.runs), comparison.alignment.partners
     partner = partners[context.selection.query]
     return _(
@@ -101,23 +106,23 @@ def patching_example(context: GlossaryContext, comparison: Comparison) -> str:
     )
 
 
-ENTRIES = (
-    Entry(
+COMPARISON = (
+    GlossaryEntry(
         ("A − B",),
         N_("what a number is in the run A less what it is in the run B, at tokens that stand beside each other"),
         with_comparable_runs(probability_difference_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("partner"), N_("partners")),
         N_("the token of the other run that stands beside a token when two runs are compared"),
         with_comparable_runs(alignment_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("edit script"),),
         N_("the way to make one row of tokens of another with as few insertions, deletions and replacements as can be"),
         with_comparable_runs(edit_script_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("divergence"), "KL", N_("KL divergence")),
         N_(
             "how many bits more it takes to write down what one set of probabilities draws with a code made for the "
@@ -125,7 +130,7 @@ ENTRIES = (
         ),
         with_comparable_runs(kl_divergence_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("Jensen-Shannon distance"),),
         N_(
             "how far apart two sets of probabilities are, 0 for the same to 1 where they share nothing; of a head the "
@@ -133,29 +138,107 @@ ENTRIES = (
         ),
         with_comparable_runs(head_distance_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("patching"), N_("patched"), N_("patch")),
         N_("putting a value of one run into another run, to see what that changes"),
         with_comparable_runs(patching_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("clean"),),
         N_("of two prompts in patching the one with the answer that is looked for"),
         with_comparable_runs(patching_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("corrupted"),),
         N_("of two prompts in patching the one that differs from the clean one in what decides the answer"),
         with_comparable_runs(patching_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("denoising"),),
         N_("putting values of the clean run into the corrupted one: what suffices for the answer"),
         with_comparable_runs(patching_example),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("noising"),),
         N_("putting values of the corrupted run into the clean one: what the answer needs"),
         with_comparable_runs(patching_example),
+    ),
+)
+
+
+def logit_lens_example(context: GlossaryExampleContext) -> str:
+    read = lens_summaries(context.trace, range(context.selection.query, context.selection.query + 1))
+    return _(
+        "After {token} the embedding alone would say {first}, the whole model says {last}.",
+        token=quote_token(context.token),
+        first=quote_token(context.trace.vocabulary[read.top[0, 0, 0]]),
+        last=quote_token(context.trace.vocabulary[read.top[-1, 0, 0]]),
+    )
+
+
+def attribution_example(context: GlossaryExampleContext) -> str:
+    token_id = int(next_token_ranking(context.trace, context.selection.query)[0])
+    contributions = direct_logit_attribution(context.trace, context.selection.query, token_id)
+    return _(
+        "To the logit of {token} here, {logit}, all heads add {heads} and all feed-forwards {feed_forward}.",
+        token=quote_token(context.trace.vocabulary[token_id]),
+        logit=format_number(contributions.logit),
+        heads=format_number(contributions.heads.sum() + contributions.biases.sum()),
+        feed_forward=format_number(contributions.feed_forward.sum()),
+    )
+
+
+def ablation_example(context: GlossaryExampleContext) -> str:
+    token_id = int(next_token_ranking(context.trace, context.selection.query)[0])
+    without = ablation_effects(context.trace, context.selection.query, token_id)
+    bits = without.heads[context.selection.layer, context.selection.head]
+    return _(
+        "Without layer {layer} head {head} the log₂ probability of {token} changes by {bits} bits.",
+        layer=context.selection.layer,
+        head=context.selection.head,
+        token=quote_token(context.trace.vocabulary[token_id]),
+        bits=format_number(bits),
+    )
+
+
+def gradients_example(context: GlossaryExampleContext) -> str:
+    count = (context.selection.query + 1) * context.trace.config.d_model
+    return _(
+        "A logit after {token} has {count:,} at the embeddings, {dimensions} for each token up to there.",
+        token=quote_token(context.token),
+        count=count,
+        dimensions=context.trace.config.d_model,
+    )
+
+
+def attention_knockout_example(context: GlossaryExampleContext) -> str:
+    return _(
+        "Before {token} stand {count} tokens that can be hidden.",
+        token=quote_token(context.token),
+        count=context.selection.query,
+    )
+
+
+ATTRIBUTION = (
+    GlossaryEntry((N_("logit lens"),), N_("what the model would say if it stopped at some depth"), logit_lens_example),
+    GlossaryEntry(
+        (N_("direct logit attribution"), N_("attribution")),
+        N_("a logit taken apart into what each part of the model added to it"),
+        attribution_example,
+    ),
+    GlossaryEntry(
+        (N_("gradient"), N_("gradients")),
+        N_("how fast a number grows with each of the numbers that it is worked out from"),
+        gradients_example,
+    ),
+    GlossaryEntry(
+        (N_("knock-out"),),
+        N_("hiding a token from all later ones, in all heads, to see what becomes of a prediction"),
+        attention_knockout_example,
+    ),
+    GlossaryEntry(
+        (N_("ablation"), N_("ablated"), N_("ablate")),
+        N_("running the model without a part, to see what becomes of the prediction"),
+        ablation_example,
     ),
 )

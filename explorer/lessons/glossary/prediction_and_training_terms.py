@@ -12,11 +12,11 @@ from explorer.analysis.next_token import (
 )
 from explorer.explain.captured import check_captured_value
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.glossary.entry import Entry, GlossaryContext
+from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.translations import N_, _
 
 
-def predict_next_token(context: GlossaryContext) -> NextTokenDistribution:
+def predict_next_token(context: GlossaryExampleContext) -> NextTokenDistribution:
     """Return the next-token distribution after the selected token, with the page's settings."""
     settings = context.settings
     return next_token_distribution(
@@ -30,13 +30,13 @@ def predict_next_token(context: GlossaryContext) -> NextTokenDistribution:
     )
 
 
-def likeliest_token(context: GlossaryContext) -> tuple[str, int]:
+def likeliest_token(context: GlossaryExampleContext) -> tuple[str, int]:
     """Return the likeliest next token, quoted, and its id."""
     token_id = int(predict_next_token(context).top(1)[0])
     return quote_token(context.trace.vocabulary[token_id]), token_id
 
 
-def logit_example(context: GlossaryContext) -> str:
+def logit_example(context: GlossaryExampleContext) -> str:
     token, token_id = likeliest_token(context)
     value = context.trace.logits.token_logits(token_id, context.selection.query)
     return _(
@@ -47,7 +47,7 @@ def logit_example(context: GlossaryContext) -> str:
     )
 
 
-def probability_example(context: GlossaryContext) -> str:
+def probability_example(context: GlossaryExampleContext) -> str:
     token, token_id = likeliest_token(context)
     value = predict_next_token(context).plain[token_id]
     return _(
@@ -58,7 +58,7 @@ def probability_example(context: GlossaryContext) -> str:
     )
 
 
-def rank_example(context: GlossaryContext) -> str:
+def rank_example(context: GlossaryExampleContext) -> str:
     actual = predict_next_token(context).actual
     if actual is None:
         return _(
@@ -72,14 +72,14 @@ def rank_example(context: GlossaryContext) -> str:
     )
 
 
-def surprisal_example(context: GlossaryContext) -> str:
+def surprisal_example(context: GlossaryExampleContext) -> str:
     if context.selection.query == 0:
         return _("The first token has none, as nothing comes before it.")
     bits = surprisal(context.trace)[context.selection.query]
     return _("{token} has {bits} bits here.", token=quote_token(context.token), bits=format_number(bits))
 
 
-def entropy_example(context: GlossaryContext) -> str:
+def entropy_example(context: GlossaryExampleContext) -> str:
     return _(
         "After {token} the model’s is {plain} bits, with the settings {sampled}.",
         token=quote_token(context.token),
@@ -88,12 +88,12 @@ def entropy_example(context: GlossaryContext) -> str:
     )
 
 
-def uniform_bits_example(context: GlossaryContext) -> str:
+def uniform_bits_example(context: GlossaryExampleContext) -> str:
     size = context.trace.config.vocab_size
     return _("An even guess among {size:,} tokens would have {bits}.", size=size, bits=format_number(np.log2(size)))
 
 
-def perplexity_example(context: GlossaryContext) -> str:
+def perplexity_example(context: GlossaryExampleContext) -> str:
     if len(context.trace) < 2:
         return _("One token has none, as nothing comes before it.")
     return _(
@@ -101,7 +101,7 @@ def perplexity_example(context: GlossaryContext) -> str:
     )
 
 
-def temperature_example(context: GlossaryContext) -> str:
+def temperature_example(context: GlossaryExampleContext) -> str:
     token, token_id = likeliest_token(context)
     prediction = predict_next_token(context)
     return _(
@@ -113,7 +113,7 @@ def temperature_example(context: GlossaryContext) -> str:
     )
 
 
-def candidate_count_example(context: GlossaryContext) -> str:
+def candidate_count_example(context: GlossaryExampleContext) -> str:
     left = int((predict_next_token(context).sampled > 0).sum())
     return _(
         "With all settings {left:,} of {size:,} tokens can be drawn after {token}.",
@@ -123,61 +123,63 @@ def candidate_count_example(context: GlossaryContext) -> str:
     )
 
 
-def seed_example(context: GlossaryContext) -> str:
+def seed_example(context: GlossaryExampleContext) -> str:
     return _("It is {seed} now.", seed=context.settings.seed)
 
 
-def greedy_example(context: GlossaryContext) -> str:
+def greedy_example(context: GlossaryExampleContext) -> str:
     return _("After {token} it would take {best}.", token=quote_token(context.token), best=likeliest_token(context)[0])
 
 
-def recomputation_error_example(context: GlossaryContext) -> str:
+def recomputation_error_example(context: GlossaryExampleContext) -> str:
     name = f"blocks.{context.selection.layer}.attn.pattern"
     verification = check_captured_value(context.trace, name)
     return _("{name}, worked out again, is off by {error} at most.", name=name, error=format_number(verification.error))
 
 
 PREDICTIONS = (
-    Entry(
+    GlossaryEntry(
         (N_("logit"), N_("logits")),
         N_("the model’s score for a possible next token; softmax turns all of them into probabilities"),
         logit_example,
     ),
-    Entry((N_("probability"), N_("probabilities")), N_("how likely something is, from 0 to 1"), probability_example),
-    Entry((N_("rank"),), N_("1 for the likeliest token, 2 for the next, and so on"), rank_example),
-    Entry(
+    GlossaryEntry(
+        (N_("probability"), N_("probabilities")), N_("how likely something is, from 0 to 1"), probability_example
+    ),
+    GlossaryEntry((N_("rank"),), N_("1 for the likeliest token, 2 for the next, and so on"), rank_example),
+    GlossaryEntry(
         (N_("surprisal"), N_("surprisals")),
         N_("−log₂ of the probability the model gave a token before seeing it, in bits"),
         surprisal_example,
     ),
-    Entry((N_("entropy"),), N_("the surprisal to be expected from the next token, in bits"), entropy_example),
-    Entry(
+    GlossaryEntry((N_("entropy"),), N_("the surprisal to be expected from the next token, in bits"), entropy_example),
+    GlossaryEntry(
         (N_("bits"),),
         N_("what surprise is counted in: a coin toss has 1, and each more halves the probability"),
         uniform_bits_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("perplexity"),),
         N_("2 to the power of the mean surprisal: among how many equally likely tokens each was a choice"),
         perplexity_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("temperature"), "÷ T"),
         N_("what logits are divided by before the softmax: below 1 sharpens, above 1 flattens, 0 takes the likeliest"),
         temperature_example,
     ),
-    Entry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), candidate_count_example),
-    Entry(
+    GlossaryEntry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), candidate_count_example),
+    GlossaryEntry(
         (N_("top-p"), N_("nucleus")),
         N_("of those only the fewest, the likeliest, that have the probability p together; 1 keeps all"),
         candidate_count_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("min-p"),),
         N_("of those only tokens at least p times as likely as the likeliest; 0 keeps all"),
         candidate_count_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("repetition penalty"),),
         N_(
             "what logits of tokens that the text has already are divided by, or multiplied by where negative; 1 leaves "
@@ -185,16 +187,16 @@ PREDICTIONS = (
         ),
         candidate_count_example,
     ),
-    Entry((N_("seed"),), N_("decides all random numbers: the same seed writes the same text"), seed_example),
-    Entry(
+    GlossaryEntry((N_("seed"),), N_("decides all random numbers: the same seed writes the same text"), seed_example),
+    GlossaryEntry(
         (N_("random number"), "u"),
         N_("a number from 0 to 1 by which a token is drawn: the first, likeliest first, whose sum so far is larger"),
         seed_example,
     ),
-    Entry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),
-    Entry((N_("beam"),), N_("keeping several texts at each step, the likeliest as wholes"), greedy_example),
-    Entry((N_("sampling"),), N_("drawing tokens by their probabilities"), candidate_count_example),
-    Entry(
+    GlossaryEntry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),
+    GlossaryEntry((N_("beam"),), N_("keeping several texts at each step, the likeliest as wholes"), greedy_example),
+    GlossaryEntry((N_("sampling"),), N_("drawing tokens by their probabilities"), candidate_count_example),
+    GlossaryEntry(
         (N_("off by"), N_("recomputed")),
         N_("how far a captured value lies from the same value worked out again from its inputs"),
         recomputation_error_example,
@@ -202,13 +204,13 @@ PREDICTIONS = (
 )
 
 
-def last_layer_output(context: GlossaryContext) -> np.ndarray:
+def last_layer_output(context: GlossaryExampleContext) -> np.ndarray:
     """Return the last layer's output at the selected token, (D,) in float64."""
     last = context.trace.config.num_layers - 1
     return context.trace[f"blocks.{last}.resid_post"][context.selection.query].astype(np.float64)
 
 
-def mean_example(context: GlossaryContext) -> str:
+def mean_example(context: GlossaryExampleContext) -> str:
     return _(
         "That of the {count} numbers of {token} after the last layer is {mean}.",
         count=context.trace.config.d_model,
@@ -217,7 +219,7 @@ def mean_example(context: GlossaryContext) -> str:
     )
 
 
-def median_example(context: GlossaryContext) -> str:
+def median_example(context: GlossaryExampleContext) -> str:
     return _(
         "That of the {count} numbers of {token} after the last layer is {median}.",
         count=context.trace.config.d_model,
@@ -226,7 +228,7 @@ def median_example(context: GlossaryContext) -> str:
     )
 
 
-def variance_example(context: GlossaryContext) -> str:
+def variance_example(context: GlossaryExampleContext) -> str:
     return _(
         "That of the {count} numbers of {token} after the last layer is {variance}, the standard deviation {std}.",
         count=context.trace.config.d_model,
@@ -236,7 +238,7 @@ def variance_example(context: GlossaryContext) -> str:
     )
 
 
-def root_mean_square_example(context: GlossaryContext) -> str:
+def root_mean_square_example(context: GlossaryExampleContext) -> str:
     return _(
         "That of the {count} numbers of {token} after the last layer is {rms}.",
         count=context.trace.config.d_model,
@@ -245,7 +247,7 @@ def root_mean_square_example(context: GlossaryContext) -> str:
     )
 
 
-def principal_components_example(context: GlossaryContext) -> str:
+def principal_components_example(context: GlossaryExampleContext) -> str:
     shares = principal_components(residual_at_depth(context.trace, context.selection.residual_depth)).shares
     return _(
         "At depth {depth} the first takes {first} of the variance of the {tokens} tokens here, the second {second}.",
@@ -256,12 +258,12 @@ def principal_components_example(context: GlossaryContext) -> str:
     )
 
 
-def histogram_example(context: GlossaryContext) -> str:
+def histogram_example(context: GlossaryExampleContext) -> str:
     value = context.trace[context.selection.tap]
     return _("{value} has {count:,} numbers here.", value=context.selection.tap, count=value.size)
 
 
-def logarithm_example(context: GlossaryContext) -> str:
+def logarithm_example(context: GlossaryExampleContext) -> str:
     token, token_id = likeliest_token(context)
     probability = predict_next_token(context).plain[token_id]
     return _(
@@ -274,29 +276,29 @@ def logarithm_example(context: GlossaryContext) -> str:
 
 
 STATISTICS = (
-    Entry((N_("mean"),), N_("the sum of some numbers, over how many they are"), mean_example),
-    Entry((N_("median"),), N_("the number in the middle, when all are put in order"), median_example),
-    Entry(
+    GlossaryEntry((N_("mean"),), N_("the sum of some numbers, over how many they are"), mean_example),
+    GlossaryEntry((N_("median"),), N_("the number in the middle, when all are put in order"), median_example),
+    GlossaryEntry(
         (N_("variance"), "var", N_("standard deviation")),
         N_("how far numbers lie apart: the mean of (x − mean)²; the standard deviation is its root"),
         variance_example,
     ),
-    Entry(
+    GlossaryEntry(
         ("RMS", N_("root mean square")),
         N_("how large some numbers are: the root of the mean of x²"),
         root_mean_square_example,
     ),
-    Entry(
+    GlossaryEntry(
         ("PCA", N_("component")),
         N_("finds the directions in which vectors differ most: the first component, then others at right angles to it"),
         principal_components_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("histogram"),),
         N_("a bar for each stretch of numbers, as high as many of them lie in it"),
         histogram_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("logarithm"), "log₂", "ln", N_("log-probability"), N_("log")),
         N_("the power to which 2 (log₂) or e = 2.718… (ln) must be raised to give a number"),
         logarithm_example,
@@ -304,7 +306,7 @@ STATISTICS = (
 )
 
 
-def text_loss_example(context: GlossaryContext) -> str:
+def text_loss_example(context: GlossaryExampleContext) -> str:
     if len(context.trace) < 2:
         return _("Here is a single token, and so none.")
     loss = mean_text_loss(context.trace)
@@ -315,14 +317,14 @@ def text_loss_example(context: GlossaryContext) -> str:
     )
 
 
-def training_step_example(context: GlossaryContext) -> str:
+def training_step_example(context: GlossaryExampleContext) -> str:
     training = context.trace.training
     if training is None or training.step is None:
         return _("After how many this model was kept, its name does not say.")
     return _("This model was kept after {step:,}.", step=training.step)
 
 
-def format_logged_value(context: GlossaryContext, name: str, template: str) -> str:
+def format_logged_value(context: GlossaryExampleContext, name: str, template: str) -> str:
     """Return a sentence on the value that training logged at the checkpoint's step, or else on the last one."""
     training = context.trace.training
     is_logged = np.isfinite(training.record[name]) if training and name in training.record else np.zeros(0, bool)
@@ -335,29 +337,29 @@ def format_logged_value(context: GlossaryContext, name: str, template: str) -> s
 
 
 TRAINING = (
-    Entry(
+    GlossaryEntry(
         (N_("loss"),),
         N_("what training makes small: −ln of the probability that the model gave each token of a text, its mean"),
         text_loss_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("nats"),),
         N_("what surprise is counted in where ln stands in the place of log₂: 1.44 bits each"),
         text_loss_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("training step"), N_("training steps")),
         N_("one change of all weights, after the model has read a little of the training text"),
         training_step_example,
     ),
-    Entry(
+    GlossaryEntry(
         (N_("held out"),),
         N_("of text: kept from training, to see how well the model predicts what it has not read"),
         lambda look: format_logged_value(
             look, "validation_loss", _("After step {step:,} the loss on such text was {value} nats a token.")
         ),
     ),
-    Entry(
+    GlossaryEntry(
         (N_("learning rate"),),
         N_("how far a step of training moves the weights"),
         lambda look: format_logged_value(look, "learning_rate", _("It was {value} at step {step:,}.")),
