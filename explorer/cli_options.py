@@ -10,7 +10,7 @@ from explorer import __version__
 from explorer.diagnosis.command import add_arguments
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.web.key_value_stores import check_address
+from explorer.web.key_value_stores import check_store_address
 from model.offloading import parse_bytes, parse_device
 
 MODULE_DESCRIPTIONS = {
@@ -147,7 +147,7 @@ def add_server_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--store",
         metavar="redis://HOST",
-        type=parse_store,
+        type=parse_store_address,
         default="",
         help="Redis that several processes share",
     )
@@ -173,7 +173,7 @@ def add_former_flag_names(parser: argparse.ArgumentParser) -> None:
     for flag, name, parse in (
         ("--most-new-tokens", "max_new_tokens", parse_positive_int),
         ("--most-seconds", "max_seconds", parse_positive_int),
-        ("--shared", "store", parse_store),
+        ("--shared", "store", parse_store_address),
     ):
         parser.add_argument(flag, dest=name, type=parse, **hidden)
     parser.add_argument("--workers", nargs="?", const="", type=reject_workers_flag, **hidden)
@@ -214,11 +214,11 @@ def reject_workers_flag(text: str) -> None:
     raise argparse.ArgumentTypeError("the app is one process: start several behind nginx, see docs/deploy.md")
 
 
-def parse_store(text: str) -> str:
+def parse_store_address(text: str) -> str:
     """Parse the address of the shared store; ArgumentTypeError if it is invalid."""
     try:
         if text:
-            check_address(text)
+            check_store_address(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text

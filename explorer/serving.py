@@ -37,7 +37,7 @@ def serve(options: argparse.Namespace, version_notes: Sequence[str] = ()) -> Non
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that cleanup handlers run
     notes, cache_sizes = list(version_notes), {}
     if (left := available_bytes("cpu")) is not None and left < LITTLE_MEMORY_BYTES:
-        cache_sizes = small_caches(left)
+        cache_sizes = small_cache_limits(left)
         notes.append(f"only {format_bytes(left)} of memory are free, so that fewer models and runs are kept")
     try:
         placement_options = {"device_map": options.device_map, "max_memory": options.max_memory}
@@ -71,7 +71,7 @@ def serve(options: argparse.Namespace, version_notes: Sequence[str] = ()) -> Non
     blocks.block_thread()
 
 
-def small_caches(num_bytes: int) -> dict[str, int]:
+def small_cache_limits(num_bytes: int) -> dict[str, int]:
     """Return limits of a library's caches that fit into the free memory, which loading and running need, too."""
     return {
         "max_model_cache_bytes": min(MAX_MODEL_CACHE_BYTES, num_bytes // 4),

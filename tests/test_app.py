@@ -275,7 +275,7 @@ def test_other_versions_are_said_if_it_cannot_start(monkeypatch, tmp_path):
 
 
 def test_with_little_memory_less_is_kept():
-    library = serving.ModelLibrary("cpu", **serving.small_caches(400 << 20))
+    library = serving.ModelLibrary("cpu", **serving.small_cache_limits(400 << 20))
     memory = library.memory()
     assert memory["models_limit"] + memory["traces_limit"] + library.max_trace_bytes < 200 << 20
-    assert serving.small_caches(64 << 30)["max_trace_cache_bytes"] == MAX_TRACE_CACHE_BYTES
+    assert serving.small_cache_limits(64 << 30)["max_trace_cache_bytes"] == MAX_TRACE_CACHE_BYTES

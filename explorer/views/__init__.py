@@ -10,7 +10,7 @@ from pathlib import Path
 
 from explorer.state.selection import Selection, SelectionField, register_view, resolve_tab
 from explorer.translations import _, translate
-from explorer.views.user_views import ViewError, load_view, make_error_view, view_files
+from explorer.views.user_views import UserViewError, load_view, make_error_view, view_files
 from explorer.views.view import Panel, View
 
 __all__ = ["Panel", "SelectionField", "View"]
@@ -39,7 +39,7 @@ def add_user_views(paths: Iterable[Path]) -> None:
     for path in view_files(paths):
         try:
             view = load_view(path, add_view)
-        except ViewError as error:
+        except UserViewError as error:
             view = make_error_view(path, str(error), len(USER_VIEWS) + 1)
             add_view(view)
         USER_VIEWS.append(view)

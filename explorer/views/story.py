@@ -21,7 +21,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.labels import PARTS, SUM_CHECK
-from explorer.views.plots import format_percent, token_bars
+from explorer.views.shared_plots import format_percent, token_bars
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
 from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
 from explorer.views.view import Panel, View

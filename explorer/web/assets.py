@@ -20,7 +20,7 @@ from typing import Any
 import plotly
 
 from explorer import translations
-from explorer.views.style import DARK, LIGHT, Theme, template
+from explorer.views.style import DARK, LIGHT, Theme, plotly_template
 from explorer.web import shared_constants
 
 WEB = Path(__file__).parent
@@ -137,7 +137,7 @@ def js_constants_module(values: Mapping[str, Any]) -> str:
 
 def figure_theme(theme: Theme) -> dict[str, Any]:
     """Return a theme's colour scales and Plotly template."""
-    return {"sequential": theme.sequential, "diverging": theme.diverging, "template": template(theme)}
+    return {"sequential": theme.sequential, "diverging": theme.diverging, "template": plotly_template(theme)}
 
 
 INLINE_FOLDER = Path(__file__).parent / "inline"

@@ -34,9 +34,9 @@ from explorer.web.request_validation import (
     InspectionRequest,
     State,
     argument_types,
-    as_json,
-    explain_error,
     parse_json,
+    to_json_bytes,
+    validation_error_sentence,
 )
 from explorer.web.shared_constants import PROBLEM
 
@@ -74,7 +74,7 @@ def parse_page_request(body: bytes) -> PageRequest:
     try:
         return PageRequest.model_validate(value)
     except ValidationError as error:
-        raise UserError(explain_error(error, value)) from None
+        raise UserError(validation_error_sentence(error, value)) from None
 
 
 class BrowserRoutes:
@@ -123,7 +123,7 @@ class BrowserRoutes:
 
         def work() -> bytes:
             with use_locale(locale), budget.activate():
-                return as_json(function(*arguments))
+                return to_json_bytes(function(*arguments))
 
         with use_locale(locale), _errors_as_responses():
             async with aclosing(_run(work, self.light, budget, request.is_disconnected)) as lines:
@@ -143,7 +143,7 @@ class BrowserRoutes:
                 if question.action and not stage:
                     with collect_notices() as notices:
                         update = self.actions.apply(question.action, state)
-                    lines.append(as_json(update.as_dict() | {"notices": notices}))
+                    lines.append(to_json_bytes(update.as_dict() | {"notices": notices}))
                     if not update.is_done:
                         return b"\n".join([*lines, b""])
                     state = state | dict(update.change)
@@ -157,7 +157,7 @@ class BrowserRoutes:
                     text = self.endpoints.inspect(state, **question.inspect)
                 except USER_ERRORS as error:
                     text = user_message(error)
-                return as_json({"inspection": text}) + b"\n"
+                return to_json_bytes({"inspection": text}) + b"\n"
 
         is_gone = request.is_disconnected  # until the response begins, which watches for it then
         while stage < num_stages:
@@ -206,7 +206,7 @@ async def _run(
                 raise RequestCancelledError
             if not began and time.monotonic() > start_time + SHOW_QUEUE_AFTER_S:
                 start_time = time.monotonic()
-                yield as_json({"waiting": limiter.statistics().tasks_waiting}) + b"\n"
+                yield to_json_bytes({"waiting": limiter.statistics().tasks_waiting}) + b"\n"
         yield task.result()
     finally:
         budget.is_cancelled = budget.is_cancelled or not task.done()
@@ -222,7 +222,7 @@ async def _with_error_line(first: bytes, lines: AsyncIterator[bytes], question: 
                 yield line
         except Exception as error:
             with use_locale(locale_from_state([question.state])):
-                yield as_json({"contents": {PROBLEM: user_message(error)}}) + b"\n"
+                yield to_json_bytes({"contents": {PROBLEM: user_message(error)}}) + b"\n"
 
 
 @contextmanager

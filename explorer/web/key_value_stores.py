@@ -60,7 +60,7 @@ class KeyValueStore(Protocol):
         """
 
 
-def check_address(address: str):
+def check_store_address(address: str):
     """Raise ValueError if a store's address is invalid."""
     if not address.startswith(("redis://", "rediss://")) or not urlsplit(address).hostname:
         raise ValueError(f"give redis://HOST or rediss://HOST (docs/deploy.md), not {address!r}")
@@ -195,7 +195,7 @@ class RedisStore:
     """
 
     def __init__(self, address: str, name: str, max_bytes: int = MAX_BYTES):
-        check_address(address)
+        check_store_address(address)
         try:
             import redis
             from redis.backoff import NoBackoff

@@ -91,10 +91,10 @@ class AllowedHosts:
     def allows(self, host: str) -> bool:
         """Return whether a request's `Host` header, with any port, is allowed."""
         name = re.sub(r":\d*$", "", host.strip()).strip("[]").rstrip(".").lower()
-        return is_ip_address(name) or any(matches_pattern(name, pattern) for pattern in self.names)
+        return is_ip_address(name) or any(matches_host_pattern(name, pattern) for pattern in self.names)
 
 
-def matches_pattern(name: str, pattern: str) -> bool:
+def matches_host_pattern(name: str, pattern: str) -> bool:
     """Return whether a host name matches a name, "*.domain" or "*"."""
     return pattern in ("*", name) or (pattern.startswith("*.") and name.endswith(pattern[1:]))
 
@@ -238,7 +238,7 @@ class SecurityMiddleware:
         with use_locale(language):
             if self.checks and scope["method"] == "POST":
                 receive = await self.check_body(scope, path, receive)
-            return await self.app(scope, limit_body(receive, self.most_bytes), outgoing)
+            return await self.app(scope, limit_body_size(receive, self.most_bytes), outgoing)
 
     async def check_body(self, scope: Scope, path: str, receive: Receive) -> Receive:
         """Return a receive function for the request's body after checking it.
@@ -247,7 +247,7 @@ class SecurityMiddleware:
             BodyError: the body is invalid for its route.
             RequestTooLargeError: the body is too large.
         """
-        body, bounded_receive = b"", limit_body(receive, self.most_bytes)
+        body, bounded_receive = b"", limit_body_size(receive, self.most_bytes)
         while True:
             message = await bounded_receive()
             if message["type"] != "http.request":
@@ -256,7 +256,7 @@ class SecurityMiddleware:
             if not message.get("more_body"):
                 break
         body = self.checks.check(path, Headers(scope=scope).get("content-type", ""), body)
-        return prepend_body(body, receive)
+        return replay_body(body, receive)
 
     def rejection(self, scope: Scope, path: str) -> Response | None:
         """Return the response that rejects a request; None to let it through."""
@@ -269,7 +269,7 @@ class SecurityMiddleware:
             len(part.encode(errors="replace")) > MAX_NAME_BYTES for part in path.split("/")
         ):
             return PlainTextResponse(_("Not found."), 404)
-        if not has_origin(headers):
+        if not has_valid_proxy_headers(headers):
             return PlainTextResponse(_("A proxy’s headers name no host: X-Forwarded-Host, X-Gradio-Server."), 400)
         return too_large_response(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
 
@@ -280,7 +280,7 @@ def request_log_budget(event: gr.Request | None) -> RequestLogBudget | None:
     return request.scope.get(BUDGET_KEY) if request else None
 
 
-def has_origin(headers: Headers) -> bool:
+def has_valid_proxy_headers(headers: Headers) -> bool:
     """Return whether Gradio can derive its URL from a proxy's headers, if there are any."""
     named, server = (headers.get(name, "").split(",")[0].strip() for name in ("x-forwarded-host", "x-gradio-server"))
     try:
@@ -298,7 +298,7 @@ def too_large_response(max_bytes: int) -> JSONResponse:
     return JSONResponse({"detail": _("A request has at most {most:,} bytes.", most=max_bytes)}, 413)
 
 
-def limit_body(receive: Receive, max_bytes: int) -> Receive:
+def limit_body_size(receive: Receive, max_bytes: int) -> Receive:
     """Return a receive function that raises RequestTooLargeError after `max_bytes`, whatever the declared length."""
     num_bytes = 0
 
@@ -313,7 +313,7 @@ def limit_body(receive: Receive, max_bytes: int) -> Receive:
     return receive_limited
 
 
-def prepend_body(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive function that yields a body that was received already, and then further messages."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -54,7 +54,7 @@ def localized_components(blocks: gr.Blocks) -> list[gr.blocks.Block]:
     return [block for block in with_texts if not isinstance(block, StateComponent)]
 
 
-class Localization:
+class ComponentTextsByLanguage:
     """The components' texts in each language, rendered on first use.
 
     Args:
@@ -84,7 +84,9 @@ class Localization:
 MAX_CONCURRENT_GENERATIONS = 2  # more take Python's lock from one another, and clicks take longer
 
 
-def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: GenerationActions, localization: Localization):
+def wire_events(
+    blocks: gr.Blocks, layout: PageLayout, generation: GenerationActions, localization: ComponentTextsByLanguage
+):
     """Connect Gradio's events to generation and to the page's script."""
     settings = list(layout.settings.values())
     private = {"show_progress": "hidden", "api_visibility": "private"}
@@ -195,11 +197,11 @@ class Page:
         self.channel = BrowserRoutes(BrowserEndpoints(state_builder.runs, lessons, self.answer_store), self.actions)
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = PageLayout(self.library.catalog)
-            localization = Localization(lambda: PageLayout(self.library.catalog))
+            localization = ComponentTextsByLanguage(lambda: PageLayout(self.library.catalog))
             wire_events(blocks, self.layout, self.generation, localization)
             api = PublicApi(state_builder, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
-                gr.api(as_api(function, prompts), api_name=name)
+                gr.api(decorate_api_function(function, prompts), api_name=name)
         return blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
@@ -299,7 +301,7 @@ def page_theme() -> gr.themes.Base:
     return theme.set(**light, **dark, **one_look, button_border_width="1px", color_accent="var(--accent)")
 
 
-def as_api(function: Callable, prompts: PromptRateLimiter) -> Callable:
+def decorate_api_function(function: Callable, prompts: PromptRateLimiter) -> Callable:
     """Decorate an API function to check its arguments, count its prompts, and raise errors that a client can read."""
 
     @wraps(function)

@@ -43,7 +43,7 @@ def parse_json(body: bytes) -> Any:
         raise UserError(_("The request has a number of too many digits.")) from None
 
 
-def as_json(value: Any) -> bytes:
+def to_json_bytes(value: Any) -> bytes:
     """Return a value as JSON.
 
     Called on the computing thread: on the server's thread all other clients would wait for it.
@@ -150,7 +150,7 @@ class ArgumentTypes:
         try:
             self._model.model_validate(values)
         except ValidationError as error:
-            raise UserError(explain_error(error, values)) from None
+            raise UserError(validation_error_sentence(error, values)) from None
 
 
 @cache
@@ -164,10 +164,10 @@ def check_object(types: TypeAdapter, value: Any):
     try:
         types.validate_python(value)
     except ValidationError as error:
-        raise UserError(explain_error(error, value)) from None
+        raise UserError(validation_error_sentence(error, value)) from None
 
 
-def explain_error(error: ValidationError, value: Any) -> str:
+def validation_error_sentence(error: ValidationError, value: Any) -> str:
     """Return a sentence on a value's first error: its location, what was wanted, and what was got.
 
     Args:
@@ -432,7 +432,7 @@ class RequestBodyValidator:
             raise
         except UserError as error:
             raise BodyError(UNPROCESSABLE, str(error)) from None
-        return as_json(value) if has_surrogates(body) else body
+        return to_json_bytes(value) if has_surrogates(body) else body
 
     def _check_event(self, event: QueueJoinBody):
         function = self.blocks.fns.get(event["fn_index"])

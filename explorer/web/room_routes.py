@@ -20,7 +20,7 @@ from explorer.web.key_value_stores import KeyValueStore, StoreError
 from explorer.web.rate_limits import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAME_CHARACTERS, SlidingWindowLimiter
 from explorer.web.request_locale import locale_from_request
 from explorer.web.request_validation import STRICT, Index, State, check_object, parse_json
-from explorer.web.room_store import TeacherState, is_valid_student_name, parse_code
+from explorer.web.room_store import TeacherState, is_valid_student_name, parse_room_code
 from explorer.web.room_watcher import LocalRoom, RoomWatcher
 
 
@@ -32,12 +32,12 @@ class RoomError(Exception):
         self.status, self.sentence = status, sentence
 
 
-def room_not_found() -> RoomError:
+def room_not_found_error() -> RoomError:
     """Return the error for an unknown room."""
     return RoomError(404, _("There is no such room: it was closed, or its code is another."))
 
 
-def room_full() -> RoomError:
+def room_full_error() -> RoomError:
     """Return the error for a full room."""
     return RoomError(403, _("This room is full."))
 
@@ -169,7 +169,7 @@ async def read_json_body(request: Request, max_bytes: int) -> JsonBody:
     return payload
 
 
-async def until_disconnect(request: Request, answer: Awaitable[bytes | None]) -> bytes | None:
+async def await_until_disconnect(request: Request, answer: Awaitable[bytes | None]) -> bytes | None:
     """Return an answer; None as soon as the client disconnects."""
     answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(request.receive())
     try:
@@ -281,7 +281,7 @@ class RoomRoutes:
             room.join(student)
         room.waiting += 1
         try:
-            answer = await until_disconnect(request, room.wait_for_change(is_teacher, seen_tag, LONG_POLL_S))
+            answer = await await_until_disconnect(request, room.wait_for_change(is_teacher, seen_tag, LONG_POLL_S))
         finally:
             room.waiting, room.left_at = room.waiting - 1, time.monotonic()
             if not is_teacher:
@@ -329,12 +329,12 @@ class RoomRoutes:
             return True
 
         if not await self.watcher.run_store_call(put):
-            raise room_full()
+            raise room_full_error()
         return {}
 
     async def leave(self, payload: JsonBody, request: Request) -> dict[str, Any]:
         """Mark a student as absent."""
-        room = self.watcher.get_local(parse_code(payload.get("code")) or "")
+        room = self.watcher.get_local(parse_room_code(payload.get("code")) or "")
         if room and is_valid_student_name(payload.get("student")):
             room.leave(payload["student"], at_once=True)
         return {}
@@ -355,7 +355,7 @@ class RoomRoutes:
         student = payload.get("student")
         if not is_valid_student_name(student):
             raise RoomError(422, _("A student has a name of 32 digits from 0 to f."))
-        code, address = parse_code(payload.get("code")) or "", client_address(request)
+        code, address = parse_room_code(payload.get("code")) or "", client_address(request)
         room = self.watcher.get_local(code)
         if room and student in room.present_until:
             return room
@@ -363,9 +363,9 @@ class RoomRoutes:
         room = await self.watcher.get_or_follow(code)
         if room is None:
             self.limits.count_miss(address)
-            raise room_not_found()
+            raise room_not_found_error()
         if student not in room.people and len(room.people) >= self.limits.people:
-            raise room_full()
+            raise room_full_error()
         return room
 
     async def _require_teacher(self, payload: JsonBody, request: Request) -> LocalRoom:
@@ -374,7 +374,7 @@ class RoomRoutes:
         Raises:
             RoomError: there is no such room, or the key is another's.
         """
-        room = await self.watcher.get_or_follow(parse_code(payload.get("code")) or "")
+        room = await self.watcher.get_or_follow(parse_room_code(payload.get("code")) or "")
         if room and await self.watcher.run_store_call(
             self.watcher.room_store.is_teacher, room.code, payload.get("key")
         ):
@@ -383,7 +383,9 @@ class RoomRoutes:
             client_address(request)
         )  # whoever has a key goes on, however often others guess a code
         self.limits.count_miss(client_address(request))
-        raise RoomError(403, _("Only the teacher who opened this room can do that.")) if room else room_not_found()
+        raise (
+            RoomError(403, _("Only the teacher who opened this room can do that.")) if room else room_not_found_error()
+        )
 
     async def _renew(self, room: LocalRoom):
         """Record that the teacher is present."""

@@ -18,17 +18,17 @@ CODE_TRANSLATION = str.maketrans("OIL", "011", " -–—")
 STUDENT_PATTERN = re.compile(r"[0-9a-f]{32}")  # 128 random bits that a student's page makes up
 
 
-def new_code() -> str:
+def new_room_code() -> str:
     """Return a random code of a room."""
     return "".join(secrets.choice(ALPHABET) for _place in range(CODE_LENGTH))
 
 
-def new_key() -> str:
+def new_teacher_key() -> str:
     """Return a random key of a teacher."""
     return secrets.token_urlsafe(KEY_BYTES)
 
 
-def parse_code(text: object) -> str | None:
+def parse_room_code(text: object) -> str | None:
     """Return the code that a user typed, in any spelling; None if it is no code."""
     code = text[:40].upper().translate(CODE_TRANSLATION) if isinstance(text, str) else ""
     return code if len(code) == CODE_LENGTH and set(code) <= set(ALPHABET) else None
@@ -39,14 +39,14 @@ def is_valid_student_name(name: object) -> bool:
     return isinstance(name, str) and STUDENT_PATTERN.fullmatch(name) is not None
 
 
-def hash_key(key: str) -> str:
+def hash_teacher_key(key: str) -> str:
     """Return the hash that is stored in place of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def matches_digest(key: object, expected: str) -> bool:
+def matches_key_hash(key: object, expected: str) -> bool:
     """Return whether a key has this hash; compares in constant time."""
-    return isinstance(key, str) and hmac.compare_digest(hash_key(key), expected)
+    return isinstance(key, str) and hmac.compare_digest(hash_teacher_key(key), expected)
 
 
 TTL_S = 4 * 3600.0  # seconds after the teacher's last sign
@@ -91,8 +91,8 @@ class RoomStore:
         self._forget_all_but(rooms)
         if len(rooms) >= MAX_ROOMS:
             return None
-        code, key = new_code(), new_key()
-        self.store.put(f"room/{code}", hash_key(key).encode(), TTL_S)
+        code, key = new_room_code(), new_teacher_key()
+        self.store.put(f"room/{code}", hash_teacher_key(key).encode(), TTL_S)
         return code, key
 
     def exists(self, code: str) -> bool:
@@ -102,7 +102,7 @@ class RoomStore:
     def is_teacher(self, code: str, key: object) -> bool:
         """Return whether a key is that of the room's teacher."""
         stored_hash = self.store.get(f"room/{code}")
-        return stored_hash is not None and matches_digest(key, stored_hash.decode())
+        return stored_hash is not None and matches_key_hash(key, stored_hash.decode())
 
     def renew(self, code: str):
         """Restart the room's expiry time, as the teacher is present."""

@@ -41,7 +41,7 @@ def element_id(view: str, name: str) -> str:
     return f"{view}-{name}"
 
 
-def run_change(page_state: PageState) -> dict[str, Any]:
+def run_state_change(page_state: PageState) -> dict[str, Any]:
     """Return the change of the browser's state to a run.
 
     Of the selection it has the tokens alone: clicks may have changed the rest since.
@@ -50,7 +50,7 @@ def run_change(page_state: PageState) -> dict[str, Any]:
     return page_state.run.as_dict() | page_state.other_as_dict() | page_state.tree_as_dict() | tokens
 
 
-def address_defaults() -> dict[str, Any]:
+def url_field_defaults() -> dict[str, Any]:
     """Return the values that a field of the state has where a URL with a view, a model and token ids lacks it.
 
     The depth is then the user's own, and the layer and the neuron are those with the largest effects.
@@ -65,7 +65,7 @@ def js_constants() -> dict[str, Any]:
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
         "CHOOSERS": CHOOSERS,
-        "ADDRESS_DEFAULTS": address_defaults(),
+        "ADDRESS_DEFAULTS": url_field_defaults(),
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],

@@ -11,7 +11,7 @@ import explorer
 from explorer import activation_patching, capture, make_intervention
 from explorer.errors import UserError
 from explorer.lessons.example_prompts import PROMPT_PAIRS
-from explorer.run_figures import select
+from explorer.run_figures import select_with_defaults
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.run_service import RunService
 from explorer.views import attention
@@ -97,7 +97,7 @@ def test_what_is_not_chosen_is_what_the_page_chooses(model, run):
     assert run.figure("feed_forward", "curve") == run.figure(
         "feed_forward", "curve", layer=selection.layer, neuron=selection.neuron, query=selection.query
     )
-    assert select(run, {"view": "feed_forward"}) == selection
+    assert select_with_defaults(run, {"view": "feed_forward"}) == selection
 
 
 def test_every_named_figure_is_drawn_and_has_html(run, ablated_run):
@@ -202,7 +202,7 @@ def test_the_page_opens_at_a_run(model, run, ablated_run):
     state = factory.state_from_query(query)
     assert state.run.token_ids == state.other.token_ids == run.token_ids
     assert state.run.edits == ablated_run.interventions and not state.other.edits
-    assert state.selection == select(ablated_run, {"view": "attention", "layer": 4, "head": 4})
+    assert state.selection == select_with_defaults(ablated_run, {"view": "attention", "layer": 4, "head": 4})
     assert factory.runs.trace(state.run)["logits"] is ablated_run["logits"]
     try:
         launched = page.launch(prevent_thread_lock=True, server_port=None)

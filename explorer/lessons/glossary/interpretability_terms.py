@@ -23,7 +23,7 @@ def with_comparable_runs(
     def example(context: GlossaryExampleContext) -> str:
         if context.comparison is None:
             return _("Here is one run alone.")
-        if not context.comparison.is_comparable:
+        if not context.comparison.has_aligned_tokens:
             return _("Here no token of B stands for one of A.")
         return describe(context, context.comparison)
 

@@ -23,14 +23,14 @@ from explorer.views.labels import (
 )
 from explorer.views.style import figure, frame_head
 from explorer.views.verification import Verification, verify_derived
-from explorer.views.view import HeadColumn, HeadTable
+from explorer.views.view import HeadTable, HeadTableColumn
 
 
 def all_heads_table(trace: Trace, selection: Selection) -> HeadTable:
     """Return every score of every head, and its contribution to the logit, if the run has what that needs."""
     hide_first = selection.first_token == "hidden"
     columns = [
-        HeadColumn(
+        HeadTableColumn(
             translate(score.label),
             translate(SCORE_DESCRIPTIONS[hide_first], looks=translate(score.description)),
             head_scores(trace, name, hide_first),
@@ -54,7 +54,7 @@ def has_contributions(trace: Trace) -> bool:
     return all(map(trace.has_tap, ATTRIBUTION_TAPS))
 
 
-def contribution_column(trace: Trace, selection: Selection) -> HeadColumn:
+def contribution_column(trace: Trace, selection: Selection) -> HeadTableColumn:
     """Return the column of each head's contribution to the explained token's logit after the query."""
     token_id, contrast_id = target_and_contrast(trace, selection)
     values = direct_logit_attribution(trace, selection.query, token_id, contrast_id).heads  # (L, H)
@@ -64,7 +64,7 @@ def contribution_column(trace: Trace, selection: Selection) -> HeadColumn:
         token=quote_token(trace.tokens[selection.query]),
     )
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-    return HeadColumn(_("adds to logit"), description, values, limit, signed=True)
+    return HeadTableColumn(_("adds to logit"), description, values, limit, signed=True)
 
 
 def verify_head_table(trace: Trace, selection: Selection) -> Verification:

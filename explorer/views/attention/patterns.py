@@ -12,7 +12,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import masked_keys_text
-from explorer.views.plots import score_term_bars
+from explorer.views.shared_plots import score_term_bars
 from explorer.views.style import (
     ATTENTION,
     MONO,
@@ -21,22 +21,22 @@ from explorer.views.style import (
     figure,
     label,
     numbered_axis,
-    positions,
+    position_labels,
     token_axis,
     window_around,
 )
-from explorer.views.view import SmallMultiples
+from explorer.views.view import HeadHeatmaps
 
 
-def all_head_patterns(trace: Trace) -> SmallMultiples:
+def all_head_patterns(trace: Trace) -> HeadHeatmaps:
     """Return the patterns of every head of every layer."""
     values = trace.layers("blocks.*.attn.pattern")  # (L, H, T, T)
     layers, heads = values.shape[:2]
     alt = _("Attention patterns of {heads} heads in each of {layers} layers; choose one.", heads=heads, layers=layers)
-    return SmallMultiples(values, alt)
+    return HeadHeatmaps(values, alt)
 
 
-def pattern(
+def attention_pattern_heatmap(
     trace: Trace,
     layer: int,
     head: int,
@@ -55,7 +55,7 @@ def pattern(
         chosen_heads: (layer, head) of the heads that the kinds "chosen_mean" and "chosen_max" aggregate.
     """
     values = displayed_pattern(trace, layer, head, kind, chosen_heads)  # (T, T)
-    labels = positions(trace.tokens)
+    labels = position_labels(trace.tokens)
     queries, keys = (window_around(position or 0, window, len(trace)) for position in (query, key))
     measure = _("weight × length") if kind == "moved" else _("weight")
     if kind in ("layer_mean", "layer_max"):
@@ -109,7 +109,7 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     strongest, finite = int(weights.argmax()), np.nan_to_num(weights)
     tokens = trace.tokens[: query + 1]
-    labels = positions(tokens)
+    labels = position_labels(tokens)
     hover = _("key %{hovertext}<br>weight %{y:.3f}<extra></extra>")
     bars = [go.Bar(x=labels, y=weights, hovertext=labels, hovertemplate=hover)]
     if key is not None:
@@ -275,7 +275,7 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
             text=[["−∞" if v == -np.inf else format_number(v) for v in row] for row in values],
             texttemplate="%{text}",
             textfont={"family": MONO, "size": 11},
-            hovertext=[positions(trace.tokens)[start : keys.stop]] * len(rows),
+            hovertext=[position_labels(trace.tokens)[start : keys.stop]] * len(rows),
             hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
             xgap=1,
             ygap=1,

@@ -71,7 +71,7 @@ def baseline_trace(trace: Trace) -> Trace:
     return trace.baseline or trace
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
     """Return the target token's probability without and with the interventions, in numbers."""
     query, token_id = selection.query, target_token(trace, selection)
     before = log2_probability(baseline_trace(trace), query, token_id)
@@ -155,7 +155,7 @@ VIEW = View(
         "What is a part good for? Each cell is one head ablated alone: by how many bits that changes the explained "
         "token. Choose one."
     ),
-    formula=formula,
+    formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),
     controls=("query", "key", "target", "layer", "head", "neuron"),

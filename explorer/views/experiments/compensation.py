@@ -19,7 +19,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.plots import component_bar_data, component_keys
+from explorer.views.shared_plots import component_bar_data, component_keys
 from explorer.views.style import figure, frame_head, head_map_axes
 
 

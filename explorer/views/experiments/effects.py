@@ -47,7 +47,7 @@ from explorer.views.style import (
     frame_head,
     head_map_axes,
     label,
-    positions,
+    position_labels,
     stage_axis,
     sublayer_axis,
     token_axis,
@@ -176,7 +176,7 @@ def residual_change_map(comparison: Comparison, query: int | None = None) -> go.
     measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=[stage.name for stage in stage_list],
             z=values,
             zmin=0,
@@ -254,7 +254,7 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
     trace = comparison.trace
     values = surprisal_change(comparison)  # (T,)
     bits = [surprisal(run) for run in reversed(comparison.runs)]
-    names = positions(trace.tokens)
+    names = position_labels(trace.tokens)
     title = _("surprisal, changed − unchanged, bits")
     alt = _("Only one token, which nothing precedes: no surprisal.")
     limits = comparison_rounding_threshold(comparison) * np.maximum(1, bits[0])

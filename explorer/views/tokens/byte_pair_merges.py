@@ -34,7 +34,7 @@ def piece_text(piece: bytes) -> str:
         return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
-class PieceBox(NamedTuple):
+class TokenPieceBox(NamedTuple):
     """A piece in the figure: its row, its first byte, its bytes, and the merge that built it in this row, if any."""
 
     row: int
@@ -43,17 +43,17 @@ class PieceBox(NamedTuple):
     merge_step: MergeStep | None
 
 
-def piece_boxes(first: Sequence[bytes], steps: Sequence[MergeStep]) -> Iterator[PieceBox]:
+def piece_boxes(first: Sequence[bytes], steps: Sequence[MergeStep]) -> Iterator[TokenPieceBox]:
     """Yield the initial pieces of a token, then its pieces after each merge."""
     rows = [(first, None), *((step.pieces, step) for step in steps)]
     for row, (pieces, step) in enumerate(rows):
         start = 0
         for index, piece in enumerate(pieces):
-            yield PieceBox(row, start, piece, step if step and step.index == index else None)
+            yield TokenPieceBox(row, start, piece, step if step and step.index == index else None)
             start += len(piece)
 
 
-def merge_label(box: PieceBox) -> str:
+def merge_label(box: TokenPieceBox) -> str:
     """Return a merge as text, as in "t + h → th", or the piece alone if no merge built it."""
     merged = label(piece_text(box.piece))
     return (

@@ -24,7 +24,7 @@ from explorer.web.middleware import request_log_budget
 from explorer.web.rate_limits import log_budget
 from explorer.web.request_locale import locale_from_state
 from explorer.web.request_validation import State
-from explorer.web.shared_constants import run_change
+from explorer.web.shared_constants import run_state_change
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
 
@@ -33,7 +33,7 @@ COMPARED_TOKENS = 30
 NUM_BEAMS = 4
 
 
-def as_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., Iterator[dict[str, Any]]]:
+def as_gradio_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., Iterator[dict[str, Any]]]:
     """Decorate a generator of updates to run in the state's locale, and to send notices and errors with the updates."""
 
     def updates(self: "GenerationActions", state: State, request: gr.Request = None) -> Iterator[dict[str, Any]]:
@@ -56,7 +56,7 @@ def as_event(handler: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., 
     return updates
 
 
-def throttle(answers: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., Iterator[dict[str, Any]]]:
+def throttle_updates(answers: Callable[..., Iterator[dict[str, Any]]]) -> Callable[..., Iterator[dict[str, Any]]]:
     """Drop updates that follow one another faster than browsers draw; each update includes the earlier ones.
 
     The last update is always sent, also if an error ends the generator.
@@ -109,13 +109,13 @@ class GenerationActions:
         updates = list(self.generation_steps(self.state_builder.next_revision(state), settings))
         return updates[-1]["change"] if updates else None
 
-    @as_event
+    @as_gradio_event
     def generate(self, state: State) -> Iterator[dict[str, Any]]:
         """Yield the page's changes while the run is continued with the state's settings."""
         page_state = mark_generation_start(self.state_builder.next_revision(state))
         yield from self.generation_steps(page_state, GenerationSettings.parse(state))
 
-    @as_event
+    @as_gradio_event
     def regenerate(self, state: State) -> Iterator[dict[str, Any]]:
         """Generate the last continuation again with the next seed, as another branch."""
         page_state, settings = self.state_builder.next_revision(state), GenerationSettings.parse(state)
@@ -127,7 +127,7 @@ class GenerationActions:
         page_state = replace_continuation(page_state, page_state.run.generated[: page_state.began], page_state.began)
         yield from self.generation_steps(page_state, settings, seed=settings.seed)
 
-    @as_event
+    @as_gradio_event
     def compare(self, state: State) -> Iterator[dict[str, Any]]:
         """Add the continuations by greedy search, beam search and sampling as branches."""
         page_state, settings = self.state_builder.next_revision(state), GenerationSettings.parse(state)
@@ -155,9 +155,9 @@ class GenerationActions:
         for origin, method in methods.items():
             branches = add_branch(page_state.branches, (*run.generated, *method()), origin)
             page_state = replace(page_state, branches=branches)
-            yield {"change": run_change(page_state), "ask": "show"}
+            yield {"change": run_state_change(page_state), "ask": "show"}
 
-    @throttle
+    @throttle_updates
     def generation_steps(
         self, page_state: PageState, settings: GenerationSettings, **change
     ) -> Iterator[dict[str, Any]]:
@@ -200,7 +200,7 @@ class GenerationActions:
                 select_position(positions[-1], replace(page_state, run=run)),
                 "show" if is_last else "token",
             )
-            yield {"change": run_change(new_state) | change, "ask": ask, "steps": list(positions)}
+            yield {"change": run_state_change(new_state) | change, "ask": ask, "steps": list(positions)}
             if is_last:
                 return
 

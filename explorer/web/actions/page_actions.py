@@ -15,12 +15,12 @@ from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation_actions import GenerationActions
-from explorer.web.actions.page_state_builder import PageStateBuilder, rerun_with_model, saved_continuations
+from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
 from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
 from explorer.web.browser_api.lesson_endpoints import LessonContents
 from explorer.web.error_messages import USER_ERRORS, user_message, warn
 from explorer.web.rate_limits import PromptRateLimiter
-from explorer.web.shared_constants import run_change
+from explorer.web.shared_constants import run_state_change
 
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 
@@ -127,7 +127,7 @@ FALLBACKS = {
 }
 
 
-def unreadable_fields(query: Mapping[str, str]) -> list[str]:
+def invalid_query_fields(query: Mapping[str, str]) -> list[str]:
     """Return the names of a query's fields whose values have the wrong type or are out of range."""
     settings, names = GenerationSettings.parse(query).as_dict(), []
     choices, defaults = field_choices(), Selection().as_dict()
@@ -245,7 +245,7 @@ class PageActions:
             query = self.lessons.complete_query(query, self.checkpoint)
         query = view_field | query
         page_state, settings = self.with_example_pair(self.parse_query(query)), GenerationSettings.parse(query)
-        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
     def parse_query(self, query: dict[str, str]) -> PageState:
@@ -255,7 +255,7 @@ class PageActions:
             UserError, ModelError: no run can be shown even without them.
         """
         first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
-        unreadable_names = ", ".join(unreadable_fields(query))
+        unreadable_names = ", ".join(invalid_query_fields(query))
         nearest = _(
             "Invalid values in this link: {names}. The default or the nearest valid value is shown.",
             names=unreadable_names,
@@ -346,8 +346,8 @@ class PageActions:
         if not is_same_text:
             return self.run_prompt(action, state)
         self.prompts.acquire()
-        saved = saved_continuations(checkpoint, action.get("own"))
-        page_state = rerun_with_model(self.state_builder, checkpoint, text, before, saved)
+        saved = parse_saved_continuations(checkpoint, action.get("own"))
+        page_state = state_with_other_model(self.state_builder, checkpoint, text, before, saved)
         state = self.drop_cross_model_patches(state, page_state.run)
         run = self.reapply_interventions(replace(page_state.run, edits=()), state)
         page_state = replace(page_state, run=run, other=PageState.parse(state).other, turn=before.turn + 1)
@@ -368,7 +368,7 @@ class PageActions:
             )
             warn(UserError(cut))
         before = Selection.parse(state).as_dict()
-        return PageUpdate(run_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
+        return PageUpdate(run_state_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
 
     def drop_cross_model_patches(self, state: dict[str, Any], run: Run) -> dict:
         """Return the state without patches that would copy values between different models (see the function)."""
@@ -415,7 +415,7 @@ class PageActions:
     def _moved(self, before: PageState, after: PageState) -> PageUpdate:
         """Return the update to another run with its last token selected."""
         after = self.state_builder.select_last_token(after)
-        return PageUpdate(run_change(after), self._prompt_if_changed(before, after))
+        return PageUpdate(run_state_change(after), self._prompt_if_changed(before, after))
 
     def show_example_pair(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
@@ -443,7 +443,7 @@ class PageActions:
         before = self.state_builder.next_revision(state)
         after = self.second_run.apply_command(before, action)
         selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
-        return PageUpdate(run_change(after) | selection, self._prompt_if_changed(before, after))
+        return PageUpdate(run_state_change(after) | selection, self._prompt_if_changed(before, after))
 
     def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Open a saved view."""
@@ -460,7 +460,7 @@ class PageActions:
     ) -> PageUpdate:
         page_state, settings = open_state()
         page_state = replace(page_state, turn=self.state_builder.next_revision(state).turn)
-        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
     def prompt_text(self, page_state: PageState) -> str:

@@ -131,7 +131,7 @@ def complete_other_model(state: Mapping[str, Any]) -> Mapping[str, Any]:
     return state if "b.checkpoint" in other_fields else {**state, "b.checkpoint": state["checkpoint"]}
 
 
-def rerun_with_model(
+def state_with_other_model(
     state_builder: PageStateBuilder, checkpoint: str, prompt: str, page_state: PageState, saved_state: PageState | None
 ) -> PageState:
     """Return the state with another model, with that model's saved continuations or the current one retokenized.
@@ -158,7 +158,7 @@ def rerun_with_model(
     return replace(page_state, run=run, branches=(), began=len(run.generated))
 
 
-def saved_continuations(checkpoint: str, fields: object) -> PageState | None:
+def parse_saved_continuations(checkpoint: str, fields: object) -> PageState | None:
     """Parse the run and tree that the browser saved for a model; None if there is no continuation, or it is invalid."""
     if not isinstance(fields, dict):
         return None

@@ -97,7 +97,7 @@ class SecondRunCommands:
 
     def swap(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
         """Swap A and B, without the tree of continuations, which is A's."""
-        other = self.state_builder.runs.other(page_state)
+        other = self.state_builder.runs.second_run(page_state)
         pins = tuple((b, a) for a, b in page_state.pins)
         return replace(page_state, run=other, other=page_state.run, branches=(), began=len(other.generated), pins=pins)
 

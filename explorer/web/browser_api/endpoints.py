@@ -25,14 +25,14 @@ from explorer.web.browser_api.open_view import make_open_view, point_derivation_
 from explorer.web.browser_api.page_contents import (
     PageContents,
     continuation_contents,
-    token_select_fields,
+    token_selection_dropdowns,
     view_contents,
 )
 from explorer.web.browser_api.python_script import python_script
 from explorer.web.error_messages import user_message
 from explorer.web.key_value_stores import FaultTolerantStore
 from explorer.web.layout import view_markup
-from explorer.web.request_validation import ClickedPointFields, Index, State, as_json
+from explorer.web.request_validation import ClickedPointFields, Index, State, to_json_bytes
 from explorer.web.shared_constants import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.widgets.header import HubModelForm, ModelPicker
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
@@ -310,7 +310,7 @@ class BrowserEndpoints:
         """Return `answer` as JSON, from the cache where it is valid."""
 
         def make() -> bytes:
-            return as_json(self.answer(about, state, stage))
+            return to_json_bytes(self.answer(about, state, stage))
 
         if self.files_changed(page_state := PageState.parse(state), state):
             return make()
@@ -342,7 +342,7 @@ class BrowserEndpoints:
             trace = self.runs.logits(page_state.run) if about == "token" else self.runs.trace(page_state.run)
             contents |= self.page_contents.prediction(page_state, settings, trace)
             contents |= self.page_contents.tokens(page_state, trace) if about in ("token", "show") else {}
-            contents |= token_select_fields(page_state.selection, trace) if about == "token" else {}
+            contents |= token_selection_dropdowns(page_state.selection, trace) if about == "token" else {}
         has_continuation = stage == 1 and about != "token"
         if about in ("tune", "token"):
             contents |= (
@@ -379,7 +379,7 @@ class BrowserEndpoints:
 
     def prefetch(self, page_state: PageState):
         """Prefetch the neighbouring checkpoints, which a slider of training steps requests next."""
-        for run in (page_state.run, *([self.runs.other(page_state)] if page_state.visible_other else [])):
+        for run in (page_state.run, *([self.runs.second_run(page_state)] if page_state.visible_other else [])):
             self.prefetcher.prefetch_steps(run.checkpoint)
             self.prefetcher.prefetch_next_token(run.checkpoint, self.runs.visible_token_ids(run), run.edits)
 

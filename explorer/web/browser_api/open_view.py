@@ -21,16 +21,16 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.intervention_controls import InterventionControl, available_controls
-from explorer.views.select_fields import SelectField, select_fields
-from explorer.views.two_runs import (
+from explorer.views.selection_dropdowns import SelectionDropdown, make_selection_dropdowns
+from explorer.views.two_run_figures import (
+    FigurePlaceholder,
     NoDifferenceError,
-    Placeholder,
     RunAndSelection,
-    basis_warning,
+    different_model_warning,
     draw_two_runs,
-    selection_in_other,
+    selection_in_other_run,
 )
-from explorer.views.user_views import ViewError
+from explorer.views.user_views import UserViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
 
@@ -78,7 +78,7 @@ class OpenView:
         first = self.trace, self.selection
         if not self.has_other:
             return (first,)
-        return first, (self.comparison.other, selection_in_other(self.comparison, self.selection))
+        return first, (self.comparison.other, selection_in_other_run(self.comparison, self.selection))
 
     @property
     def visible_runs(self) -> tuple[RunAndSelection, ...]:
@@ -108,7 +108,7 @@ class OpenView:
         if missing:
             return self.view.unavailable_reason(missing[0])
         subtracts = self.has_other and (self.view.is_comparison or self.visible_run == "difference")
-        bases = basis_warning(self.comparison) if subtracts else ""
+        bases = different_model_warning(self.comparison) if subtracts else ""
         return f"{self.sentence or translate(self.view.description)} {bases}".rstrip()
 
     @property
@@ -174,12 +174,14 @@ class OpenView:
         return or_default_if_unloaded(lambda: self.view.numbers_view_link(self.trace, self.selection), None)
 
     @property
-    def choices(self) -> list[SelectField]:
+    def choices(self) -> list[SelectionDropdown]:
         """The fields of the selection that the view offers as lists."""
         if not self.applies_to(self.trace) or (self.view.is_comparison and self.has_single_run):
             return []
         field_lists = (
-            or_default_if_unloaded(lambda name=name: select_fields((name,), *self.runs_with_selection[0]), [])
+            or_default_if_unloaded(
+                lambda name=name: make_selection_dropdowns((name,), *self.runs_with_selection[0]), []
+            )
             for name in self.view.select_controls
         )
         return [select_field for fields in field_lists for select_field in fields]
@@ -218,17 +220,17 @@ class OpenView:
         try:
             return self._draw(panel) if self.has(panel) else None
         except ResultNotReadyError as not_yet:
-            return Placeholder(_("This takes longer than a click."), not_yet.job)
+            return FigurePlaceholder(_("This takes longer than a click."), not_yet.job)
         except ModelUnloadedError as gone:
-            return Placeholder(unavailable_message(gone))
-        except ViewError as mistake:
-            return Placeholder(str(mistake))
+            return FigurePlaceholder(unavailable_message(gone))
+        except UserViewError as mistake:
+            return FigurePlaceholder(str(mistake))
 
     def pending_job(self, panel_name: str) -> Job | None:
         """Return the job that a panel's figure waits for; None if there is none."""
         panels = [panel for panel in self.view.panels if panel.name == panel_name]
         figure = self.draw(panels[0]) if panels else None
-        return figure.job if isinstance(figure, Placeholder) else None
+        return figure.job if isinstance(figure, FigurePlaceholder) else None
 
     def _draw(self, panel: Panel) -> Any:
         if panel.compared_run:
@@ -236,7 +238,7 @@ class OpenView:
                 return panel.draw(self.panel_comparison(panel), self.selection)
             except NoDifferenceError as incomparable:
                 is_shown_above = self.view.is_comparison and self.formula == str(incomparable)  # above all panels
-                return None if is_shown_above else Placeholder(str(incomparable))
+                return None if is_shown_above else FigurePlaceholder(str(incomparable))
         if not self.has_other:
             return panel.draw(*self.runs_with_selection[0])
         first, second = (

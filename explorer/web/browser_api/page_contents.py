@@ -27,11 +27,11 @@ from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
 from explorer.translations import translate
 from explorer.views import VIEW_BY_NAME
-from explorer.views.overview.map_parts import Diagram
-from explorer.views.overview.whole_model import WholeModel
-from explorer.views.select_fields import TOKEN_FIELDS, select_fields
-from explorer.views.two_runs import Placeholder
-from explorer.views.view import HeadTable, Panel, SmallMultiples
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.selection_dropdowns import TOKEN_FIELDS, make_selection_dropdowns
+from explorer.views.two_run_figures import FigurePlaceholder
+from explorer.views.view import HeadHeatmaps, HeadTable, Panel
 from explorer.web.browser_api.open_view import OpenView
 from explorer.web.shared_constants import (
     ADVICE,
@@ -62,19 +62,19 @@ from explorer.web.shared_constants import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.figure import Figure, HeadGrid, HeadTableFigure
+from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
 from explorer.web.widgets.header import NumbersViewLink
-from explorer.web.widgets.model_map import ModelMap, WholeModelFigure
+from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
-from explorer.web.widgets.next_token.table_columns import OtherRunPrediction, summarise_distribution
-from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuess, PromptTail, TokenStrip
+from explorer.web.widgets.next_token.table_columns import SecondRunPrediction, summarise_distribution
+from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuessForm, PromptTail, TokenStrip
 from explorer.web.widgets.view_tools import (
-    ActiveInterventions,
-    ComparisonBar,
-    DirectionPromptLists,
+    ActiveInterventionList,
+    DirectionPromptBoxes,
     InterventionControls,
     PromptAdviceLine,
-    SelectFields,
+    RunComparisonControls,
+    SelectionDropdowns,
 )
 from model.config import window_start
 
@@ -148,7 +148,7 @@ class PageContents:
         if page_state.visible_other:
             comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
             shades_a, shades_b = shade_by_surprisal_difference(comparison)
-            strip_b = token_strip_fields(self.runs.other(page_state), comparison.other)
+            strip_b = token_strip_fields(self.runs.second_run(page_state), comparison.other)
             other = {STRIP_B: TokenStrip.pack(**strip_b | {"shades": {"change": shades_b}})}
             strip["shades"] = {"change": shades_a}
         return other | {
@@ -169,7 +169,7 @@ class PageContents:
     def prediction(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         """Return the contents of the next-token table."""
         position, vocabulary = min(page_state.selection.query, len(trace) - 1), trace.vocabulary
-        prediction = next_token_in_run(page_state.run, position, settings, trace)
+        prediction = next_token_distribution_in_run(page_state.run, position, settings, trace)
         find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
         sampled_id = prediction.sampled_token_id
         before = self.previous_prediction(page_state, position, settings, trace)
@@ -177,7 +177,7 @@ class PageContents:
         return {
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: NextTokenGuess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
+            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: PromptTail.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
@@ -186,7 +186,7 @@ class PageContents:
     def next_token_scores(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> np.ndarray:
         """Return the logits (V,) after the selected token with the repetition penalty applied, the largest first."""
         position = min(page_state.selection.query, len(trace) - 1)
-        penalised = next_token_in_run(page_state.run, position, settings, trace).stages.penalised
+        penalised = next_token_distribution_in_run(page_state.run, position, settings, trace).stages.penalised
         return -np.sort(-penalised)
 
     def previous_prediction(
@@ -199,28 +199,30 @@ class PageContents:
         is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
         if not page_state.selection.is_story or not is_generated or not position:
             return None
-        return next_token_in_run(page_state.run, position - 1, settings, trace)
+        return next_token_distribution_in_run(page_state.run, position - 1, settings, trace)
 
     def other_prediction(
         self, page_state: PageState, position: int, settings: GenerationSettings
-    ) -> OtherRunPrediction:
+    ) -> SecondRunPrediction:
         """Return B's prediction after the token aligned with A's, sampled with the same random number."""
         comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
         trace, other = comparison.runs
         aligned = comparison.alignment.nearest_aligned(position)
         start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
-        other_token = next_token_in_trace(other, aligned, settings, start)
+        other_token = next_token_distribution_in_trace(other, aligned, settings, start)
         plain = align_to_vocabulary(other_token.plain, other.vocabulary, trace.vocabulary)
-        return OtherRunPrediction(plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned)
+        return SecondRunPrediction(
+            plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned
+        )
 
     def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the bar that compares two runs."""
         comparison = self.runs.comparison(page_state) if page_state.visible_other else None
         texts = (
             self.runs.text(page_state.run)[0],
-            self.runs.text(self.runs.other(page_state))[0] if page_state.visible_other else "",
+            self.runs.text(self.runs.second_run(page_state))[0] if page_state.visible_other else "",
         )
-        return {RUNS: ComparisonBar.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
+        return {RUNS: RunComparisonControls.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
 
     def advice(self, run: Run) -> dict[str, Any]:
         """Return advice on how to end the prompt; empty once tokens were generated."""
@@ -275,17 +277,21 @@ def token_strip_fields(run: Run, trace: Trace) -> dict[str, Any]:
     }
 
 
-def next_token_in_run(run: Run, position: int, settings: GenerationSettings, trace: Trace) -> NextTokenDistribution:
+def next_token_distribution_in_run(
+    run: Run, position: int, settings: GenerationSettings, trace: Trace
+) -> NextTokenDistribution:
     """Return the next-token distribution after a position of a run.
 
     Args:
         position: index in the trace.
         trace: of the run; logits suffice.
     """
-    return next_token_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+    return next_token_distribution_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
 
 
-def next_token_in_trace(trace: Trace, position: int, settings: GenerationSettings, start: int) -> NextTokenDistribution:
+def next_token_distribution_in_trace(
+    trace: Trace, position: int, settings: GenerationSettings, start: int
+) -> NextTokenDistribution:
     """Return the next-token distribution after a position of a trace.
 
     Args:
@@ -305,10 +311,10 @@ def next_token_in_trace(trace: Trace, position: int, settings: GenerationSetting
 
 
 WIDGETS = {
-    SmallMultiples: HeadGrid,
-    HeadTable: HeadTableFigure,
-    Diagram: ModelMap,
-    WholeModel: WholeModelFigure,
+    HeadHeatmaps: HeadGridWidget,
+    HeadTable: HeadTableWidget,
+    ModelMap: ModelMapWidget,
+    WholeModelFigure: WholeModelWidget,
 }  # widgets of figures that are not Plotly's
 
 
@@ -345,15 +351,17 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     if open_view.view.direction_spec:
         recipe, layer = open_view.recipe, open_view.selection.layer
         contents[element_id(name, LISTS)] = (
-            DirectionPromptLists.pack(open_view.trace, recipe, layer) if recipe else None
+            DirectionPromptBoxes.pack(open_view.trace, recipe, layer) if recipe else None
         )
     if open_view.view.code:
         contents[element_id(name, CODE)] = open_view.code
     return contents | {
-        CHANGES: ActiveInterventions.pack(open_view.trace, open_view.comparison.other if open_view.has_other else None),
+        CHANGES: ActiveInterventionList.pack(
+            open_view.trace, open_view.comparison.other if open_view.has_other else None
+        ),
         element_id(name, WORDS): open_view.description,
         element_id(name, FORMULA): open_view.formula,
-        element_id(name, CHOOSERS): SelectFields.pack(open_view.choices),
+        element_id(name, CHOOSERS): SelectionDropdowns.pack(open_view.choices),
         element_id(name, WHAT_IFS): InterventionControls.pack(open_view.intervention_controls),
     }
 
@@ -364,13 +372,13 @@ def continuation_contents(open_view: OpenView, settings: GenerationSettings) -> 
     return {element_id(name, WRITTEN): open_view.continuation(settings)} if open_view.view.continuation_text else {}
 
 
-def token_select_fields(selection: Selection, trace: Trace) -> dict[str, Any]:
+def token_selection_dropdowns(selection: Selection, trace: Trace) -> dict[str, Any]:
     """Return the open tab's select fields of tokens."""
     view = VIEW_BY_NAME[selection.view]
-    fields = select_fields(
+    fields = make_selection_dropdowns(
         [field for field in view.select_controls if field in TOKEN_FIELDS], trace, selection.clamp_to_trace(trace)
     )
-    return {element_id(view.name, CHOOSERS): SelectFields.pack(fields, all_of_them=False)}
+    return {element_id(view.name, CHOOSERS): SelectionDropdowns.pack(fields, all_of_them=False)}
 
 
 def _first_row(panels: list[Panel]) -> list[Panel]:
@@ -386,8 +394,8 @@ def _draw_if_wanted(work: Callable[[Panel], Any], panel: Panel) -> Any:
 
 def figure_payload(figure: Any) -> Any:
     """Return a figure as its widget takes it, or the text of its placeholder."""
-    if isinstance(figure, Placeholder):
+    if isinstance(figure, FigurePlaceholder):
         job = figure.job
         job_fields = {"job": {"name": job.name, "seconds": job.seconds}} if job else {}
         return {"instead": figure.message} | job_fields
-    return None if figure is None else WIDGETS.get(type(figure), Figure).pack(figure)
+    return None if figure is None else WIDGETS.get(type(figure), PlotlyFigureWidget).pack(figure)

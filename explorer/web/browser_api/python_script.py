@@ -12,7 +12,7 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_prompt, strip_bos
 from explorer.translations import _
 from explorer.views.default_selection import complete_selection
-from explorer.views.two_runs import Placeholder
+from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.view import PAGE_KINDS, Panel
 from explorer.web.browser_api.open_view import OpenView, make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
@@ -36,7 +36,7 @@ def python_script(runs: RunService, page_state: PageState, figure: str = "") -> 
     open_view = make_open_view(runs, page_state)
     script = PythonScriptBuilder(runs)
     needs_other = page_state.other and (open_view.has_other or page_state.run.patches)
-    other = runs.other(page_state) if needs_other else None
+    other = runs.second_run(page_state) if needs_other else None
     script.add_runs(page_state.run, other)
     comparison = "run"
     if open_view.has_other:
@@ -81,11 +81,13 @@ class PythonScriptBuilder:
         token_ids = self.runs.visible_token_ids(run)
         if any(edit.for_prompt(token_ids) != edit for edit in run.edits):
             self.lines.append(
-                comment(_("Means and patches cover the whole text here, and on the page its prompt alone."))
+                python_comment(_("Means and patches cover the whole text here, and on the page its prompt alone."))
             )
         if any(edit.pins for edit in run.patches):
             self.lines.append(
-                comment(_("Patches use tokens aligned by text here, and on the page also those aligned by hand."))
+                python_comment(
+                    _("Patches use tokens aligned by text here, and on the page also those aligned by hand.")
+                )
             )
         interventions = f", interventions=[{', '.join(edits)}]" * bool(edits)
         model = self.add_model(run.checkpoint)
@@ -106,8 +108,8 @@ class PythonScriptBuilder:
         if checkpoint not in self.models:
             self.models[checkpoint] = "other_model" if self.models else "model"
             if self.runs.library.catalog.is_external(checkpoint) and "/" not in checkpoint:
-                self.lines.append(comment(_("Replace the name by the path of this model on your machine.")))
-            self.lines.append(f"{self.models[checkpoint]} = explorer.load({text_literal(checkpoint)})")
+                self.lines.append(python_comment(_("Replace the name by the path of this model on your machine.")))
+            self.lines.append(f"{self.models[checkpoint]} = explorer.load({python_text_literal(checkpoint)})")
         return self.models[checkpoint]
 
     def prompt_literal(self, checkpoint: str, token_ids: tuple[int, ...]) -> str:
@@ -118,19 +120,19 @@ class PythonScriptBuilder:
             is_same = encode_prompt(text, tokenizer, lm.config.context_length) == (token_ids, 0)
         except UserError:  # there is no text
             is_same = False
-        return text_literal(text) if is_same else repr([*token_ids])
+        return python_text_literal(text) if is_same else repr([*token_ids])
 
     def text(self, last: str) -> str:
         """Return the script, which ends with the line `last`."""
         return "\n".join([*self.imports, "", *self.lines, last, ""])
 
 
-def comment(words: str) -> str:
+def python_comment(words: str) -> str:
     """Return a comment of Python."""
     return f"# {words}"
 
 
-def text_literal(text: str) -> str:
+def python_text_literal(text: str) -> str:
     """Return text as a Python literal, in double quotes if it has none itself."""
     literal = repr(text)
     return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in text else literal
@@ -139,10 +141,10 @@ def text_literal(text: str) -> str:
 def intervention_literal(edit: Intervention, source: str) -> str:
     """Return an intervention as Python: its text, or a call for one that takes values of the run `source`."""
     if not isinstance(edit, CrossRunIntervention):
-        return text_literal(str(edit))
-    arguments = [text_literal(edit.tap), text_literal(edit.operation)]
+        return python_text_literal(str(edit))
+    arguments = [python_text_literal(edit.tap), python_text_literal(edit.operation)]
     arguments += [f"index={edit.index}"] * (edit.index is not None)
-    arguments += [f"positions={text_literal(str(edit.positions))}"] * (edit.positions is not None)
+    arguments += [f"positions={python_text_literal(str(edit.positions))}"] * (edit.positions is not None)
     return f"explorer.make_intervention({', '.join(arguments)}, source={source})"
 
 
@@ -163,14 +165,14 @@ def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
         fields = {"shown": visible_run} | fields
     if is_on_page:
         unfolded = {"unfolded": element_id(view.name, panel.name)} if panel is not panels[0] else {}
-        return f"model.page({comparison}, {keywords({'view': view.name} | unfolded | fields)}).launch()"
-    names = f"{text_literal(view.name)}, {text_literal(panel.name)}"
-    return f"{comparison}.figure({', '.join([names, *filter(None, [keywords(fields)])])}).show()"
+        return f"model.page({comparison}, {keyword_arguments({'view': view.name} | unfolded | fields)}).launch()"
+    names = f"{python_text_literal(view.name)}, {python_text_literal(panel.name)}"
+    return f"{comparison}.figure({', '.join([names, *filter(None, [keyword_arguments(fields)])])}).show()"
 
 
-def keywords(fields: Mapping[str, Any]) -> str:
+def keyword_arguments(fields: Mapping[str, Any]) -> str:
     """Return fields as keyword arguments."""
-    literals = {name: text_literal(value) if isinstance(value, str) else value for name, value in fields.items()}
+    literals = {name: python_text_literal(value) if isinstance(value, str) else value for name, value in fields.items()}
     return ", ".join(f"{name}={literal}" for name, literal in literals.items())
 
 
@@ -189,19 +191,19 @@ def needed_fields(open_view: OpenView, panel: Panel) -> dict[str, Any]:
         completed = complete_selection(trace, base | fields).as_dict()
         return {name: completed[name] for name in selected}
 
-    fields = leave_out(selected, lambda rest: complete(rest) == selected)
+    fields = drop_unneeded_fields(selected, lambda rest: complete(rest) == selected)
 
     def draw(fields: Mapping[str, Any]) -> Any:
         return replace(open_view, selection=complete_selection(trace, base | fields)).draw(panel)
 
     figure = draw(fields) if fields and panel.kind not in PAGE_KINDS else None  # the page shows more than the figure
-    if figure is None or isinstance(figure, Placeholder):
+    if figure is None or isinstance(figure, FigurePlaceholder):
         return fields
     payload = figure_payload(figure)
-    return leave_out(fields, lambda rest: figure_payload(draw(rest)) == payload)
+    return drop_unneeded_fields(fields, lambda rest: figure_payload(draw(rest)) == payload)
 
 
-def leave_out(fields: Mapping[str, Any], suffices: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def drop_unneeded_fields(fields: Mapping[str, Any], suffices: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Return the fields without those that are not needed: the rest suffices. Layer and head are chosen together."""
     for names in (("layer", "head"), *((name,) for name in fields)):
         rest = {name: value for name, value in fields.items() if name not in names}

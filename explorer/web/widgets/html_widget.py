@@ -29,7 +29,7 @@ def json_attribute(value: Any) -> str:
     return escape(json.dumps(value))
 
 
-class Widget:
+class HtmlWidget:
     """A part of the page, drawn by a module and the style sheet in the folder of its class.
 
     The module exports a function with the widget's kind as its name, in camelCase, of the element that holds the

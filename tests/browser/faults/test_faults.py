@@ -22,7 +22,7 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
     problem = person.page.locator("#problem")
     for position, takes_too_much in ((2, lambda *args: np.empty(1 << 50)), (1, lambda *args: torch.empty(1 << 50))):
         with monkeypatch.context() as full:
-            full.setattr("explorer.web.browser_api.page_contents.next_token_in_run", takes_too_much)
+            full.setattr("explorer.web.browser_api.page_contents.next_token_distribution_in_run", takes_too_much)
             person.prompt.fill("typed meanwhile")
             person.chips.nth(position).click()
             expect(problem).to_have_text(re.compile("The server has not enough memory for this just now"))

@@ -23,7 +23,7 @@ from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_routes import parse_page_request
 from explorer.web.error_messages import collect_notices
 from explorer.web.layout import view_markup
-from explorer.web.page import Page, as_api
+from explorer.web.page import Page, decorate_api_function
 from explorer.web.public_api import PublicApi
 from explorer.web.rate_limits import PromptRateLimiter
 from explorer.web.widgets.view_tools import TrainingStepSlider
@@ -162,7 +162,7 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: api.generate("a", stop="x" * 100),
         lambda: apply_command(page.actions.parse_query({}), 0, {"kind": "undo"}),
         lambda: RequestBudget(0, 1).check(1),
-        lambda: as_api(lambda _request: 1 / 0, PromptRateLimiter())(None),
+        lambda: decorate_api_function(lambda _request: 1 / 0, PromptRateLimiter())(None),
         lambda: page.actions.parse_query({"edits": "blocks.0.attn.z.99*zero"}),
     ]
     for number, mistake in enumerate(mistakes):

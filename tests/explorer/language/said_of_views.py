@@ -7,10 +7,10 @@ from typing import Any
 
 from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
-from explorer.views.overview.map_parts import Diagram
-from explorer.views.overview.whole_model import WholeModel
-from explorer.views.select_fields import TOKEN_FIELDS
-from explorer.views.view import HeadTable, SmallMultiples
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.selection_dropdowns import TOKEN_FIELDS
+from explorer.views.view import HeadHeatmaps, HeadTable
 from explorer.web import shared_constants
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.open_view import make_open_view
@@ -104,16 +104,16 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
 
 
 def figure_texts(picture: Any) -> Iterator[str]:
-    if isinstance(picture, SmallMultiples):
+    if isinstance(picture, HeadHeatmaps):
         yield picture.alt
     elif isinstance(picture, HeadTable):
         yield picture.alt
         yield from (text for column in picture.columns for text in (column.label, column.description))
-    elif isinstance(picture, Diagram):
+    elif isinstance(picture, ModelMap):
         yield picture.alt
         yield from (text for part in picture.parts for text in (part.hover_text, part.label))
         yield from (word.text for sheet in picture.sheets for word in sheet.labels)
-    elif isinstance(picture, WholeModel):
+    elif isinstance(picture, WholeModelFigure):
         yield picture.alt
         yield from (term.label for term in picture.terms)
         yield from (step.name for step in (picture.open.cell.steps if picture.open and picture.open.cell else ()))

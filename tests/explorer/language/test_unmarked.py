@@ -35,7 +35,7 @@ EXCEPTIONS = {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
-    "views/overview/running_sum.py": {"top center": "Plotly's"},
+    "views/overview/logit_waterfall.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
     "views/training.py": {"middle right": "Plotly's"},

@@ -21,7 +21,7 @@ from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.browser_api.page_contents import ContinuationSurprisals, next_token_in_run
+from explorer.web.browser_api.page_contents import ContinuationSurprisals, next_token_distribution_in_run
 from explorer.web.public_api import PublicApi
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
@@ -108,7 +108,9 @@ def predict_tokens(library: ModelLibrary):
     for end in (2, 3, 4):
         opening.runs.logits(Run("tiny", IDS[:end]))
     state = opening.state_from_query({"checkpoint": "tiny", "text": "the fox"})
-    next_token_in_run(state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run))
+    next_token_distribution_in_run(
+        state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run)
+    )
     library.kept_beside = opening
 
 

@@ -9,7 +9,17 @@ import pytest
 
 from explorer.explain.notation import escape_token, format_contribution, format_number, quote_token
 from explorer.views import graph_objects as go
-from explorer.views.style import DARK, LIGHT, SELECTED, figure, label, positions, template, token_axis, window_around
+from explorer.views.style import (
+    DARK,
+    LIGHT,
+    SELECTED,
+    figure,
+    label,
+    plotly_template,
+    position_labels,
+    token_axis,
+    window_around,
+)
 
 ROOT = Path(__file__).parents[3]
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -91,7 +101,7 @@ def test_a_label_is_as_long_as_wanted():
 
 
 def test_places_on_an_axis_differ_even_where_tokens_repeat():
-    tick_texts = positions(["the", "the", "a" * 30, "a" * 40])
+    tick_texts = position_labels(["the", "the", "a" * 30, "a" * 40])
     assert len(set(tick_texts)) == 4
     assert tick_texts[1] == f"1 {label('the')}"
 
@@ -185,7 +195,7 @@ def test_texts_and_marks_can_be_read(theme):
 
 @THEMES
 def test_figures_take_the_colours_of_the_theme(theme):
-    layout = plotly.graph_objects.layout.Template(template(theme)).layout
+    layout = plotly.graph_objects.layout.Template(plotly_template(theme)).layout
     assert layout.font.color == theme.text
     assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
     scales = layout.colorscale
@@ -197,7 +207,7 @@ def test_figures_take_the_colours_of_the_theme(theme):
 
 @THEMES
 def test_values_up_to_0_end_at_the_background(theme):
-    scale = template(theme)["layout"]["colorscale"]["sequentialminus"]
+    scale = plotly_template(theme)["layout"]["colorscale"]["sequentialminus"]
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 

@@ -11,7 +11,7 @@ from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views import tokens
-from explorer.views.plots import position_vector_map
+from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import byte_pair_merges, embedding, token_table
 from model.tokenizer import MergeRules

@@ -15,11 +15,11 @@ from explorer.errors import PointNotFoundError, UserError
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, numbers_views, unknown_view_message
-from explorer.views.select_fields import select_fields
-from explorer.views.two_runs import Placeholder
+from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.user_views import RESERVED_NAMES
 from explorer.web import request_validation
-from explorer.web.actions.page_actions import unreadable_fields
+from explorer.web.actions.page_actions import invalid_query_fields
 from explorer.web.browser_api.open_view import OpenView
 from explorer.web.browser_api.page_contents import view_contents
 from explorer.web.request_validation import ArgumentTypes
@@ -62,8 +62,8 @@ def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_v
     selection = Selection.parse(query)
     assert (selection.view, selection.option("count"), selection.option("word")) == ("mine", 3, "moon")
     assert query.items() <= {name: str(value) for name, value in selection.as_dict().items()}.items()
-    assert field_choices()["count"] == (2, 3) and unreadable_fields(query) == []
-    assert unreadable_fields({"count": "4"}) == unreadable_fields({"count": "x"}) == ["count"]
+    assert field_choices()["count"] == (2, 3) and invalid_query_fields(query) == []
+    assert invalid_query_fields({"count": "4"}) == invalid_query_fields({"count": "x"}) == ["count"]
     clamped = Selection.parse({"count": "4", "word": "x" * 99}).clamp_to_trace(rope_trace)
     assert (clamped.option("count"), clamped.option("word")) == (2, "x" * 40)
 
@@ -79,7 +79,7 @@ def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_v
         ("count", "bars"),
         ("word", "word"),
     ]
-    (count,) = select_fields(("count",), rope_trace, Selection())
+    (count,) = make_selection_dropdowns(("count",), rope_trace, Selection())
     assert count.options == [(2, "2"), (3, "3")]
     contents = view_contents(page, newly=True, stage=0) | view_contents(page, newly=True, stage=2)
     bars = page.draw(view.panels[0]).traces_and_layout[0][0]["y"]
@@ -159,7 +159,7 @@ def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited
     page = open_view(view, rope_trace)
     (panel,) = view.panels
     drawing = page.draw(panel)
-    assert isinstance(drawing, Placeholder) and drawing.message.startswith(f"mine.py, line {line}: {mistake}")
+    assert isinstance(drawing, FigurePlaceholder) and drawing.message.startswith(f"mine.py, line {line}: {mistake}")
     assert drawing.message in caplog.records[-1].getMessage() and caplog.records[-1].levelno == logging.ERROR
     assert view_contents(page, newly=True, stage=0)["mine-bars"] == {"instead": drawing.message}
     edited = edited_trace_of("rope")

@@ -9,7 +9,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import FULL, VIEWS
-from explorer.views.select_fields import OPTIONS, TITLES
+from explorer.views.selection_dropdowns import OPTIONS, TITLES
 from explorer.views.view import View
 from explorer.web.browser_api.open_view import OpenView
 from model.config import CHOICES

@@ -5,13 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from explorer.translations import _
-from explorer.views.overview.map_parts import Diagram, MapPart
-from explorer.views.overview.whole_model import WholeModel
-from explorer.web.widgets.html_widget import EVIDENCE, Widget, fill_template
+from explorer.views.overview.map_parts import MapPart, ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.web.widgets.html_widget import EVIDENCE, HtmlWidget, fill_template
 
 
-class ModelMap(Widget):
-    """Draws a `Diagram` as SVG; every part of it is a button for the pointer and for the keyboard.
+class ModelMapWidget(HtmlWidget):
+    """Draws a `ModelMap` as SVG; every part of it is a button for the pointer and for the keyboard.
 
     Args:
         height, min_width: of the wide arrangement in pixels, at its smallest: it grows with the page, and scrolls
@@ -26,7 +26,7 @@ class ModelMap(Widget):
         super().__init__(html=f'{html}<div class="told" popover="manual"></div>{EVIDENCE}', **kwargs)
 
     @staticmethod
-    def pack(diagram: Diagram) -> dict[str, Any]:
+    def pack(diagram: ModelMap) -> dict[str, Any]:
         """Return the diagram as JSON; parts, lines, labels and the legend are lists in the order of their fields."""
         return {
             "alt": diagram.alt,
@@ -79,8 +79,8 @@ WHOLE_MODEL_HTML = """<div class="whole">
 </div>"""
 
 
-class WholeModelFigure(Widget):
-    """Draws a `WholeModel` as SVG; each part is a button that opens it in place.
+class WholeModelWidget(HtmlWidget):
+    """Draws a `WholeModelFigure` as SVG; each part is a button that opens it in place.
 
     What is open is the selection's `open`. The parts of the logit stand below the drawing as a sum.
     """
@@ -92,7 +92,7 @@ class WholeModelFigure(Widget):
         super().__init__(html=fill_template(WHOLE_MODEL_HTML, path=_("what is open")) + EVIDENCE, **kwargs)
 
     @staticmethod
-    def pack(whole_model: WholeModel) -> dict[str, Any]:
+    def pack(whole_model: WholeModelFigure) -> dict[str, Any]:
         """Return the figure as JSON; curves and rows are lists in the order of their fields."""
         content = asdict(whole_model)
         for name in ("rows", "curves", "terms"):

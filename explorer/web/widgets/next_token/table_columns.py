@@ -12,7 +12,7 @@ from explorer.translations import N_, _, translate
 
 
 @dataclass(frozen=True)
-class StageColumn:
+class SamplingStageColumn:
     """Column of the table for one sampling stage.
 
     Attributes:
@@ -46,7 +46,7 @@ CUT, KEPT = N_("cut"), "✓"
 LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
 
 
-def argmax_column() -> StageColumn:
+def argmax_column() -> SamplingStageColumn:
     """Return the column of greedy decoding."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -54,7 +54,7 @@ def argmax_column() -> StageColumn:
             return _("rank {rank:,}: not the largest, cut", rank=row.rank)
         return _("rank {rank:,}: the largest, taken", rank=row.rank)
 
-    return StageColumn(
+    return SamplingStageColumn(
         "argmax",
         _("largest"),
         _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
@@ -63,7 +63,7 @@ def argmax_column() -> StageColumn:
     )
 
 
-def top_k_column(k: int) -> StageColumn:
+def top_k_column(k: int) -> SamplingStageColumn:
     """Return the column of top-k."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -72,10 +72,10 @@ def top_k_column(k: int) -> StageColumn:
         return _("rank {rank:,} ≤ top-k {k:,}: kept", rank=row.rank, k=k)
 
     description = _("Only the {k:,} likeliest tokens are kept.", k=k)
-    return cutoff_column("top_k", _("top-k\n{k:,}", k=k), description, (), arithmetic)
+    return filter_column("top_k", _("top-k\n{k:,}", k=k), description, (), arithmetic)
 
 
-def top_p_column(p: float) -> StageColumn:
+def top_p_column(p: float) -> SamplingStageColumn:
     """Return the column of top-p (nucleus sampling)."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -88,10 +88,10 @@ def top_p_column(p: float) -> StageColumn:
     description = _(
         "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
     )
-    return cutoff_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
+    return filter_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
 
 
-def min_p_column(p: float, largest: float) -> StageColumn:
+def min_p_column(p: float, largest: float) -> SamplingStageColumn:
     """Return the column of min-p; `largest` is the largest scaled logit."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -104,12 +104,12 @@ def min_p_column(p: float, largest: float) -> StageColumn:
         return template.format(power=power, weight=format_number(row.weight), p=p)
 
     description = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
-    return cutoff_column("min_p", _("min-p\n{p:g}", p=p), description, ("top_k", "top_p"), arithmetic)
+    return filter_column("min_p", _("min-p\n{p:g}", p=p), description, ("top_k", "top_p"), arithmetic)
 
 
-def cutoff_column(
+def filter_column(
     name: str, title: str, description: str, before: tuple[str, ...], arithmetic: Callable[[SamplingRow], str]
-) -> StageColumn:
+) -> SamplingStageColumn:
     """Return the column of a filter; tokens that the filters in `before` have cut stay empty."""
 
     def cell(row: SamplingRow) -> str:
@@ -122,14 +122,14 @@ def cutoff_column(
             else arithmetic(row)
         )
 
-    return StageColumn(name, title, description, cell, explain)
+    return SamplingStageColumn(name, title, description, cell, explain)
 
 
-def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[StageColumn]:
+def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[SamplingStageColumn]:
     """Return the columns of the stages that these settings have, in order of application."""
     stages = [logit_column(), model_probability_column()]
     if settings.repetition_penalty != 1:
-        stages.append(penalty_column(settings.repetition_penalty))
+        stages.append(repetition_penalty_column(settings.repetition_penalty))
     if settings.temperature == 0:
         stages.append(argmax_column())
     else:
@@ -143,9 +143,9 @@ def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[St
     return [*stages, sampling_probability_column(table, greedy=settings.temperature == 0), cumulative_column()]
 
 
-def logit_column() -> StageColumn:
+def logit_column() -> SamplingStageColumn:
     """Return the column of the logits."""
-    return StageColumn(
+    return SamplingStageColumn(
         "logit",
         _("logit"),
         _("The model's score for the token: the larger, the likelier."),
@@ -154,9 +154,9 @@ def logit_column() -> StageColumn:
     )
 
 
-def model_probability_column() -> StageColumn:
+def model_probability_column() -> SamplingStageColumn:
     """Return the column of the model's own probabilities."""
-    return StageColumn(
+    return SamplingStageColumn(
         "model",
         _("model"),
         _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."),
@@ -169,7 +169,7 @@ def model_probability_column() -> StageColumn:
     )
 
 
-def penalty_column(penalty: float) -> StageColumn:
+def repetition_penalty_column(penalty: float) -> SamplingStageColumn:
     """Return the column of the logits after the repetition penalty."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -183,7 +183,7 @@ def penalty_column(penalty: float) -> StageColumn:
             penalised=format_logit(row.penalised),
         )
 
-    return StageColumn(
+    return SamplingStageColumn(
         "penalised",
         _("penalty\n{penalty:g}", penalty=penalty),
         _(
@@ -196,9 +196,9 @@ def penalty_column(penalty: float) -> StageColumn:
     )
 
 
-def temperature_column(temperature: float) -> StageColumn:
+def temperature_column(temperature: float) -> SamplingStageColumn:
     """Return the column of the logits divided by the temperature."""
-    return StageColumn(
+    return SamplingStageColumn(
         "scaled",
         f"÷ {temperature:g}",
         _(
@@ -210,7 +210,7 @@ def temperature_column(temperature: float) -> StageColumn:
     )
 
 
-def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColumn:
+def sampling_probability_column(table: SamplingTable, greedy: bool) -> SamplingStageColumn:
     """Return the column of the probabilities that are sampled from."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -224,7 +224,7 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColu
             f"{power} = {format_number(row.weight)} / {format_number(table.total)} = {format_number(row.probability)}"
         )
 
-    return StageColumn(
+    return SamplingStageColumn(
         "probability",
         _("after temperature\nand filters"),
         _(
@@ -236,7 +236,7 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> StageColu
     )
 
 
-def cumulative_column() -> StageColumn:
+def cumulative_column() -> SamplingStageColumn:
     """Return the column of the cumulative probabilities."""
 
     def arithmetic(row: SamplingRow) -> str:
@@ -249,7 +249,7 @@ def cumulative_column() -> StageColumn:
             sum=format_number(row.cumulative),
         )
 
-    return StageColumn(
+    return SamplingStageColumn(
         "cumulative",
         _("sum\nso far"),
         _(
@@ -262,7 +262,7 @@ def cumulative_column() -> StageColumn:
 
 
 @dataclass(frozen=True)
-class OtherRunPrediction:
+class SecondRunPrediction:
     """The other run's prediction after the aligned token.
 
     Attributes:
@@ -278,7 +278,7 @@ class OtherRunPrediction:
     position: int
 
 
-def other_run_column(plain: np.ndarray) -> StageColumn:
+def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
     """Return the column of B's probabilities."""
 
     def explain(row) -> str:
@@ -287,7 +287,7 @@ def other_run_column(plain: np.ndarray) -> StageColumn:
             return _("the model of B has no such token")
         return _("B: probability {probability}, before temperature and filters", probability=format_number(value))
 
-    return StageColumn(
+    return SamplingStageColumn(
         "other",
         _("B:\nmodel"),
         _("What the other run’s model gives the token, before temperature and filters."),
@@ -296,7 +296,7 @@ def other_run_column(plain: np.ndarray) -> StageColumn:
     )
 
 
-def other_run_summary(prediction: NextTokenDistribution, other: OtherRunPrediction) -> str:
+def other_run_summary(prediction: NextTokenDistribution, other: SecondRunPrediction) -> str:
     """Return the token that the same random number selects in B, and the divergence of the distributions, as text."""
     sampled_text = _(
         "In B, after {after} (position {position}), the same random number falls on {token}.",

@@ -1,7 +1,7 @@
 """Widgets for teaching: lessons, walkthroughs, presentations, and class sessions."""
 
 from explorer.translations import _
-from explorer.web.widgets.html_widget import Widget, fill_template, json_attribute
+from explorer.web.widgets.html_widget import HtmlWidget, fill_template, json_attribute
 
 LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
@@ -20,7 +20,7 @@ LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 </aside>"""
 
 
-class LessonPanel(Widget):
+class LessonPanel(HtmlWidget):
     """A step of a lesson: text, a question, and after a reply the feedback.
 
     On a wide screen it is a column at the left, on a narrow one a sheet that folds.
@@ -48,7 +48,7 @@ LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" t
 <div class="list" role="dialog" aria-label="{lessons}" hidden></div>"""
 
 
-class LessonListButton(Widget):
+class LessonListButton(HtmlWidget):
     """A button that opens the list of lessons, each with the step where the user left it."""
 
     kind = "lessons"
@@ -69,7 +69,7 @@ WALKTHROUGH_PLAYER_HTML = """<section class="walk" role="dialog" aria-modal="tru
 </section>"""
 
 
-class WalkthroughPlayer(Widget):
+class WalkthroughPlayer(HtmlWidget):
     """Player of a walkthrough's short segments, with a pause after each.
 
     There is no animation if the user prefers reduced motion.
@@ -87,7 +87,7 @@ class WalkthroughPlayer(Widget):
 WALKTHROUGH_BUTTON_HTML = """<button type="button" class="walks" title="{walk_is}" data-walk="%s">{walk}</button>"""
 
 
-class WalkthroughButton(Widget):
+class WalkthroughButton(HtmlWidget):
     """A button that starts a tab's walkthrough.
 
     Args:
@@ -116,7 +116,7 @@ SAVED_VIEWS_HTML = """<button type="button" class="open" aria-expanded="false" t
 </div>"""
 
 
-class PresentationMenu(Widget):
+class SavedViewsMenu(HtmlWidget):
     """A button that opens the list of saved views, which can be sorted, named, removed and shared there."""
 
     kind = "present_menu"
@@ -152,7 +152,7 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 </section>"""
 
 
-class Presentation(Widget):
+class PresentationScreen(HtmlWidget):
     """Full-screen presentation of a lesson's steps, saved views, or the open tab's figures.
 
     Notes and a preview of the next item are in a second window.
@@ -199,7 +199,7 @@ autocapitalize="characters" spellcheck="false"></label>
 </div>"""
 
 
-class RoomPanel(Widget):
+class ClassSessionPanel(HtmlWidget):
     """A button that opens the panel of a class session.
 
     For a teacher it has the code, the link, who is present and the replies; for others, how to open or join a room.

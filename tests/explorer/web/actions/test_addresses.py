@@ -7,7 +7,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection, field_choices
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.shared_constants import address_defaults
+from explorer.web.shared_constants import url_field_defaults
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def shortened(fields: dict) -> dict[str, str]:
     texts = {
         name: ".".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in fields.items()
     }
-    defaults = address_defaults()
+    defaults = url_field_defaults()
     return {name: text for name, text in texts.items() if text and text != str(defaults.get(name))}
 
 

@@ -26,7 +26,7 @@ def test_a_run_is_compared_with_another_prompt(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, "compare", text="the moon asked the owl", **{"with": "prompt"})
     runs = page.actions.state_builder.runs
-    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
     assert now["b.edits"] == changed["edits"]  # of two prompts alone the text differs
     assert now["prompt"] == state["prompt"]
 
@@ -40,7 +40,7 @@ def test_b_reads_another_prompt_by_its_own_model(page, state, move):
     }
     now = move(two_run_state | {"shown": "b"}, "compare", text="the moon asked the owl", **{"with": "prompt"})
     runs = page.actions.state_builder.runs
-    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
     assert (now["b.checkpoint"], now["b.edits"], now["b.pins"], now["shown"]) == (
         "gpt",
         two_run_state["b.edits"],
@@ -171,7 +171,7 @@ def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, notices, 
     if text is None:
         assert (page_state.other.prompt, page_state.other.generated) == ((5, 6), (7,))
     else:
-        assert runs.text(runs.other(page_state))[0] == text
+        assert runs.text(runs.second_run(page_state))[0] == text
     assert change["b.pins"] == said.get("b.pins", "")
     assert change["edits"] == "blocks.0.attn.z.0*zero"
 

@@ -2,7 +2,7 @@ import pytest
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.run import Run
-from explorer.web.browser_api.page_contents import PageContents, next_token_in_run, token_strip_fields
+from explorer.web.browser_api.page_contents import PageContents, next_token_distribution_in_run, token_strip_fields
 from explorer.web.shared_constants import NEXT_TOKEN_WORDS
 
 
@@ -28,7 +28,7 @@ def test_the_strip_counts_what_the_model_no_longer_sees(opening, num_prompt):
 
 def test_the_prediction_is_that_after_the_selected_token(opening, page_state):
     around, trace = PageContents(opening.runs), opening.runs.trace(page_state.run)
-    prediction = next_token_in_run(page_state.run, 2, GenerationSettings(temperature=0), trace)
+    prediction = next_token_distribution_in_run(page_state.run, 2, GenerationSettings(temperature=0), trace)
     assert prediction.actual == page_state.run.prompt[3]
     assert len(prediction.sampled) == 300
     words = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]

@@ -16,7 +16,7 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api import answer_cache
 from explorer.web.browser_api.answer_cache import AnswerCache
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
-from explorer.web.request_validation import as_json
+from explorer.web.request_validation import to_json_bytes
 
 
 @pytest.fixture
@@ -173,4 +173,4 @@ def test_no_more_is_kept_than_fits(library, state):
 
 def test_numbers_that_json_lacks_are_refused():
     with pytest.raises(ValueError):
-        as_json({"value": float(np.inf)})
+        to_json_bytes({"value": float(np.inf)})

@@ -17,7 +17,7 @@ from explorer.views.default_selection import complete_selection
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
-from explorer.web.browser_api.python_script import python_script, text_literal
+from explorer.web.browser_api.python_script import python_script, python_text_literal
 
 MODEL, TEXT, OTHER = "llama-fables", "Once upon a time there was a fox.", "Once upon a time there was an owl."
 EDITS = "blocks.4.attn.z.4*zero~blocks.1.ffn.hidden*scale*2"
@@ -107,7 +107,7 @@ def test_a_figure_of_the_page_s_scripts_is_opened_there(runs, execute, view, pan
     "text", ["It's", 'say "no"', 'It\'s "both"', "a\nb\r\tc", "\\n {x} ${y}", '"""', "é 狐 🦊", "\u202e\u2028\x00", " "]
 )
 def test_a_text_is_data(text):
-    literal = text_literal(text)
+    literal = python_text_literal(text)
     assert eval(literal) == text and literal.isprintable()
 
 
@@ -117,7 +117,7 @@ def test_a_prompt_is_its_text_unless_that_would_be_other_tokens(runs, execute):
         ids = tuple(tokenizer.encode(text))
         state = PageState(Run(MODEL, ids[:2], ids[2:]), Selection(view="attention"))  # some of it generated
         script = python_script(runs, state)
-        assert text_literal(text) in script and execute(script)
+        assert python_text_literal(text) in script and execute(script)
     letters = tuple(token_id for letter in "there" for token_id in tokenizer.encode(letter))
     assert tuple(tokenizer.encode("there")) != letters
     script = python_script(runs, PageState(Run(MODEL, letters[:3], letters[3:]), Selection(view="attention")))

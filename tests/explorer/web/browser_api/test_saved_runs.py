@@ -11,7 +11,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
-from explorer.views.two_runs import Placeholder
+from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.web.browser_api.open_view import OpenView, point_derivation_text
 from explorer.web.browser_api.page_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM
@@ -58,7 +58,7 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
         view_contents(open_view, True, stage)
     for panel in view.panels:
         picture = open_view.draw(panel)
-        if isinstance(picture, Placeholder) and picture.job is None:
+        if isinstance(picture, FigurePlaceholder) and picture.job is None:
             assert "Load" in picture.message and "run the prompt again" in picture.message
         mark = open_view.verify(panel)
         assert mark is None or mark.state != "off"
@@ -77,4 +77,4 @@ def test_what_was_kept_is_drawn_and_what_was_not_is_named(alone):
         assert figure_payload(heads_figure)["pixels"] == len(alone)
     selection = Selection(view="activations", tap="blocks.1.resid_post").clamp_to_trace(alone)
     activations = OpenView(views["activations"], alone, selection)
-    assert not any(isinstance(activations.draw(panel), Placeholder) for panel in activations.view.panels)
+    assert not any(isinstance(activations.draw(panel), FigurePlaceholder) for panel in activations.view.panels)

@@ -12,17 +12,17 @@ from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent
-from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.html_widget import Widget, fill_template
+from explorer.web.widgets.figure import PlotlyFigureWidget
+from explorer.web.widgets.html_widget import HtmlWidget, fill_template
 
 for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")
-WIDGETS = sorted(Widget.__subclasses__(), key=lambda widget: widget.__name__)
+WIDGETS = sorted(HtmlWidget.__subclasses__(), key=lambda widget: widget.__name__)
 
 every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
 
 
-def make_widget(widget: type[Widget], **options) -> Widget:
+def make_widget(widget: type[HtmlWidget], **options) -> HtmlWidget:
     """Return a widget with its required arguments."""
     values = {
         "selects": {},
@@ -41,7 +41,7 @@ def make_widget(widget: type[Widget], **options) -> Widget:
 
 @pytest.mark.parametrize("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
 def test_words_of_another_language_are_text_in_markup(said):
-    title = re.search("<h2>(.*)</h2>", make_widget(Figure, title=said).markup)[1]
+    title = re.search("<h2>(.*)</h2>", make_widget(PlotlyFigureWidget, title=said).markup)[1]
     for placed in (fill_template("{said}", said=said), title):
         assert not re.search(r"[<>\"'`$@{}\\]|&(?!#\d+;)", placed)
         assert html.unescape(placed) == said

@@ -18,7 +18,7 @@ from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import target_and_contrast
 from explorer.views.style import TOKEN_AXIS_KEY
-from explorer.views.view import HeadTable, Panel, SmallMultiples, TwoRunRenderer
+from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
 
 def share_scale(figure: go.Figure, other: go.Figure) -> go.Figure:
@@ -32,7 +32,7 @@ def share_scale(figure: go.Figure, other: go.Figure) -> go.Figure:
     scaled = [_share_colour_range(trace_a, trace_b) for trace_a, trace_b in trace_pairs] + traces[len(others) :]
     for axis in value_axes(traces) & value_axes(others):
         layout = layout | {axis: _share_axis_range(axis, layout, others, other_layout)}
-    return figure.replace_data(scaled, layout)
+    return figure.with_traces_and_layout(scaled, layout)
 
 
 def value_axes(traces: list[go.Trace]) -> set[str]:
@@ -111,7 +111,7 @@ def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison
     others, other_layout = second.traces_and_layout
     if [plot_trace["type"] for plot_trace in traces] != [plot_trace["type"] for plot_trace in others]:
         raise NoDifferenceError(_("A and B are drawn in different ways here: look at them in turn."))
-    if not comparison.is_comparable and layout["meta"][TOKEN_AXIS_KEY]:
+    if not comparison.has_aligned_tokens and layout["meta"][TOKEN_AXIS_KEY]:
         raise NoDifferenceError(
             _("No token of B is aligned with one of A. View them one at a time, or align two tokens.")
         )
@@ -129,7 +129,7 @@ def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison
     alt = _("A − B of: {title}. The largest difference is {most}.", title=title, most=format_number(largest))
     if not largest:
         alt = _("A − B of: {title}. There is no difference.", title=title)
-    figure = first.replace_data(
+    figure = first.with_traces_and_layout(
         [_use_signed_scale(plot_trace, largest) for plot_trace in differences],
         _difference_layout(differences, layout, alt),
     )
@@ -239,8 +239,8 @@ def _spans_axis(shape: Mapping[str, Any], letter: str) -> bool:
 
 
 def small_multiples_difference(
-    first: SmallMultiples, second: SmallMultiples, comparison: Comparison, title: str
-) -> SmallMultiples:
+    first: HeadHeatmaps, second: HeadHeatmaps, comparison: Comparison, title: str
+) -> HeadHeatmaps:
     """Return A − B, head by head, at aligned tokens; 0 at others.
 
     Raises:
@@ -248,7 +248,7 @@ def small_multiples_difference(
     """
     if first.values.shape[:2] != second.values.shape[:2]:
         raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
-    if not comparison.is_comparable:
+    if not comparison.has_aligned_tokens:
         raise NoDifferenceError(
             _("No token of B is aligned with one of A. View them one at a time, or align two tokens.")
         )
@@ -260,7 +260,7 @@ def small_multiples_difference(
     values = LazyLayerStack(len(first.values), layer_difference, first.values.shape[1:])
     largest = max(np.abs(layer).max() for layer in values)
     alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=largest)
-    return SmallMultiples(values, alt, signed=True)
+    return HeadHeatmaps(values, alt, signed=True)
 
 
 def share_table_limits(table: HeadTable, other: HeadTable) -> HeadTable:
@@ -297,7 +297,7 @@ TABLES = TwoRunRenderer(share_table_limits, head_table_difference)
 
 
 @dataclass(frozen=True)
-class Placeholder:
+class FigurePlaceholder:
     """A sentence in place of a figure.
 
     Attributes:
@@ -326,23 +326,23 @@ def draw_two_runs(
     if first is None and second is None:
         return None
     if (second if visible_run == "b" else first) is None or (visible_run == "difference" and second is None):
-        return Placeholder(_("B has nothing of the kind.") if second is None else _("A has nothing of the kind."))
+        return FigurePlaceholder(_("B has nothing of the kind.") if second is None else _("A has nothing of the kind."))
     if visible_run == "difference" and (reason := panel.no_difference_reason(first[1])):
-        return Placeholder(reason)
+        return FigurePlaceholder(reason)
     figures = [run_selection and panel.draw(*run_selection) for run_selection in (first, second)]
     kinds = {type(panel_figure) for panel_figure in figures}
-    default = GRIDS if SmallMultiples in kinds else TABLES if HeadTable in kinds else FIGURES
+    default = GRIDS if HeadHeatmaps in kinds else TABLES if HeadTable in kinds else FIGURES
     renderer = panel.two_run_renderer or default
     if visible_run == "difference":
         try:
             return renderer.difference(*figures, comparison, translate(panel.title))
         except NoDifferenceError as incomparable:
-            return Placeholder(str(incomparable))
+            return FigurePlaceholder(str(incomparable))
     figure, other = reversed(figures) if visible_run == "b" else figures
     return figure if other is None else renderer.share_scale(figure, other)
 
 
-def selection_in_other(comparison: Comparison, selection: Selection) -> Selection:
+def selection_in_other_run(comparison: Comparison, selection: Selection) -> Selection:
     """Return the corresponding selection in the other run.
 
     Positions are the aligned ones, or the nearest before them. Target and contrast are the tokens of the same
@@ -352,13 +352,13 @@ def selection_in_other(comparison: Comparison, selection: Selection) -> Selectio
     query, key = (alignment.nearest_aligned(position) for position in (selection.query, selection.key))
     other_selection = replace(selection, query=query, key=key).clamp_to_trace(other)
     target_id, contrast_id = target_and_contrast(comparison.trace, selection)
-    ranks = {"target": rank_in_other(comparison, other_selection.query, target_id)}
+    ranks = {"target": token_rank_in_other_run(comparison, other_selection.query, target_id)}
     if contrast_id is not None:
-        ranks["rival"] = rank_in_other(comparison, other_selection.query, contrast_id)
+        ranks["rival"] = token_rank_in_other_run(comparison, other_selection.query, contrast_id)
     return replace(other_selection, **{name: rank for name, rank in ranks.items() if rank})
 
 
-def rank_in_other(comparison: Comparison, query: int, token_id: int) -> int:
+def token_rank_in_other_run(comparison: Comparison, query: int, token_id: int) -> int:
     """Return the rank of a token of the first run's vocabulary among the other's next tokens, from 1.
 
     0 if the other vocabulary has no token of that text.
@@ -383,7 +383,7 @@ MODELS_WARNING = N_(
 )
 
 
-def basis_warning(comparison: Comparison) -> str:
+def different_model_warning(comparison: Comparison) -> str:
     """Return a warning about differences number by number if A and B are of different models; "" otherwise."""
     a, b = comparison.runs
     if a.model == b.model:

@@ -20,7 +20,7 @@ from explorer.views.style import (
     RESIDUAL,
     SELECTED,
     figure,
-    positions,
+    position_labels,
     token_axis,
 )
 
@@ -121,7 +121,7 @@ def token_bars(
         title: what a bar's height is.
     """
     tokens = trace.tokens[: first + len(shares)]
-    labels, hover = positions(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
+    labels, hover = position_labels(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
     bars = [go.Bar(x=labels[first:], y=shares, hovertext=labels[first:], hovertemplate=hover)]
     if first <= selected_position < len(tokens):
         selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
@@ -177,7 +177,7 @@ def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.
     largest = float(np.abs(values).max()) or 1.0
     fig = figure(
         go.Heatmap(
-            y=positions(trace.tokens),
+            y=position_labels(trace.tokens),
             z=values,
             zmin=-largest,
             zmax=largest,

@@ -34,7 +34,7 @@ from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESID
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
 
-def inspect_part(
+def inspect_map_number(
     trace: Trace, selection: Selection, map_parts: Iterable[MapPart], point: ClickedPoint
 ) -> Derivation | None:
     """Derive the number of a map part, the one with the point's `item` as its index.
@@ -53,7 +53,7 @@ def inspect_part(
     if kind in ADDS:
         return component_contribution(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
-        return norm_divisor(trace, norm_name(trace, index_in_kind), query)
+        return norm_divisor(trace, norm_name_by_index(trace, index_in_kind), query)
     if kind == "addition":
         return residual_norm(trace, stage_index_after_addition(trace, index_in_kind), query)
     if kind == "lm_head":
@@ -65,7 +65,7 @@ def inspect_part(
     return None
 
 
-def norm_name(trace: Trace, index: int) -> str:
+def norm_name_by_index(trace: Trace, index: int) -> str:
     """Return the name of a norm by its index in the order of the data flow."""
     return all_norms(trace.config)[index]
 
@@ -80,7 +80,7 @@ def stage_index_after_addition(trace: Trace, index: int) -> int:
     return taps.index(residual_sum_taps(trace.config)[index])
 
 
-def inspect_running_sum(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a bar of the running sum; the last one is the total."""
     layers = range(trace.config.num_layers)
     sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
@@ -98,7 +98,7 @@ def inspect_running_sum(trace: Trace, selection: Selection, point: ClickedPoint)
 CLICK_FIELDS = ("view", "layer")  # what a click on a bar selects
 
 
-class Summand(NamedTuple):
+class LogitSummand(NamedTuple):
     """A summand of the running sum; `selects` is what a click on it selects."""
 
     x: float
@@ -108,7 +108,7 @@ class Summand(NamedTuple):
     selects: dict
 
 
-def running_sum(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> go.Figure:
+def logit_waterfall_chart(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> go.Figure:
     """Draw a bar from the sum before each component to the sum after it, and a last bar of the total.
 
     Args:
@@ -117,7 +117,7 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
     """
     plan, layers = LandscapeLayout(trace.config), range(trace.config.num_layers)
     end = (plan.offset_after_blocks("lm_head") + plan.offset_after_blocks("lm_head_end")) / 2
-    x, values, colors, names, selections = zip(*summands(trace, plan, overview), strict=True)
+    x, values, colors, names, selections = zip(*logit_summands(trace, plan, overview), strict=True)
     after = np.cumsum(values)
     before = after - values
     hover_texts = [
@@ -181,21 +181,23 @@ def running_sum(trace: Trace, selection: Selection, overview: Overview, score: s
     )
 
 
-def summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[Summand]:
+def logit_summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[LogitSummand]:
     """Yield the components of the logit in the order of the data flow."""
     contributions = overview.attribution
-    yield Summand(
+    yield LogitSummand(
         float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
     )
     if "position_embed" in trace:
-        yield Summand(plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"})
+        yield LogitSummand(
+            plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"}
+        )
     for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
         x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
-        yield Summand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
+        yield LogitSummand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
         x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
-        yield Summand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
+        yield LogitSummand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
     if logits.has_logit_constants(trace.config):
-        yield Summand(
+        yield LogitSummand(
             plan.offset_after_blocks("final_norm"),
             contributions.shift,
             NORM,
@@ -204,6 +206,6 @@ def summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterato
         )
     if has_intervention_additions(trace):
         text = _("what the changes of the run put in")
-        yield Summand(
+        yield LogitSummand(
             plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
         )

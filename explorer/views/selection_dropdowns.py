@@ -13,7 +13,7 @@ from explorer.translations import N_, _, translate
 
 
 @dataclass(frozen=True)
-class SelectField:
+class SelectionDropdown:
     """A drop-down list for a field of the selection.
 
     Attributes:
@@ -29,18 +29,18 @@ class SelectField:
     is_free: bool = False
 
 
-def select_fields(fields: Sequence[str], trace: Trace, selection: Selection) -> list[SelectField]:
+def make_selection_dropdowns(fields: Sequence[str], trace: Trace, selection: Selection) -> list[SelectionDropdown]:
     """Return the drop-down lists for these fields of the selection."""
-    return [select_field(field, trace, selection) for field in fields]
+    return [make_selection_dropdown(field, trace, selection) for field in fields]
 
 
-def select_field(name: str, trace: Trace, selection: Selection) -> SelectField:
+def make_selection_dropdown(name: str, trace: Trace, selection: Selection) -> SelectionDropdown:
     """Return a field of the selection with its title and options."""
     if name in OPTIONS:
-        return SelectField(name, translate(TITLES[name]), OPTIONS[name](trace, selection))
+        return SelectionDropdown(name, translate(TITLES[name]), OPTIONS[name](trace, selection))
     field = find_field(name)
     texts = [(value, translate(text)) for value, text in field.texts.items()]
-    return SelectField(
+    return SelectionDropdown(
         name, translate(field.label), field.options(trace, selection) if field.options else texts, field.is_free
     )
 
