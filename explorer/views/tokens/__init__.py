@@ -21,7 +21,7 @@ from explorer.translations import N_, _
 from explorer.views.shared_plots import position_vector_map
 from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.token_table import column_by_x, token_table
+from explorer.views.tokens.token_table import column_by_x, draw_token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 
@@ -135,7 +135,7 @@ VIEW = View(
             name="table",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
-            draw=lambda trace, s: token_table(trace, s.query),
+            draw=lambda trace, s: draw_token_table(trace, s.query),
             click_selects={"customdata": "query"},
             verify=verify_derived("logits"),
             inspect=inspect_table_cell,

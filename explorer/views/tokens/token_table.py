@@ -42,7 +42,7 @@ def column_by_x(x: float) -> str:
     return list(WIDTHS)[int(np.searchsorted(edges, x, side="right"))]
 
 
-def token_table(trace: Trace, query: int) -> go.Figure:
+def draw_token_table(trace: Trace, query: int) -> go.Figure:
     """Draw a row of facts for every token; of more than 20 tokens, the 20 around the query.
 
     The three measures of how well it was predicted share one scale in bits, as log₂ of the rank is the bits it

@@ -29,7 +29,7 @@ def alt(figure) -> str:
 
 
 def test_the_table_has_the_facts_of_every_token(trace):
-    heatmap = token_table.token_table(trace, QUERY).data[0]
+    heatmap = token_table.draw_token_table(trace, QUERY).data[0]
     bits, expected, places = surprisal(trace), entropy(trace), actual_token_ranks(trace)
     for i, row in enumerate(heatmap.text):
         position, token, token_id, in_hex, *numbers = map(plain, row)
@@ -44,7 +44,7 @@ def test_the_table_has_the_facts_of_every_token(trace):
 
 
 def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
-    figure = token_table.token_table(trace, QUERY)
+    figure = token_table.draw_token_table(trace, QUERY)
     assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
     assert not np.isnan(figure.data[0].z).any()  # an empty cell could not be clicked
     assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
@@ -56,7 +56,7 @@ def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
 )
 def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
     assert token_table.table_rows(length, query) == shown
-    heatmap = token_table.token_table(trace_of("rope", length), query).data[0]
+    heatmap = token_table.draw_token_table(trace_of("rope", length), query).data[0]
     assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
 
 
@@ -194,7 +194,7 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
 def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
-    assert panels["table"](trace, selection) == token_table.token_table(trace, QUERY)
+    assert panels["table"](trace, selection) == token_table.draw_token_table(trace, QUERY)
     assert panels["merges"](trace, selection) == byte_pair_merges.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)

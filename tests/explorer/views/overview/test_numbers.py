@@ -11,7 +11,7 @@ from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.residual import sublayer_updates
 from explorer.explain.notation import format_number, format_six_digits
-from explorer.views.overview import VIEW, draw_model_map, draw_logit_waterfall
+from explorer.views.overview import VIEW, draw_logit_waterfall, draw_model_map
 from explorer.views.overview.map_layout import (
     LANDSCAPE_ATTENTION_ADDS,
     LANDSCAPE_ATTENTION_WRITES,
