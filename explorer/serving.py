@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from explorer.cli_options import allowed_hub_models, user_limits
 from explorer.diagnosis.register import register_own_module
-from explorer.lessons.course.yaml_blocks import LessonError
+from explorer.lessons.yaml_blocks import LessonError
 from explorer.tracing.devices import set_num_threads
 from explorer.tracing.model_catalog import available_bytes, format_bytes
 from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary

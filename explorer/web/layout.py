@@ -26,6 +26,7 @@ from explorer.web.shared_constants import (
     WRITTEN,
     element_id,
 )
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
 from explorer.web.widgets.header import (
     CollapseButton,
@@ -38,7 +39,6 @@ from explorer.web.widgets.header import (
     SearchButton,
     TextBlock,
 )
-from explorer.web.widgets.html_widget import HtmlWidget, escape_text, fill_template
 from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresetButtons
 from explorer.web.widgets.teaching import (

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import unlimited_budget

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import NotRequired, TypedDict
 
 from explorer.errors import UserError
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS, parse_index
 from explorer.translations import _, negotiate_locale, use_locale

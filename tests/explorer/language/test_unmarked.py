@@ -15,10 +15,10 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
     "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
-    "lessons/course/quantities.py": dict.fromkeys(
+    "lessons/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/course/worked_examples.py": dict.fromkeys(
+    "lessons/worked_examples.py": dict.fromkeys(
         ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
     ),
     "lessons/example_prompts.py": {

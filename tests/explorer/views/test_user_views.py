@@ -250,7 +250,7 @@ SCORE = HeadScore("planted_score", 15, "planted", "looks nowhere", "planted scor
     targets=lambda token_ids: np.zeros((len(token_ids), len(token_ids)), bool))
 """
 CHECK_PLANTED = """
-from explorer.lessons.course.quantities import ARGUMENT_CHOICES
+from explorer.lessons.quantities import ARGUMENT_CHOICES
 from explorer.state.selection import Selection, field_choices
 from explorer.views import FULL
 from explorer.web.shared_constants import js_constants

@@ -11,7 +11,7 @@ from plotly.io.json import to_json_plotly
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
 from explorer.views.view import HeadHeatmaps, HeadTable
-from explorer.web.widgets.html_widget import EVIDENCE, HtmlWidget, fill_template, json_attribute
+from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template, json_attribute
 
 MAX_CELLS = 1 << 17  # that Plotly draws
 NUM_LEVELS = (1 << 16) - 2  # levels between minimum and maximum; one more encodes NaN

@@ -8,7 +8,7 @@ from explorer.lessons.glossary import ENTRIES, entry_names_by_form
 from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import Job
 from explorer.translations import LANGUAGES, _, translate
-from explorer.web.widgets.html_widget import HtmlWidget, escape_text, fill_template, json_attribute
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
 from model.pretrained.reference_logits import LogitAgreement
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from explorer.translations import _
 from explorer.views.overview.map_parts import MapPart, ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
-from explorer.web.widgets.html_widget import EVIDENCE, HtmlWidget, fill_template
+from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template
 
 
 class ModelMapWidget(HtmlWidget):

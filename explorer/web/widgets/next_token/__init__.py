@@ -8,7 +8,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
-from explorer.web.widgets.html_widget import HtmlWidget, escape_text, fill_template, json_attribute
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
 from explorer.web.widgets.next_token.table_columns import (
     CUT,
     SecondRunPrediction,

@@ -1,7 +1,7 @@
 """Widgets for teaching: lessons, walkthroughs, presentations, and class sessions."""
 
 from explorer.translations import _
-from explorer.web.widgets.html_widget import HtmlWidget, fill_template, json_attribute
+from explorer.web.widgets import HtmlWidget, fill_template, json_attribute
 
 LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>

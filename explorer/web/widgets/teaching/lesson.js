@@ -8,7 +8,7 @@ import { _, ngettext, tokenNodes } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 import { openSheet } from "./worksheet.js";
 
-// A lesson's words, which come as a small tree (lessons/course/markdown.py), as elements of text.
+// A lesson's words, which come as a small tree (lessons/lesson.py), as elements of text.
 
 /** @typedef {string | { kind: string, text?: string, parts?: Part[] }} Part */
 /** @typedef {{ kind: string, text?: string, parts?: Part[], ordered?: boolean, items?: Part[][], head?: Part[][], rows?: Part[][][] }} Block */

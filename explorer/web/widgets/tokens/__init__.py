@@ -13,7 +13,7 @@ from explorer.state.branches import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.views.shared_plots import format_percent
-from explorer.web.widgets.html_widget import HtmlWidget, escape_text, fill_template
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 
 
 class TokenStrip(HtmlWidget):

@@ -14,8 +14,8 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.selection_dropdowns import SelectionDropdown
+from explorer.web.widgets import HtmlWidget, fill_template
 from explorer.web.widgets.header import ModelPicker
-from explorer.web.widgets.html_widget import HtmlWidget, fill_template
 
 MAX_OPTIONS = 100
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.lesson import Lesson, parse_lesson
-from explorer.lessons.course.quantities import QuantityContext
+from explorer.lessons.lesson import Lesson, parse_lesson
+from explorer.lessons.quantities import QuantityContext
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder

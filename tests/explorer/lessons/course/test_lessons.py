@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
-from explorer.lessons.course.questions import ChoiceQuestion, FillInBlanksQuestion, NumberQuestion
+from explorer.lessons.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
+from explorer.lessons.questions import ChoiceQuestion, FillInBlanksQuestion, NumberQuestion
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from explorer.lessons.course.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files, load_lesson, translated_path
-from explorer.lessons.course.questions import ChoiceQuestion, CurveQuestion, Question
+from explorer.lessons.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files, load_lesson, translated_path
+from explorer.lessons.questions import ChoiceQuestion, CurveQuestion, Question
 from explorer.translations import ENGLISH, LANGUAGES, use_locale
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 

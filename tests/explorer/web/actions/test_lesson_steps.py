@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.errors import UserError
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.web.actions.page_actions import LessonStepStates
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 

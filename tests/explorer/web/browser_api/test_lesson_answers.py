@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService

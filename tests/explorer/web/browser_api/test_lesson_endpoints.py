@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.errors import UserError
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.web import room_watcher
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS

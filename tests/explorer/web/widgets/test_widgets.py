@@ -12,8 +12,8 @@ from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent
+from explorer.web.widgets import HtmlWidget, fill_template
 from explorer.web.widgets.figure import PlotlyFigureWidget
-from explorer.web.widgets.html_widget import HtmlWidget, fill_template
 
 for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")

@@ -13,7 +13,7 @@ from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
-from explorer.lessons.course.yaml_blocks import (
+from explorer.lessons.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
     is_value_of_kind,

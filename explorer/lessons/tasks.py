@@ -6,18 +6,8 @@ from typing import Any
 
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.course.quantities import (
-    LessonCondition,
-    Quantity,
-    QuantityContext,
-    parse_condition,
-    predict_next_token,
-)
-from explorer.lessons.course.yaml_blocks import (
-    MappingWithLines,
-    raise_value_errors_as_lesson_errors,
-    validate_mapping_fields,
-)
+from explorer.lessons.quantities import LessonCondition, Quantity, QuantityContext, parse_condition, predict_next_token
+from explorer.lessons.yaml_blocks import MappingWithLines, raise_value_errors_as_lesson_errors, validate_mapping_fields
 from explorer.translations import _
 
 

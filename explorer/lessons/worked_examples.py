@@ -11,7 +11,7 @@ import numpy as np
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.notation import escape_token, format_factor, format_number
-from explorer.lessons.course.quantities import QuantityContext, predict_next_token
+from explorer.lessons.quantities import QuantityContext, predict_next_token
 from explorer.translations import _
 
 MAX_KEYS, MAX_CANDIDATES = 4, 3

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from explorer.interventions import parse_interventions
-from explorer.lessons.course.quantities import Quantity, lesson_state_fields, parse_quantities
-from explorer.lessons.course.questions import Question, parse_lesson_question, parse_lesson_task
-from explorer.lessons.course.tasks import Task
-from explorer.lessons.course.yaml_blocks import (
+from explorer.lessons.quantities import Quantity, lesson_state_fields, parse_quantities
+from explorer.lessons.questions import Question, parse_lesson_question, parse_lesson_task
+from explorer.lessons.tasks import Task
+from explorer.lessons.yaml_blocks import (
     LessonError,
     ListWithLines,
     MappingWithLines,
@@ -354,7 +354,7 @@ def _validate_state(state_block: MappingWithLines) -> dict[str, object]:
     return dict(state_block)
 
 
-BUNDLED = Path(__file__).parents[1]
+BUNDLED = Path(__file__).parent
 ORDER = (  # of those beside this folder; a teacher's own come after, by their names
     "tokens-and-merges",
     "vectors-and-meaning",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from explorer.explain.notation import escape_token, format_number, join_names, quote_token
-from explorer.lessons.course.quantities import (
+from explorer.lessons.quantities import (
     QUANTITY_KINDS,
     LessonCondition,
     Quantity,
@@ -18,9 +18,9 @@ from explorer.lessons.course.quantities import (
     predict_next_token,
     quantity_argument_kinds,
 )
-from explorer.lessons.course.tasks import TASKS, Task
-from explorer.lessons.course.worked_examples import WORKED_EXAMPLES, WorkedExampleRow
-from explorer.lessons.course.yaml_blocks import (
+from explorer.lessons.tasks import TASKS, Task
+from explorer.lessons.worked_examples import WORKED_EXAMPLES, WorkedExampleRow
+from explorer.lessons.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
     format_kinds,
