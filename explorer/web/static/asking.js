@@ -4,7 +4,7 @@
 import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
 import { allGiven, give, outdate, questions } from "./contents.js";
 import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
-import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./protocol.js";
+import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
 import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when

@@ -75,7 +75,7 @@ export const onReturn = (listener) => returned.addEventListener("return", listen
 
 /**
  * Python's answer to one question.
- * @param {"next_token_scores" | "define" | "direction_of_lists" | "listed_lessons" | "search_index" | "find_tokens" | "rank_of_token" | "walk" | "lesson_sheet" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "python_script"} name of a function of answers/endpoints.py
+ * @param {"next_token_scores" | "define" | "direction_of_lists" | "listed_lessons" | "search_index" | "find_tokens" | "rank_of_token" | "walk" | "lesson_sheet" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "python_script"} name of a function of browser_api/endpoints.py
  * @param {any[]} given
  * @param {AbortSignal} [signal] says that the answer is no longer wanted
  * @returns {Promise<any>}

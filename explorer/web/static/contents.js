@@ -5,7 +5,7 @@ import { ask, inspect } from "./asking.js";
 import { call, Refused, visitor } from "./connection.js";
 import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
 import { _ } from "./language.js";
-import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./protocol.js";
+import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./state.js";
 
 // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that

@@ -1,7 +1,7 @@
 // @ts-check
 // Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
 // keyboard and scrolling go about in them, and in which colours they are, light or dark.
-import { THEMES } from "./protocol.js";
+import { THEMES } from "./shared_constants.js";
 
 // Elements, built of text: what comes from a prompt is never read as markup.
 

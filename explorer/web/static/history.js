@@ -6,7 +6,7 @@ import { announce, call, isLost, onReturn, Refused } from "./connection.js";
 import { lastLookedAt, reveal } from "./contents.js";
 import { find, make, say } from "./dom.js";
 import { _ } from "./language.js";
-import { ADDRESS_DEFAULTS } from "./protocol.js";
+import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, keptBy, modelOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */

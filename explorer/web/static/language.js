@@ -2,7 +2,7 @@
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 // looked up in Python's catalogue (explorer/translations). And how a token's text is shown.
 import { make } from "./dom.js";
-import { LANGUAGES } from "./protocol.js";
+import { LANGUAGES } from "./shared_constants.js";
 
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 // looked up in Python's catalogue (explorer/translations).

@@ -8,7 +8,7 @@ import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isE
 import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
-import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
@@ -38,7 +38,7 @@ function startWidget(block) {
 /** By the function of its name in the module of its folder. @param {HTMLElement} block */
 async function startBy(block) {
   const { widget, module } = block.dataset, name = widget.replace(/_(.)/g, (_all, letter) => letter.toUpperCase());
-  try { (await import(`../widgets/${module}/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
+  try { (await import(`../widgets/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
     if (error instanceof TypeError && /module/.test(error.message)) dispatchEvent(new CustomEvent("explorer:missing", { detail: `${module}.js` }));
     tellBroken(error);
   }
@@ -74,7 +74,7 @@ async function openByKey(event) {
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
   await need("search");
-  const { openKeys, openSearch } = await import("../widgets/search/search.js");
+  const { openKeys, openSearch } = await import("../widgets/header/search.js");
   if (event.key === "?") openKeys();
   else openSearch();
 }
@@ -252,7 +252,7 @@ function isInRoom() {
 /** Places from a file go to the list of saved ones. @param {any[]} places */
 async function takePlaces(places) {
   await need("presentation");
-  (await import("./places.js")).bring(places);
+  (await import("../widgets/teaching/presentation_pages.js")).bring(places);
 }
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */

@@ -9,7 +9,7 @@ import { bus, keptBy, modeOf, setState, state } from "./state.js";
 
 /** @typedef {import("./state.js").State} State */
 
-// What a room is asked, on the server (rooms/routes.py).
+// What a room is asked, on the server (room_routes.py).
 
 const PATIENCE = 45_000; // milliseconds; what says nothing new comes after twenty seconds
 

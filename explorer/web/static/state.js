@@ -2,7 +2,7 @@
 // The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
 import { language } from "./language.js";
-import { FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./protocol.js";
+import { FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
 // Checkpoints of one training, by their names (state/checkpoint_names.py).
 

@@ -9,7 +9,7 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 
 
 def only(figure, kind: str):
@@ -38,7 +38,7 @@ def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer
 def test_rows_are_queries_from_above_and_columns_are_keys(trace):
     figure = attention.pattern(trace, 0, 0)
     heatmap = only(figure, "heatmap")
-    assert list(heatmap.x) == list(heatmap.y) == positions(trace.tokens)
+    assert list(heatmap.x) == list(heatmap.y) == position_labels(trace.tokens)
     assert figure.layout.yaxis.range == (11.5, -0.5)
     assert "key" in figure.layout.xaxis.title.text
     assert "query" in figure.layout.yaxis.title.text
@@ -68,7 +68,7 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
     bars = only(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
     assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
-    assert list(bars.x) == positions(trace.tokens)[: query + 1]
+    assert list(bars.x) == position_labels(trace.tokens)[: query + 1]
 
 
 @pytest.mark.parametrize("factor", [3, -2])

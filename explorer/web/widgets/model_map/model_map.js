@@ -61,7 +61,7 @@ const DISCS = ["norm", "addition", "rotation"];
  * Puts an empty map on a sheet.
  * @param {HTMLElement} sheet
  * @param {string} keys what the keyboard does
- * @param {() => import("../../static/protocol.js").Theme} coloured the theme that it is painted in
+ * @param {() => import("../../static/shared_constants.js").Theme} coloured the theme that it is painted in
  */
 export function mapOn(sheet, keys, coloured = theme) {
   /** @type {any} */

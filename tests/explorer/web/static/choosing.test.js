@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { beginAsking, chooseStep, edits, pick, setMaking, show, toggleEdit, tune } from "../../../../explorer/web/static/asking.js";
 import { placeBanner } from "../../../../explorer/web/static/connection.js";
-import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
+import { SIMPLE_TABS } from "../../../../explorer/web/static/shared_constants.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 

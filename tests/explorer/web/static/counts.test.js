@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { gridOf, rowsOf, total } from "../../../../explorer/web/widgets/room/room.js";
+import { gridOf, rowsOf, total } from "../../../../explorer/web/widgets/teaching/class_session.js";
 
 test("every option has its count, also one that nobody chose", () => {
   const rows = rowsOf({ kind: "choice", options: ["a", "b", "c"] }, { 3: 5, 1: 2 });

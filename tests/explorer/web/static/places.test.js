@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { added, askedIn, bring, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesIn, placesInLink, reordered } from "../../../../explorer/web/static/places.js";
+import { added, askedIn, bring, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesIn, placesInLink, reordered } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 
 const HOSTILE = '<img src=x onerror="alert(1)">${1+1}{{1}}';
 const PLACE = { words: "checkpoint=tiny&view=attention", picture: "attention-pattern", caption: HOSTILE, notes: "„ß…" };

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { isElsewhere } from "../../../../explorer/web/static/dom.js";
-import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/presentation/decks.js";
-import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/presentation/presentation.js";
+import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
+import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
 
