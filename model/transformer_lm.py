@@ -146,7 +146,7 @@ class TransformerLM(nn.Module):
 
 
 def check_finite(values: Tensor, dtype: torch.dtype) -> None:
-    """Raise OverflowedRunError unless all values are finite numbers.
+    """Raise NonFiniteLogitsError unless all values are finite numbers.
 
     Args:
         values: logits, or the input of the unembedding.

@@ -224,7 +224,7 @@ def capture(
     Raises:
         UserError: there are no tokens, more than the context length, or one that is not in the vocabulary; the
             model has no value that an intervention changes, or the source run of a patch has no value to take.
-        OverflowedRunError: the model's numbers are too large for its data type.
+        NonFiniteLogitsError: the model's numbers are too large for its data type.
     """
     config = lm.config
     check_tokens(config, token_ids)

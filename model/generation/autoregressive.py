@@ -112,7 +112,7 @@ def generate(
     Raises:
         ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer
             (at the first step).
-        OverflowedRunError: the model's numbers are too large for the type that it computes with.
+        NonFiniteLogitsError: the model's numbers are too large for the type that it computes with.
     """
     if not len(token_ids):
         raise ValueError("generation continues a prompt of at least one token, got none")

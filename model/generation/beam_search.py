@@ -59,7 +59,7 @@ def beam_search(
 
     Raises:
         ValueError: the prompt is empty, a number is below one, or prompt and continuation do not fit the context.
-        OverflowedRunError: the model's numbers are too large for the type that it computes with.
+        NonFiniteLogitsError: the model's numbers are too large for the type that it computes with.
     """
     if min(len(token_ids), num_beams, max_new_tokens) < 1:
         raise ValueError(
