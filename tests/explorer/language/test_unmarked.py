@@ -18,9 +18,7 @@ EXCEPTIONS = {
     "lessons/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/worked_examples.py": dict.fromkeys(
-        ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
-    ),
+    "lessons/worked_examples.py": dict.fromkeys(("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"),
     "lessons/example_prompts.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
@@ -65,8 +63,8 @@ EXCEPTIONS = {
     "web/error_messages.py": {
         "can't allocate memory": "as torch says it",
         "out of memory": "as torch says it",
-        " (the last line of this client for now)": "log",
     },
+    "web/rate_limits.py": {" (the last line of this client for now)": "log"},
     "web/middleware.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
