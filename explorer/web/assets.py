@@ -30,7 +30,7 @@ MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
 LAZY_PREFIXES = (
-    "static/room.js",
+    "static/room_client.js",
     "widgets/header/search.js",
     "widgets/model_map/model_map.js",
     "widgets/teaching/",

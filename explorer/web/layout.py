@@ -71,7 +71,7 @@ from explorer.web.widgets.view_tools import (
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
-MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/asking.js)
+MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/page_actions.js)
 NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
     N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
@@ -97,7 +97,7 @@ class StateComponent(gr.HTML):
     """A value that the page's script and Gradio's events share, without anything to see.
 
     Args:
-        script, function: module that gets the component, and its function that does, see static/state.js.
+        script, function: module that gets the component, and its function that does, see static/page_state.js.
         events: names of events that the script triggers.
     """
 
@@ -126,9 +126,9 @@ class PageLayout:
 
     def __init__(self, catalog: ModelCatalog):
         self.state = StateComponent(
-            "static/state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
+            "static/page_state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
         )
-        self.update = StateComponent("static/asking.js", "connectUpdate", elem_id="state-update")
+        self.update = StateComponent("static/page_actions.js", "connectUpdate", elem_id="state-update")
         header = (
             ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
             ExplanationDepthButtons(elem_id="mode"),

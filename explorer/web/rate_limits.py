@@ -64,7 +64,7 @@ class SlidingWindowLimiter:
         return times
 
 
-CLIENT_HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/connection.js)
+CLIENT_HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/server_connection.js)
 MAX_NAME_CHARACTERS = 64  # characters
 
 

@@ -21,8 +21,8 @@ from explorer.views.attention.head_scores import all_heads_table, head_score_map
 from explorer.views.attention.patterns import (
     all_head_patterns,
     attention_lines,
-    attention_pattern_heatmap,
     attention_stages,
+    pattern_heatmap,
     query_weight_bars,
     score_by_dimension_bars,
 )
@@ -153,7 +153,7 @@ VIEW = View(
         Panel(
             name="pattern",
             title=N_("The chosen head: who looks at whom"),
-            draw=lambda trace, s: attention_pattern_heatmap(
+            draw=lambda trace, s: pattern_heatmap(
                 trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
             ),
             click_selects={"x": "key", "y": "query"},

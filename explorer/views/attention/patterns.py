@@ -35,7 +35,7 @@ def all_head_patterns(trace: Trace) -> HeadHeatmaps:
     return HeadHeatmaps(values, alt)
 
 
-def attention_pattern_heatmap(
+def pattern_heatmap(
     trace: Trace,
     layer: int,
     head: int,

@@ -15,8 +15,9 @@ from model.config import ModelConfig
 
 def describe_positions(trace: Trace, selection: Selection) -> str:
     """Return the formula of the model's kind of positions, with the interventions' effect if there are any."""
-    kind = rope if trace.config.position == "rope" else position_vectors
-    formula = kind.formula(trace, selection)
+    has_rope = trace.config.position == "rope"
+    describe = rope.describe_rotation if has_rope else position_vectors.describe_position_vectors
+    formula = describe(trace, selection)
     if not trace.baseline:
         return formula
     return f"{formula}\n{intervention_effects.intervention_summary(Comparison.with_unchanged(trace), selection)}"

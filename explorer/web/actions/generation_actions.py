@@ -164,7 +164,7 @@ class GenerationActions:
         """Yield the run after each new token.
 
         `steps` has the position of each new token among the tokens that the model sees: the browser shows them one
-        by one (asking.js).
+        by one (page_actions.js).
 
         Args:
             change: further changes of the state.

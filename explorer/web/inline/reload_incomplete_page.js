@@ -54,7 +54,7 @@
     return { served, root, variable: `GRADIO_ROOT_PATH=${served.slice(0, -1)}` };
   }
 
-  /** The page's language, which it chooses as language.js does. @returns {Record<string, string>} its messages */
+  /** The page's language, which it chooses as translations.js does. @returns {Record<string, string>} its messages */
   function catalogue() {
     const first = (tag) => tag.toLowerCase().split("-")[0], [, kept] = /(?:^|; )lang=([^;]*)/.exec(document.cookie) ?? [];
     for (const tag of [new URLSearchParams(location.search).get("lang"), kept, ...navigator.languages].filter(Boolean)) {

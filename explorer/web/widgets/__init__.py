@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 # In a picture's place why there is none, and how to have it; below it what vouches for its numbers, and how the one
-# that was clicked comes about (contents.js).
+# that was clicked comes about (widget_contents.js).
 EVIDENCE = (
     '<p class="instead" hidden></p><div class="job" role="status" hidden></div>'
     '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
@@ -33,7 +33,7 @@ class HtmlWidget:
     """A part of the page, drawn by a module and the style sheet in the folder of its class.
 
     The module exports a function with the widget's kind as its name, in camelCase, of the element that holds the
-    widget's markup; its data come with the answers, under its id (static/contents.js).
+    widget's markup; its data come with the answers, under its id (static/widget_contents.js).
     It builds the DOM with `textContent` only: prompts never pass through markup.
 
     Attributes:

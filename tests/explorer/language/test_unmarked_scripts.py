@@ -15,7 +15,7 @@ EXCEPTIONS = {
     "inline/reload_incomplete_page.js": {STYLE: "a style"},
     "widgets/figure/figure.js": {"middle right": "Plotly's"},
     "static/page.js": {"unknown: {}; select takes {}": "for who writes a script"},
-    "static/terms.js": {
+    "static/glossary_terms.js": {
         "#branches :is(.legend, thead th)": "a selector",
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
@@ -71,7 +71,7 @@ def test_a_sentence_without_a_mark_is_found(line):
     "line",
     [
         "// two words\n/* two words */",
-        'import { _ } from "./language.js";',
+        'import { _ } from "./translations.js";',
         'say(node, _("two words"));',
         'say(node, _("looks at {token}", { token }));',
         'ngettext("{count} token", "{count} tokens", n);',

@@ -134,7 +134,7 @@ class HeadGridWidget(HtmlWidget):
 
         Above `MAX_PIXELS` tokens, or fewer if there are many heads, a pixel is the maximum of several cells, or, if
         they are signed, the value furthest from 0. All together take at most `MAX_BYTES`. A head's rows are padded
-        to a multiple of 4 bytes, as in a bitmap file (static/plots.js).
+        to a multiple of 4 bytes, as in a bitmap file (static/plotly_figures.js).
         """
         layers, heads, tokens, _num_keys = multiples.values.shape
         block = -(-tokens // max_side_pixels(layers * heads))

@@ -193,7 +193,7 @@ class CollapseButton(HtmlWidget):
 class GlossaryList(HtmlWidget):
     """A list of terms that opens on request.
 
-    Its script explains each term wherever it is on the page (static/terms.js).
+    Its script explains each term wherever it is on the page (static/glossary_terms.js).
     """
 
     kind = "glossary"

@@ -1,13 +1,13 @@
 // @ts-check
 // The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
-import { changeModel, chooseStep, pick } from "../../static/asking.js";
-import { call } from "../../static/connection.js";
-import { lastLookedAt, reveal } from "../../static/contents.js";
+import { changeModel, chooseStep, pick } from "../../static/page_actions.js";
+import { call } from "../../static/server_connection.js";
+import { lastViewedFigure, reveal } from "../../static/widget_contents.js";
 import { button, find, findAll, make, say, span, toggleTheme } from "../../static/dom.js";
-import { goToStep, leftAt } from "../../static/history.js";
-import { _, lookUp, N_, tokenNodes } from "../../static/language.js";
-import { saveFigure } from "../../static/plots.js";
-import { modelOf, modeOf, state } from "../../static/state.js";
+import { goToStep, lessonPositions } from "../../static/history.js";
+import { _, lookUpMessage, N_, tokenNodes } from "../../static/translations.js";
+import { saveFigure } from "../../static/plotly_figures.js";
+import { modelName, depthOfView, state } from "../../static/page_state.js";
 
 /**
  * Something to go to.
@@ -46,11 +46,11 @@ async function goToFigure(view, figure) {
 /** Makes a token the explained one, and lists it among the next tokens. @param {number} id */
 async function goToToken(id) {
   const target = await call("rank_of_token", [state, id]).catch(() => null);
-  if (target) pick({ target, find: String(id), ...(modeOf(state.view) === "story" && { view: "prediction" }) });
+  if (target) pick({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
 /** @param {string} checkpoint */
-const goToCheckpoint = (checkpoint) => (modelOf(checkpoint) === modelOf(state.checkpoint) ? chooseStep(checkpoint) : changeModel(checkpoint));
+const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseStep(checkpoint) : changeModel(checkpoint));
 
 /** Opens the glossary at an entry. @param {string} form */
 function goToTerm(form) {
@@ -63,7 +63,7 @@ function goToTerm(form) {
 
 /** Saves the figure that was looked at last, or else the first that is drawn. @param {"png" | "svg"} format */
 function saveShown(format) {
-  const looked = document.getElementById(lastLookedAt())?.querySelector(".plot:has(.main-svg)");
+  const looked = document.getElementById(lastViewedFigure())?.querySelector(".plot:has(.main-svg)");
   const plot = looked ?? findAll(document, "#view .plot:has(.main-svg)").find(({ clientWidth }) => clientWidth);
   if (plot) saveFigure(plot, format);
 }
@@ -103,7 +103,7 @@ function actionItems() {
   const action = (name, aliases, go) => item(_("action"), name, aliases, go);
   const buttons = Object.entries(BUTTONS).flatMap(([selector, aliases]) => {
     const pressed = /** @type {HTMLButtonElement} */ (find(document, selector));
-    return pressed && !pressed.disabled ? [action(pressed.textContent.trim(), aliases.map(lookUp), () => pressed.click())] : [];
+    return pressed && !pressed.disabled ? [action(pressed.textContent.trim(), aliases.map(lookUpMessage), () => pressed.click())] : [];
   });
   const isDark = document.body.classList.contains("dark"), list = /** @type {HTMLSelectElement} */ (find(document, "#language select"));
   const english = new Intl.DisplayNames("en", { type: "language" });
@@ -138,7 +138,7 @@ function listItems(index) {
     return item(_("checkpoint"), name, step ? [_("step {step}", { step: step[1] })] : [], () => goToCheckpoint(name));
   });
   const lessons = (index?.lessons ?? []).map(({ name, title, audience, steps }) =>
-    item(_("lesson"), title, [name], () => goToStep(name, Math.min(leftAt()[name]?.step ?? 1, steps)), audience));
+    item(_("lesson"), title, [name], () => goToStep(name, Math.min(lessonPositions()[name]?.step ?? 1, steps)), audience));
   return [...viewItems(index), ...actionItems(), ...checkpoints, ...lessons, ...positionItems(), ...termItems()];
 }
 
@@ -187,7 +187,7 @@ let asked = null;
 const lowered = new WeakMap();
 
 function fetchIndex() {
-  const model = modelOf(state.checkpoint);
+  const model = modelName(state.checkpoint);
   if (asked?.model !== model) {
     const index = call("search_index", [state]);
     asked = { model, index };
@@ -324,7 +324,7 @@ let keys = null;
 /** Lists the keys. */
 export function openKeys() {
   if (!keys) {
-    const rows = KEYS.flatMap(([names, meaning]) => [make("dt", {}, ...names.map((name) => make("kbd", {}, name))), make("dd", {}, lookUp(meaning))]);
+    const rows = KEYS.flatMap(([names, meaning]) => [make("dt", {}, ...names.map((name) => make("kbd", {}, name))), make("dd", {}, lookUpMessage(meaning))]);
     keys = make("dialog", { id: "keys", className: "palette", ariaLabel: _("Keys") }, make("h2", {}, _("Keys")), make("dl", {}, ...rows), button(_("Close"), () => keys.close()));
     keys.addEventListener("click", ({ target }) => { if (target === keys) keys.close(); });
     document.body.append(keys);

@@ -1,11 +1,11 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place: tokens are rows, blocks are columns, the chosen token's
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
-import { pick } from "../../static/asking.js";
-import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nextTo, onTheme, say, set, span } from "../../static/dom.js";
-import { _, ngettext, percent } from "../../static/language.js";
-import { inA, onState, seen, state } from "../../static/state.js";
+import { pick } from "../../static/page_actions.js";
+import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
+import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span } from "../../static/dom.js";
+import { _, ngettext, percent } from "../../static/translations.js";
+import { changeInA, onState, seen, state } from "../../static/page_state.js";
 
 // Where things are: of numbers alone, so that one drawing can move to another.
 
@@ -23,7 +23,7 @@ const LEVELS = ["", "block", "head", "cell"];
  * @param {{ level: string, layer: number, head: number }} open
  * @param {{ width: number, height: number }} size
  */
-export function layoutOf(model, { level, layer, head }, { width, height }) {
+export function drawingLayout(model, { level, layer, head }, { width, height }) {
   const isNarrow = width < NARROW, rows = model.rows.length, layers = model.blocks.length;
   const letters = Math.min(Math.max(...model.rows.map(([, , text]) => text.length), 6), isNarrow ? 8 : 13);
   const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? 20 : Math.min(130, 44 + 9.8 * model.answer.length);
@@ -40,7 +40,7 @@ export function layoutOf(model, { level, layer, head }, { width, height }) {
   const gap = Math.min(10, closed * 0.12);
   const tall = Math.min(pitch, 46), above = Math.max(34, y[0] - tall / 2 - 6); // of a cell, and where the card begins
   const card = isOpen ? { x: at[layer] + room[layer], y: above, w: wide[layer] - room[layer] - gap - 8, h: height - 14 - above } : { x: join[layer], y: middle, w: 0, h: 0 };
-  const grid = gridOf(model.blocks[0].heads.length, card);
+  const grid = replyGrid(model.blocks[0].heads.length, card);
   const small = grid.at(head), cell = Math.min(pitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.36) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
   const pattern = !isOpen ? { x: join[layer], y: middle, w: 0, h: 0 }
     : level === "block" ? { x: small.x, y: small.y, w: small.w, h: small.w }
@@ -50,7 +50,7 @@ export function layoutOf(model, { level, layer, head }, { width, height }) {
 }
 
 /** Where the heads of an open block are: as large as all fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
-function gridOf(heads, card) {
+function replyGrid(heads, card) {
   const gap = 10, label = 20, height = card.h - 58;
   let best = { columns: 1, size: 0 };
   for (let columns = 1; columns <= heads; columns += 1) {
@@ -171,7 +171,7 @@ export function wholeModel(element) {
     if (isKept && !goal) nodes.get(current).focus({ preventScroll: true }), isKept = false;
   }
 
-  const closeUp = (change) => pick(inA(change));
+  const closeUp = (change) => pick(changeInA(change));
 
   function drawBlocks(open) {
     const { at, wide, gap, height } = layout, most = largest(model.blocks.flatMap(({ heads }) => heads));
@@ -332,7 +332,7 @@ export function wholeModel(element) {
   const drawnOf = new WeakMap();
 
   function drawHeads({ layer, head }) {
-    const { card } = layout, { patterns } = model.open, grid = gridOf(patterns.length, card), block = model.blocks[layer], most = largest(model.blocks.flatMap(({ heads }) => heads));
+    const { card } = layout, { patterns } = model.open, grid = replyGrid(patterns.length, card), block = model.blocks[layer], most = largest(model.blocks.flatMap(({ heads }) => heads));
     patterns.forEach((rows, h) => {
       const { x, y, w } = grid.at(h), value = block.heads[h], { sign } = shade(value, most), cell = w / rows.length;
       const node = putItem("card", `head:${layer}.${h}`, {
@@ -454,7 +454,7 @@ export function wholeModel(element) {
 
   function move() {
     if (!model || !drawing.clientWidth) return;
-    const to = layoutOf(model, opened(), sizeOf()), from = layout;
+    const to = drawingLayout(model, opened(), sizeOf()), from = layout;
     cancelAnimationFrame(frame);
     if (!from || still.matches || from.width !== to.width || from.at.length !== to.at.length || JSON.stringify(from) === JSON.stringify(to)) {
       layout = to;
@@ -533,9 +533,9 @@ export function wholeModel(element) {
     if (!item || event.altKey || event.ctrlKey || event.metaKey) return;
     if (step) {
       const items = [...nodes.values()].filter((node) => node.item?.name).map((node) => node.item);
-      const kindOf = ({ name }) => name.slice(0, name.indexOf(":"));
-      const beside = (among) => among[nextTo(among.map(({ box }) => box), among.indexOf(item), step)];
-      const same = beside(items.filter((other) => kindOf(other) === kindOf(item))); // its own kind first
+      const changeScope = ({ name }) => name.slice(0, name.indexOf(":"));
+      const beside = (among) => among[nearestInDirection(among.map(({ box }) => box), among.indexOf(item), step)];
+      const same = beside(items.filter((other) => changeScope(other) === changeScope(item))); // its own kind first
       nodes.get((same === item ? beside(items) : same).name).focus();
     } else if (event.key === "Enter" || event.key === " ") item.act?.();
     else return;
@@ -548,10 +548,10 @@ export function wholeModel(element) {
   });
   for (const type of ["pointerdown", "keydown"]) document.addEventListener(type, stopFlow, { capture: true, passive: true });
 
-  evidenceIn(element);
+  showEvidence(element);
   new ResizeObserver(() => { if (model && drawing.clientWidth && drawing.clientWidth !== layout?.width) move(); }).observe(drawing);
   listenFor(element, window, "resize", move);
   onState(element, follow);
   onTheme(element, () => { if (model) drawLines(), draw(); });
-  onPicture(element, drawing, (content) => inTurn(element, () => show(content)));
+  onFigureContent(element, drawing, (content) => drawInTurn(element, () => show(content)));
 }

@@ -1,14 +1,14 @@
 // @ts-check
 // The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
 // one.
-import { drawTuned, makeMove, pick, syncControls, tune } from "../../static/asking.js";
-import { call } from "../../static/connection.js";
-import { onContent } from "../../static/contents.js";
-import { countDraw, find, findAll, listenFor, make, rove, say, span, stopAt, tellSideways } from "../../static/dom.js";
+import { setLocalPreview, makeMove, pick, syncControls, tune } from "../../static/page_actions.js";
+import { call } from "../../static/server_connection.js";
+import { onContent } from "../../static/widget_contents.js";
+import { countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll } from "../../static/dom.js";
 import { linkTo } from "../../static/history.js";
-import { _, inPieces, percent, tokenNodes } from "../../static/language.js";
-import { bytesOf } from "../../static/plots.js";
-import { onState, state } from "../../static/state.js";
+import { _, messagePieces, percent, tokenNodes } from "../../static/translations.js";
+import { decodeBase64 } from "../../static/plotly_figures.js";
+import { onState, state } from "../../static/page_state.js";
 
 // The line of all probability, a stretch a token, with a mark at the random number.
 
@@ -129,7 +129,7 @@ export function distribution(element) {
   }
 
   function draw(content) {
-    const now = placeOf(content);
+    const now = savedPlace(content);
     if (now !== place) before = null;
     [value, place] = [content, now];
     const names = content.columns.map((column) => column.name).join();
@@ -140,7 +140,7 @@ export function distribution(element) {
     falls.replaceChildren(value.words);
     if (before && before.id !== value.drawn) {
       const token = span("was", ...tokenNodes(before.token));
-      falls.append(" ", ...inPieces(_("Before the change it was {token}."), { token }));
+      falls.append(" ", ...messagePieces(_("Before the change it was {token}."), { token }));
     }
     countDraw(box);
   }
@@ -184,7 +184,7 @@ export function distribution(element) {
   box.addEventListener("focusin", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     tell(target);
-    if (target.matches("td, th")) stopAt(cells(), target);
+    if (target.matches("td, th")) setTabStop(cells(), target);
   });
 
   const cellOf = (event) => event.target.closest("td, th");
@@ -222,16 +222,16 @@ export function distribution(element) {
   });
   onContent(element, show);
   watchSliders();
-  drawTuned((change) => {
+  setLocalPreview((change) => {
     const tuned = told && Object.keys(change).every((name) => SLIDER_SETTINGS.includes(name)) && tunedTable(told);
     if (tuned) draw(tuned);
     return Boolean(tuned);
   });
-  tellSideways(find(box, ".table"), table);
+  markSidewaysScroll(find(box, ".table"), table);
 }
 
 // Where in which text the random number is drawn: there, settings alone can make it fall on another token.
-function placeOf({ u }) {
+function savedPlace({ u }) {
   const { checkpoint, prompt, generated, edits, query } = state;
   return [checkpoint, prompt, generated, edits, query, u].join(" ");
 }
@@ -375,7 +375,7 @@ async function fetchScores() {
   if (asked === now || !state.checkpoint) return;
   asked = now;
   try {
-    const { scores: packed, size } = await call("next_token_scores", [state]), { buffer } = bytesOf(packed);
+    const { scores: packed, size } = await call("next_token_scores", [state]), { buffer } = decodeBase64(packed);
     scores = { place: now, values: buffer.byteLength === 4 * size ? new Float32Array(buffer) : new Float64Array(buffer) };
   } catch { asked = ""; } // Python is asked at every move, then
 }

@@ -1,9 +1,9 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, the link to it as a QR code, and what the class replies.
-import { find, findAll, isElsewhere, make, makeSvg, reachWhileScrolling, say, set, span } from "../../static/dom.js";
-import { lessonTold, onLessonTold } from "../../static/history.js";
-import { _, ngettext } from "../../static/language.js";
-import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, keepLeading, keepListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room.js";
+import { find, findAll, isElsewhere, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { shownLessonStep, onLessonStep } from "../../static/history.js";
+import { _, ngettext } from "../../static/translations.js";
+import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
 
 // The bits of a QR code: a text in bytes, and bytes that check them (error correction M), for versions 1 to 10.
 
@@ -65,8 +65,8 @@ function withChecks(data, version) {
   const starts = Array.from({ length: count + 1 }, (_block, i) => i * length + Math.max(0, i - short));
   const blocks = Array.from({ length: count }, (_block, i) => data.slice(starts[i], starts[i + 1]));
   const checks = blocks.map((block) => checksOf(block, CHECKS[version]));
-  const inTurn = (all, most) => Array.from({ length: most }, (_byte, i) => all.map((one) => one[i])).flat().filter((byte) => byte !== undefined);
-  return [...inTurn(blocks, length + 1), ...inTurn(checks, CHECKS[version])];
+  const drawInTurn = (all, most) => Array.from({ length: most }, (_byte, i) => all.map((one) => one[i])).flat().filter((byte) => byte !== undefined);
+  return [...drawInTurn(blocks, length + 1), ...drawInTurn(checks, CHECKS[version])];
 }
 const bitsOf = (bytes) => bytes.flatMap((byte) => Array.from({ length: 8 }, (_bit, i) => ((byte >>> (7 - i)) & 1) === 1));
 
@@ -85,7 +85,7 @@ const MASKS = [
  * @param {number} [mask] by its number; the one that is read best where none is given
  * @returns {boolean[][] | null}
  */
-export function qrOf(text, mask) {
+export function qrCodeModules(text, mask) {
   const coded = codedIn(text);
   if (!coded) return null;
   const { size, set, rows, isFixed } = frame(coded.version), placed = place(coded.bits, size, isFixed);
@@ -198,8 +198,8 @@ const BINS = 10; // in which numbers are counted (questions/question.py)
 function countsNodes(question, counts, people, judged) {
   if (!question) return [make("p", { className: "quiet" }, _("This step asks nothing."))];
   const all = total(counts), of = make("p", { className: "of" }, ngettext("{count} of {people} has replied.", "{count} of {people} have replied.", all, { people: Math.max(people, all) }));
-  if (question.kind === "cell" || question.kind === "curve") return [of, table(gridOf(question, counts, judged))];
-  return [of, bars(rowsOf(question, counts, judged), all)];
+  if (question.kind === "cell" || question.kind === "curve") return [of, table(replyGrid(question, counts, judged))];
+  return [of, bars(replyCounts(question, counts, judged), all)];
 }
 
 /** @param {Record<string, number>} counts */
@@ -212,7 +212,7 @@ export const total = (counts) => Object.values(counts).reduce((sum, count) => su
  * @param {{ truth: Record<string, any> } | null} [judged]
  * @returns {Row[]}
  */
-export function rowsOf(question, counts, judged = null) {
+export function replyCounts(question, counts, judged = null) {
   const { kind } = question, truth = judged?.truth;
   if (kind === "choice") return question.options.map((says, i) => ({ says, count: counts[i + 1] ?? 0, isRight: Boolean(truth?.right.includes(i + 1)) }));
   if (kind === "number") {
@@ -234,7 +234,7 @@ export function rowsOf(question, counts, judged = null) {
  * @param {{ truth: Record<string, any> } | null} [judged]
  * @returns {Grid}
  */
-export function gridOf(question, given, judged = null) {
+export function replyGrid(question, given, judged = null) {
   if (question.kind === "cell") {
     const { rows, columns } = question, counts = rows.map((_row, i) => columns.map((_column, j) => given[`${i}${BETWEEN}${j}`] ?? 0));
     return { rows, columns, counts, right: judged?.truth.right ?? null };
@@ -269,7 +269,7 @@ function table({ rows, columns, counts, right }) {
     return made;
   };
   const head = make("tr", {}, make("td", { className: "none" }), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
-  return reachWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
+  return focusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
     ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j)))))));
 }
 
@@ -320,12 +320,12 @@ export function roomMenu(element) {
     say(find(leading, ".code"), written(code));
     link.href = linkOf(code, location.href);
     say(link, link.href.replace(/^https?:\/\//, ""));
-    const rows = qrOf(link.href), box = find(leading, ".qr");
+    const rows = qrCodeModules(link.href), box = find(leading, ".qr");
     box.replaceChildren(...(rows ? [qrPicture(rows)] : []));
   }
 
   function drawCounts() {
-    const step = lessonTold(), isHere = step && step.name === room.lesson && step.step === room.step;
+    const step = shownLessonStep(), isHere = step && step.name === room.lesson && step.step === room.step;
     const asked = isHere && !step.question?.is_example ? step.question : null;
     const data = JSON.stringify([asked, room.counts, room.people, isHere && step.judged?.truth]);
     if (data === drawn) return;
@@ -376,11 +376,11 @@ export function roomMenu(element) {
     if (!list.hidden && !isTeacher() && target instanceof Node && !element.contains(target)) hide();
   });
   onRoom(follow);
-  onLessonTold(() => { if (isTeacher()) drawCounts(); });
+  onLessonStep(() => { if (isTeacher()) drawCounts(); });
   follow();
   placeRoomLine();
-  keepListening();
-  keepLeading();
+  startListening();
+  startLeading();
   enterRoom();
 }
 

@@ -1,11 +1,11 @@
 // @ts-check
 // A lesson's step: its words, its question with the reply, and the truth; and the list of lessons.
-import { call, Refused } from "../../static/connection.js";
-import { onContent, reveal, tellBroken } from "../../static/contents.js";
-import { button, countDraw, find, findAll, make, makeSvg, reachWhileScrolling, rove, say, set, span, stopAt } from "../../static/dom.js";
-import { askAgain, goToStep, leaveLesson, leftAt, replyWith, showAnyway, tellLesson } from "../../static/history.js";
-import { _, ngettext, tokenNodes } from "../../static/language.js";
-import { onState, state } from "../../static/state.js";
+import { call, Refused } from "../../static/server_connection.js";
+import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
+import { button, countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop } from "../../static/dom.js";
+import { forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
+import { _, ngettext, tokenNodes } from "../../static/translations.js";
+import { onState, state } from "../../static/page_state.js";
 import { openSheet } from "./worksheet.js";
 
 // A lesson's words, which come as a small tree (lessons/lesson.py), as elements of text.
@@ -18,7 +18,7 @@ const BLOCKS = {
   paragraph: ({ parts }) => make("p", {}, ...inline(parts)),
   list: ({ ordered, items }) => make(ordered ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...inline(item)))),
   table: ({ head, rows }) => make("table", {}, row("th", head), ...rows.map((cells) => row("td", cells))),
-  code: ({ text }) => reachWhileScrolling(make("pre", {}, make("code", {}, text))),
+  code: ({ text }) => focusableWhileScrolling(make("pre", {}, make("code", {}, text))),
 };
 const TAGS = /** @type {Record<string, "strong" | "em" | "code" | "b">} */ ({ strong: "strong", emphasis: "em", code: "code", number: "b" });
 
@@ -136,17 +136,17 @@ function askCell({ rows, columns, there }, judged, reply) {
   const table = make("table", { className: "cells" }, head, ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...cells[i].map((one) => make("td", {}, one)))));
   if (!judged) {
     const all = cells.flat().filter((one) => one.tagName === "BUTTON");
-    stopAt(all, all[0]);
+    setTabStop(all, all[0]);
     rove(table, {
-      at: ({ target }) => placeOf(target),
+      at: ({ target }) => savedPlace(target),
       size: () => ({ rows: rows.length, columns: columns.length }),
-      go: ({ row, column }) => { if (there[row][column]) { stopAt(all, cells[row][column]); cells[row][column].focus(); } },
+      go: ({ row, column }) => { if (there[row][column]) { setTabStop(all, cells[row][column]); cells[row][column].focus(); } },
     });
   }
   const box = make("div", { className: "scrolls" }, table);
-  return [judged ? reachWhileScrolling(box) : box]; // or else its buttons are reached
+  return [judged ? focusableWhileScrolling(box) : box]; // or else its buttons are reached
 
-  function placeOf(target) {
+  function savedPlace(target) {
     const row = cells.findIndex((ones) => ones.includes(target));
     return row < 0 ? null : { row, column: cells[row].indexOf(target) };
   }
@@ -320,10 +320,10 @@ const ASKS = { choice: askChoice, token: askToken, cell: askCell, number: askNum
 
 /** @param {Record<string, any>} asked @param {Judged | undefined} judged */
 function questionNodes(asked, judged) {
-  const nodes = [make("p", { className: "words" }, asked.words), ...ASKS[asked.kind](asked, judged, replyWith)];
+  const nodes = [make("p", { className: "words" }, asked.words), ...ASKS[asked.kind](asked, judged, sendReply)];
   if (asked.is_example) return nodes;
-  if (judged) return [...nodes, button(_("Ask me again"), askAgain, { className: "quiet" })];
-  return [...nodes, button(_("Show it without my reply"), showAnyway, { className: "quiet" })];
+  if (judged) return [...nodes, button(_("Ask me again"), forgetReply, { className: "quiet" })];
+  return [...nodes, button(_("Show it without my reply"), showAnswer, { className: "quiet" })];
 }
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
@@ -359,7 +359,7 @@ export function lesson(element) {
     back.disabled = !(given.step > 1);
     next.textContent = given.step < given.steps ? _("Next") : _("Finish");
     if (isNew) arrive(given.target);
-    tellLesson(given);
+    notifyLessonStep(given);
     countDraw(column);
   }
 
@@ -446,11 +446,11 @@ export function lessons(element) {
   async function show() {
     listed ??= call("listed_lessons", [state]);
     try {
-      const found = await listed, left = leftAt();
+      const found = await listed, left = lessonPositions();
       list.replaceChildren(...found.map((lesson) => row(lesson, left[lesson.name])));
     } catch (error) {
       listed = null;
-      if (error instanceof Refused) tellBroken(error);
+      if (error instanceof Refused) reportBroken(error);
       return;
     }
     const { bottom, left: x } = open.getBoundingClientRect();

@@ -1,13 +1,13 @@
 // @ts-check
 // The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
 // window; and the list of saved places.
-import { makeMove } from "../../static/asking.js";
-import { unfold } from "../../static/contents.js";
+import { makeMove } from "../../static/page_actions.js";
+import { unfold } from "../../static/widget_contents.js";
 import { button, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
-import { download, lessonTold, MOST_LINK } from "../../static/history.js";
-import { _, ngettext } from "../../static/language.js";
-import { keptBy, onState, state } from "../../static/state.js";
-import { added, askedIn, keepPlacesAs, keptPlaces, lessonDeck, linkOf, meaningOf, MOST, onBrought, pictureInSight, picturesDeck, placeOf, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
+import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+import { _, ngettext } from "../../static/translations.js";
+import { onEveryState, onState, state } from "../../static/page_state.js";
+import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figureInSight, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Place} Place */
 
@@ -44,7 +44,7 @@ const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a pag
  * @param {boolean} [areMany] whether they need more than their usual room
  * @returns {Room}
  */
-export function pictureRoom(screen, head, hasWords, areMany = false) {
+export function figureRoom(screen, head, hasWords, areMany = false) {
   const left = (hasWords ? Math.round(screen.width * SHARES[+areMany]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - head - BAR;
   const least = Math.min(LEAST_TYPE / SMALLEST.picture, screen.width / NATURAL.phone); // a telephone is held close
@@ -67,7 +67,7 @@ const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / (width -
  * @param {boolean} [areMany]
  * @returns {Room & { scales: number[] }}
  */
-export function wordsRoom(screen, head, isAlone, areMany = false) {
+export function textRoom(screen, head, isAlone, areMany = false) {
   const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * SHARES[+areMany]), height = screen.height - head - BAR;
   const least = LEAST_TYPE / SMALLEST.words, most = Math.max(least, Math.min(2.4, width / NATURAL.words));
   const scales = [most, (2 * most + least) / 3, (most + 2 * least) / 3, least];
@@ -102,7 +102,7 @@ function place(id, frames = 600) {
  */
 function layOut(head, shown, areMany = false) {
   const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-  const room = pictureRoom(screen, height, Boolean(page), areMany), words = wordsRoom(screen, height, !picture, areMany);
+  const room = figureRoom(screen, height, Boolean(page), areMany), words = textRoom(screen, height, !picture, areMany);
   for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
   const letters = lettersOfMap(room);
@@ -195,10 +195,10 @@ export function stage(element) {
   function begin(wanted) {
     if (deck || !state.checkpoint) return;
     focused = document.activeElement;
-    const places = wanted.places ?? keptPlaces();
-    if (lessonTold() && !wanted.places) deck = lessonDeck(show);
+    const places = wanted.places ?? storedPlaces();
+    if (shownLessonStep() && !wanted.places) deck = lessonDeck(show);
     else if (places.length) deck = placesDeck(places, wanted.at ?? 0, show);
-    else deck = picturesDeck(show);
+    else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
     box.hidden = false;
     find(box, "h2").focus({ preventScroll: true });
@@ -262,7 +262,7 @@ export function stage(element) {
       if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
       return;
     }
-    const meaning = meaningOf(event.key), target = /** @type {HTMLElement} */ (event.target);
+    const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
     const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
     if (!meaning || (isOnControl && event.key === " ")) return;
     // Whoever went to a picture by the Tab key goes about in it by the arrow keys; a remote's keys still go on.
@@ -282,7 +282,7 @@ export function stage(element) {
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
   window.addEventListener("resize", () => lay());
-  keptBy(() => { if (deck) say(find(box, ".text"), textOf()); });
+  onEveryState(() => { if (deck) say(find(box, ".text"), textOf()); });
   onPresent(begin);
 }
 
@@ -290,7 +290,7 @@ export function stage(element) {
 export function presentMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), rows = find(list, ".places"), told = find(list, ".told");
   const offer = find(list, ".brought");
-  let places = keptPlaces();
+  let places = storedPlaces();
 
   function show() {
     say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
@@ -325,7 +325,7 @@ export function presentMenu(element) {
   /** @param {Place[]} changed */
   function change(changed) {
     places = changed;
-    say(told, keepPlacesAs(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
+    say(told, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
     draw();
   }
 
@@ -337,7 +337,7 @@ export function presentMenu(element) {
     notes.addEventListener("change", () => edit(i, { notes: notes.value }));
     const act = (text, name, does, disabled = false) => button(text, does, { ariaLabel: name, title: name, disabled });
     return make("li", { className: "place" }, span("number", String(number)), caption,
-      act("↗", _("go to place {number}", { number }), () => { hide(); makeMove({ kind: "place", words: askedIn(place) }); }),
+      act("↗", _("go to place {number}", { number }), () => { hide(); makeMove({ kind: "place", words: placeQuery(place) }); }),
       act("↑", _("move place {number} up", { number }), () => move(i, i - 1, 1), i === 0),
       act("↓", _("move place {number} down", { number }), () => move(i, i + 1, 2), i === last),
       act("✕", _("remove place {number}", { number }), () => { change(places.filter((other) => other !== place)); find(list, ".save").focus(); }),
@@ -347,7 +347,7 @@ export function presentMenu(element) {
   // Without drawing anew, as somebody may be on the way to the next box.
   function edit(i, words) {
     places[i] = { ...places[i], ...words };
-    keepPlacesAs(places);
+    storePlaces(places);
   }
 
   // The keyboard stays on the button of the same place.
@@ -359,8 +359,8 @@ export function presentMenu(element) {
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
   function save() {
-    const picture = pictureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
-    const place = placeOf(state, picture, title ?? "");
+    const picture = figureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
+    const place = savedPlace(state, picture, title ?? "");
     if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
     change([...places, place]);
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
@@ -415,9 +415,9 @@ export function presentMenu(element) {
   document.addEventListener("pointerdown", ({ target }) => {
     if (!list.hidden && target instanceof Node && !element.contains(target)) hide();
   });
-  window.addEventListener("storage", () => { places = keptPlaces(); if (!list.hidden) draw(); }); // another tab changed them
+  window.addEventListener("storage", () => { places = storedPlaces(); if (!list.hidden) draw(); }); // another tab changed them
   onState(element, tellWhat);
-  onBrought(take);
+  onPlacesReceived(take);
   placesInLink(location.hash).then((brought) => {
     if (!brought) return;
     history.replaceState(history.state, "", location.pathname + location.search); // a reload brings them no second time

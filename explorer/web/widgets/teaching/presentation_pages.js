@@ -2,17 +2,17 @@
 // What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved views. These are states of the
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
-import { makeMove, onMove } from "../../static/asking.js";
-import { lastLookedAt } from "../../static/contents.js";
+import { makeMove, onMove } from "../../static/page_actions.js";
+import { lastViewedFigure } from "../../static/widget_contents.js";
 import { find, findAll, make } from "../../static/dom.js";
-import { addressOf, goToStep, lessonTold, MOST_LINK, onLessonTold, showAnyway } from "../../static/history.js";
-import { _ } from "../../static/language.js";
-import { base64Of, bytesOf } from "../../static/plots.js";
+import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
+import { _ } from "../../static/translations.js";
+import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
-import { state } from "../../static/state.js";
+import { state } from "../../static/page_state.js";
 import { prose } from "./lesson.js";
 
-/** @typedef {import("../../static/state.js").State} State */
+/** @typedef {import("../../static/page_state.js").State} State */
 
 /**
  * @typedef {object} Place
@@ -28,9 +28,9 @@ const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", 
 const FRAGMENT = "places=", PICTURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
 
 /** A place of what is seen; null where its address is longer than a place may have. @param {State} state @param {string} picture @param {string} caption @returns {Place | null} */
-export function placeOf(state, picture, caption) {
+export function savedPlace(state, picture, caption) {
   const kept = Object.fromEntries(Object.entries(state).filter(([name]) => !NOT_KEPT.includes(name)));
-  const words = addressOf(kept, "http://here/").search.slice(1);
+  const words = urlOfState(kept, "http://here/").search.slice(1);
   return words.length > MOST.words ? null : placeIn({ words, picture, caption });
 }
 
@@ -43,15 +43,15 @@ function placeIn(any) {
 }
 
 /** The places in what anybody may have written: those that are none are left out. @param {any} any @returns {Place[]} */
-export const placesIn = (any) => (Array.isArray(any) ? any.slice(0, MOST.places).map(placeIn).filter((place) => place !== null) : []);
+export const validPlaces = (any) => (Array.isArray(any) ? any.slice(0, MOST.places).map(placeIn).filter((place) => place !== null) : []);
 
 /** All that the browser keeps. @returns {Place[]} */
-export function keptPlaces() {
-  try { return placesIn(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
+export function storedPlaces() {
+  try { return validPlaces(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
 }
 
 /** Has the browser keep places in the place of all before; false where it does not. @param {Place[]} places */
-export function keepPlacesAs(places) {
+export function storePlaces(places) {
   try { localStorage.setItem(KEPT, JSON.stringify(places)); } catch { return false; }
   return true;
 }
@@ -59,13 +59,13 @@ export function keepPlacesAs(places) {
 const brought = new EventTarget();
 
 /** Brings places along, from a file or a link. @param {any} any */
-export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: placesIn(any) }));
+export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: validPlaces(any) }));
 
 /** Calls `take` with places that are brought along. @param {(places: Place[]) => void} take */
-export const onBrought = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Place[]>} */ (event).detail));
+export const onPlacesReceived = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Place[]>} */ (event).detail));
 
 /** What a place asks, by name. @param {Place} place @returns {Record<string, string>} */
-export const askedIn = ({ words }) => Object.fromEntries(new URLSearchParams(words));
+export const placeQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
 
 /** As many as may be kept, and how many are not. @param {Place[]} mine @param {Place[]} brought @returns {[Place[], number]} */
 export function added(mine, brought) {
@@ -84,7 +84,7 @@ export async function linkOf(places, address) {
   const url = new URL(address);
   url.search = "";
   const packed = await new Response(new Blob([JSON.stringify(places)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
-  url.hash = FRAGMENT + base64Of(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  url.hash = FRAGMENT + encodeBase64(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   return url.href;
 }
 
@@ -93,8 +93,8 @@ export async function placesInLink(hash) {
   const packed = hash.replace(/^#/, "");
   if (!packed.startsWith(FRAGMENT)) return null;
   try {
-    const bytes = bytesOf(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
-    return placesIn(JSON.parse(await unpacked(bytes)));
+    const bytes = decodeBase64(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
+    return validPlaces(JSON.parse(await unpacked(bytes)));
   } catch { return []; }
 }
 
@@ -117,7 +117,7 @@ async function unpacked(bytes) {
  * @param {Record<string, any>} told the step, as Python tells it
  * @returns {PageOfStep[]}
  */
-export function pagesOf({ before, question, after, task, missing, problem }) {
+export function stepPages({ before, question, after, task, missing, problem }) {
   if (missing || problem) return ["question"];
   if (task) return task.is_done ? ["before", "after"] : ["before"];
   const isAsked = question && !question.is_example;
@@ -131,7 +131,7 @@ export function pagesOf({ before, question, after, task, missing, problem }) {
  * @param {Record<string, any>} before @param {Record<string, any>} now
  * @returns {PageOfStep}
  */
-export function pageAfter(page, before, now) {
+export function pageAfterAnswer(page, before, now) {
   if (!before.judged && now.judged) return "answer";
   if (!before.task?.is_done && now.task?.is_done) return "after";
   if (before.judged && !now.judged && page !== "before") return "question";
@@ -139,19 +139,19 @@ export function pageAfter(page, before, now) {
 }
 
 /** What is shown of what a step points out: of settings, what they make; nothing of controls that change what is elsewhere. @param {string} target */
-export const pictureOf = (target) => (target === "generation" ? NEXT_TOKEN : CONTROLS.test(target) ? "" : target);
+export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN : CONTROLS.test(target) ? "" : target);
 
 const CONTROLS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
 
 /** Whether the picture that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
-export const isShown = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
+export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
 
 /**
  * Where a key leads on the stage; null where it is none of the stage's.
  * @param {string} key
  * @returns {"next" | "back" | "black" | "leave" | "notes" | null}
  */
-export const meaningOf = (key) => KEYS[key] ?? KEYS[key.toLowerCase()] ?? null;
+export const stageCommand = (key) => KEYS[key] ?? KEYS[key.toLowerCase()] ?? null;
 
 /** @type {Record<string, "next" | "back" | "black" | "leave" | "notes">} */
 const KEYS = {
@@ -164,12 +164,12 @@ const KEYS = {
 
 /** @param {() => void} changed is called when another page is to be seen @returns {import("./presentation.js").Deck} */
 export function lessonDeck(changed) {
-  let told = lessonTold(), page = pagesOf(told)[0], coming = 0; // −1 where the last page of the step before is to come
+  let told = shownLessonStep(), page = stepPages(told)[0], coming = 0; // −1 where the last page of the step before is to come
   const leaving = new AbortController();
 
-  onLessonTold((now) => {
-    const isOther = now.name !== told.name || now.step !== told.step, pages = pagesOf(now);
-    page = isOther ? pages[coming < 0 ? pages.length - 1 : 0] : pageAfter(page, told, now);
+  onLessonStep((now) => {
+    const isOther = now.name !== told.name || now.step !== told.step, pages = stepPages(now);
+    page = isOther ? pages[coming < 0 ? pages.length - 1 : 0] : pageAfterAnswer(page, told, now);
     if (!pages.includes(page)) page = pages[0];
     if (isOther) coming = 0;
     told = now;
@@ -178,8 +178,8 @@ export function lessonDeck(changed) {
 
   return {
     go(by) {
-      const pages = pagesOf(told), next = pages.indexOf(page) + by;
-      if (pages[next] === "answer" && !told.judged) return showAnyway();
+      const pages = stepPages(told), next = pages.indexOf(page) + by;
+      if (pages[next] === "answer" && !told.judged) return showAnswer();
       if (next >= 0 && next < pages.length) {
         page = pages[next];
         return changed();
@@ -192,7 +192,7 @@ export function lessonDeck(changed) {
     shown() {
       const { heading, title, step, steps, before, next, question } = told;
       return {
-        heading: heading ?? "", at: `${step} / ${steps}`, page, picture: isShown(told) ? pictureOf(told.target) : "",
+        heading: heading ?? "", at: `${step} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };
@@ -209,16 +209,16 @@ const OPEN = "#view .panels > .block";
 const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
 
 /** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
-export function pictureInSight() {
-  const all = pictures(), ids = all.map(({ id }) => id), last = lastLookedAt();
+export function figureInSight() {
+  const all = pictures(), ids = all.map(({ id }) => id), last = lastViewedFigure();
   if (ids.includes(last) || ["next-token", "strip"].includes(last)) return last;
   const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
   return (inSight ?? all[0])?.id ?? "";
 }
 
 /** @param {() => void} changed @returns {import("./presentation.js").Deck} */
-export function picturesDeck(changed) {
-  const first = pictureInSight(), ids = pictures().map(({ id }) => id);
+export function figuresDeck(changed) {
+  const first = figureInSight(), ids = pictures().map(({ id }) => id);
   const deck = ids.includes(first) ? ids : [first, ...ids].filter(Boolean);
   const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
   let at = Math.max(0, deck.indexOf(first));
@@ -249,9 +249,9 @@ export function placesDeck(places, at, changed) {
   let isThere = false, problem = "";
 
   onMove((move, isMade) => {
-    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(askedIn(places[at]))) return; // of one that was passed by
+    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(placeQuery(places[at]))) return; // of one that was passed by
     isThere = isMade;
-    const { checkpoint } = askedIn(places[at]);
+    const { checkpoint } = placeQuery(places[at]);
     problem = isMade ? "" : _("This place cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
     changed();
   }, leaving.signal);
@@ -259,7 +259,7 @@ export function placesDeck(places, at, changed) {
   function goThere() {
     isThere = false;
     problem = "";
-    makeMove({ kind: "place", words: askedIn(places[at]) });
+    makeMove({ kind: "place", words: placeQuery(places[at]) });
     changed();
   }
   goThere();
@@ -273,7 +273,7 @@ export function placesDeck(places, at, changed) {
       goThere();
     },
     shown: () => ({
-      heading: captionOf(places[at], at), at: `${at + 1} / ${places.length}`, picture: isThere ? places[at].picture || firstOf() : "", problem,
+      heading: captionOf(places[at], at), at: `${at + 1} / ${places.length}`, picture: isThere ? places[at].picture || firstPosition() : "", problem,
       notes: [make("p", {}, places[at].notes)],
       next: [make("p", {}, at + 1 < places.length ? captionOf(places[at + 1], at + 1) : _("This was the last place."))],
     }),
@@ -282,4 +282,4 @@ export function placesDeck(places, at, changed) {
 }
 
 /** The first picture of the open tab. */
-const firstOf = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";
+const firstPosition = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";

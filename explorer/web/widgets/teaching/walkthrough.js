@@ -1,11 +1,11 @@
 // @ts-check
 // Going through a computation bit by bit, on the whole screen, with its numbers; and the button that begins it.
-import { call, Refused } from "../../static/connection.js";
-import { give } from "../../static/contents.js";
-import { countDraw, find, findAll, make, makeSvg, reachWhileScrolling, say, set, span } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
+import { call, Refused } from "../../static/server_connection.js";
+import { give } from "../../static/widget_contents.js";
+import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
-import { state } from "../../static/state.js";
+import { state } from "../../static/page_state.js";
 
 // Going through a computation bit by bit: buttons ask for it, widgets/teaching shows it.
 
@@ -132,7 +132,7 @@ const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** @param {HTMLElement} element */
 export function walk(element) {
-  const box = find(element, ".walk"), drawing = reachWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
+  const box = find(element, ".walk"), drawing = focusableWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
   const back = /** @type {HTMLButtonElement} */ (find(box, ".back"));
   let title = "", at = { segment: 0, frame: 0 }, timer = null, focused = null;
   /** @type {Segment[]} */
@@ -147,15 +147,15 @@ export function walk(element) {
     box.hidden = false;
     document.body.classList.add("walking");
     say(find(box, "h2"), title);
-    goTo(beginning(segments, 0, isStill()));
+    goToState(beginning(segments, 0, isStill()));
     next.focus();
   }
 
-  function goTo(place) {
+  function goToState(place) {
     clearTimeout(timer);
     at = place;
     draw();
-    if (at.frame < segments[at.segment].frames.length - 1) timer = setTimeout(() => goTo({ ...at, frame: at.frame + 1 }), EVERY_MS);
+    if (at.frame < segments[at.segment].frames.length - 1) timer = setTimeout(() => goToState({ ...at, frame: at.frame + 1 }), EVERY_MS);
   }
 
   function draw() {
@@ -171,8 +171,8 @@ export function walk(element) {
   }
 
   const ACTS = {
-    next: () => goTo(pressed(segments, at, isStill())),
-    back: () => goTo(beginning(segments, at.segment - 1, true)),
+    next: () => goToState(pressed(segments, at, isStill())),
+    back: () => goToState(beginning(segments, at.segment - 1, true)),
     leave() {
       clearTimeout(timer);
       box.hidden = true;

@@ -1,12 +1,12 @@
 // @ts-check
 // A whole lesson as a sheet to print: pictures, blanks to fill in, and the answers on a page of their own.
-import { call, Refused } from "../../static/connection.js";
+import { call, Refused } from "../../static/server_connection.js";
 import { button, find, make, makeSvg, palette, set, span } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
-import { bitmapBefore, config, plotly } from "../../static/plots.js";
+import { _ } from "../../static/translations.js";
+import { bitmapUrlPrefix, config, plotly } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
-import { state } from "../../static/state.js";
-import { mapOn, onSheet } from "../model_map/model_map.js";
+import { state } from "../../static/page_state.js";
+import { buildMap, partsOnSheet } from "../model_map/model_map.js";
 import { prose } from "./lesson.js";
 
 // The map of the model on paper: as on a wide page, with the style sheet that it has there, in the colours of paper.
@@ -15,13 +15,13 @@ const STYLE = new URL("../../widgets.css", import.meta.url).href;
 
 /** Puts a map into a figure. @param {HTMLElement} into @param {any} picture as Python sends it */
 async function addMap(into, picture) {
-  const wide = onSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
+  const wide = partsOnSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
   const made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt }), root = made.attachShadow({ mode: "open" });
   style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
   root.adoptedStyleSheets = [style];
   root.append(make("div", { dataset: { widget: "model_map" } }, sheet)); // which the map's rules hold within
   sheet.style.setProperty("--ratio", wide.size.join("/"));
-  mapOn(sheet, "", () => THEMES.light).draw(wide);
+  buildMap(sheet, "", () => THEMES.light).draw(wide);
   into.append(made);
 }
 
@@ -184,7 +184,7 @@ async function addFigure(into, figure) {
 }
 
 function grid({ heads, pixels, data, signed, alt }) {
-  const { sequential, diverging } = THEMES.light, before = bitmapBefore(palette(signed ? diverging : sequential), pixels, pixels);
+  const { sequential, diverging } = THEMES.light, before = bitmapUrlPrefix(palette(signed ? diverging : sequential), pixels, pixels);
   const made = make("div", { className: "heads", role: "img", ariaLabel: alt });
   made.style.gridTemplateColumns = `repeat(${heads}, 1fr)`;
   made.append(...data.map((bytes) => make("img", { src: before + bytes, alt: "" })));

@@ -16,7 +16,7 @@ def state_builder(library) -> PageStateBuilder:
 
 
 def shortened(fields: dict) -> dict[str, str]:
-    """Return an address's fields, as the browser writes them (`addressOf` in static/history.js)."""
+    """Return an address's fields, as the browser writes them (`urlOfState` in static/history.js)."""
     texts = {
         name: ".".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in fields.items()
     }

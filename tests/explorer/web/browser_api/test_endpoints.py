@@ -185,7 +185,7 @@ def test_what_the_browser_calls(endpoints):
         "model_needs",
         "begin_opening",
         "begin_check",
-    ]  # see connection.js
+    ]  # see server_connection.js
 
 
 @pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])

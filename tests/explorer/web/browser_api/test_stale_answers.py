@@ -1,7 +1,7 @@
 """Contents of a page after any sequence of choices, compared with a page that is opened in the same state.
 
 A page keeps a content until an answer replaces it, so an answer that leaves out something that a choice changed
-leaves a stale text, bar or badge. Each choice makes the requests of the page's scripts (`static/asking.js`).
+leaves a stale text, bar or badge. Each choice makes the requests of the page's scripts (`static/page_actions.js`).
 """
 
 import itertools

@@ -12,7 +12,7 @@ from explorer.web.widgets.figure import PlotlyFigureWidget
 
 
 def test_the_figure_travels_without_its_template(with_template, trace):
-    heatmap = attention.pattern(trace, 0, 0, query=3, key=1)
+    heatmap = attention.pattern_heatmap(trace, 0, 0, query=3, key=1)
     data, layout = PlotlyFigureWidget.pack(heatmap)
     sent = {"data": json.loads(data), "layout": json.loads(layout)}
     whole = json.loads(heatmap.to_json())
@@ -43,6 +43,6 @@ def test_what_a_click_selects_is_told_to_the_script():
 
 def test_marking_another_cell_leaves_the_data_as_they_are(trace):
     """The browser can then skip the data."""
-    before, after = (PlotlyFigureWidget.pack(attention.pattern(trace, 0, 0, query, 1)) for query in (3, 5))
+    before, after = (PlotlyFigureWidget.pack(attention.pattern_heatmap(trace, 0, 0, query, 1)) for query in (3, 5))
     assert before[0] == after[0]
     assert before[1] != after[1]

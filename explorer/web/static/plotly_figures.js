@@ -1,20 +1,20 @@
 // @ts-check
 // Pictures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
 // black or white ink.
-import { blockOf, tellBroken } from "./contents.js";
-import { along, channels, find, findAll, legibleOn, make, makeSvg, palette, set, theme } from "./dom.js";
-import { _, language, lookUp, N_ } from "./language.js";
-import { state } from "./state.js";
+import { widgetBlock, reportBroken } from "./widget_contents.js";
+import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, set, theme } from "./dom.js";
+import { _, language, lookUpMessage, N_ } from "./translations.js";
+import { state } from "./page_state.js";
 
 /** @typedef {import("./dom.js").Channels} Channels */
 
 // Bytes as text. Browsers since 2025 do it themselves, thirty times as fast and more.
 
 /** @param {string} text base64 @returns {Uint8Array<ArrayBuffer>} */
-export const bytesOf = (text) => /** @type {any} */ (Uint8Array).fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+export const decodeBase64 = (text) => /** @type {any} */ (Uint8Array).fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
 /** @param {Uint8Array} bytes @returns {string} */
-export function base64Of(bytes) {
+export function encodeBase64(bytes) {
   if ("toBase64" in bytes) return /** @type {any} */ (bytes).toBase64();
   let text = "";
   for (let i = 0; i < bytes.length; i += 1 << 15) text += String.fromCharCode(...bytes.subarray(i, i + (1 << 15)));
@@ -27,16 +27,16 @@ export function base64Of(bytes) {
 const START = 1080; // of the pixels: a multiple of 3, so that what is before and what follows are each base64 of their own
 
 /** Bytes of a row, which a bitmap has filled up to a multiple of 4. @param {number} width pixels */
-export const rowBytes = (width) => Math.ceil(width / 4) * 4;
+export const bitmapRowBytes = (width) => Math.ceil(width / 4) * 4;
 
 /**
- * The beginning of a data URL, which the base64 of a picture's bytes ends: row by row from the top, `rowBytes` each.
+ * The beginning of a data URL, which the base64 of a picture's bytes ends: row by row from the top, `bitmapRowBytes` each.
  * @param {Channels[]} colours of the bytes 0 to 255
  * @param {number} width pixels
  * @param {number} height pixels
  */
-export function bitmapBefore(colours, width, height) {
-  const file = new DataView(new ArrayBuffer(START)), size = rowBytes(width) * height;
+export function bitmapUrlPrefix(colours, width, height) {
+  const file = new DataView(new ArrayBuffer(START)), size = bitmapRowBytes(width) * height;
   const little = (at, ...numbers) => numbers.forEach((number, i) => file.setInt32(at + 4 * i, number, true));
   file.setUint16(0, 0x424d); // "BM"
   little(2, START + size, 0, START);
@@ -69,15 +69,15 @@ function channelsOf(colour) {
 function inkOf(plot, trace) {
   const { colorscale, cmin = trace.zmin, cmax = trace.zmax } = plot._fullLayout[trace.coloraxis] ?? trace;
   const scale = colorscale.map(([stop, colour]) => [stop, channelsOf(colour)]);
-  return (value) => (Number.isFinite(value) ? legibleOn(along(scale, (value - cmin) / (cmax - cmin || 1)))
+  return (value) => (Number.isFinite(value) ? readableInkOn(along(scale, (value - cmin) / (cmax - cmin || 1)))
     : plot._fullLayout.font.color); // a cell without a value is the page's background
 }
 
 /** Writes what Plotly wrote on the bars of a figure in black or white. */
-export function makeLegible(plot) {
+export function setReadableBarInk(plot) {
   for (const text of findAll(plot, ".bartext-inside")) {
     const colour = channelsOf(find(text.parentElement, "path").style.fill);
-    if (colour) text.style.fill = legibleOn(colour);
+    if (colour) text.style.fill = readableInkOn(colour);
   }
 }
 
@@ -87,14 +87,14 @@ export function makeLegible(plot) {
 const WIDE = 0.65, HIGH = 1.3, DOWN = 0.35; // of a letter, of a line, and from a cell's middle to the line, in sizes, as Plotly reckons
 
 /** Traces as Plotly draws them, without words in cells. Those are kept in `meta`, which it reads nothing from. */
-export const withoutWords = (traces) => traces.map((trace) => {
+export const withoutCellTexts = (traces) => traces.map((trace) => {
   if (trace.type !== "heatmap" || !trace.texttemplate) return trace;
   const { texttemplate, ...rest } = trace;
   return { ...rest, meta: texttemplate };
 });
 
 /** Writes the words into the cells of what Plotly has drawn, which it takes away itself when it draws them anew. */
-export function writeInCells(plot) {
+export function writeCellTexts(plot) {
   for (const cells of findAll(plot, ".hm")) {
     if (cells.querySelector(".heatmap-label")) continue;
     const { words, font } = wordsOf(plot, cells);
@@ -153,7 +153,7 @@ const STEPS = 65534; // between the least and the largest value (widgets/figure)
  * @returns {Uint16Array | Float32Array}
  */
 function numbersOf({ kind, data }) {
-  const { buffer } = bytesOf(data);
+  const { buffer } = decodeBase64(data);
   return kind === "u2" ? new Uint16Array(buffer) : new Float32Array(buffer);
 }
 
@@ -168,7 +168,7 @@ function valueAt(cells, numbers, row, column) {
 
 /** A pixel a cell as a data address; without compression, which would take longer than all else. */
 function bitmapOf(cells, numbers, { zmin, zmax }) {
-  const { rows, columns, kind } = cells, wide = rowBytes(columns);
+  const { rows, columns, kind } = cells, wide = bitmapRowBytes(columns);
   const colours = palette(zmin < 0 ? theme().diverging : theme().sequential), last = colours.length - 1;
   const nothing = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
   const factor = last / (zmax - zmin || 1);
@@ -183,11 +183,11 @@ function bitmapOf(cells, numbers, { zmin, zmax }) {
     if (known) for (let i = 0; i < count; i++) pixels[left + i] = known[numbers[start + i]];
     else for (let i = 0; i < count; i++) pixels[left + i] = colourOf(numbers[start + i]);
   }
-  return bitmapBefore(colours, columns, rows) + base64Of(pixels);
+  return bitmapUrlPrefix(colours, columns, rows) + encodeBase64(pixels);
 }
 
 /** What the first of an axis's places is, where they are numbers. */
-export const firstOf = (labels) => (typeof labels?.[0] === "number" ? labels[0] : 0);
+export const firstPosition = (labels) => (typeof labels?.[0] === "number" ? labels[0] : 0);
 
 const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // as the template has heatmaps
 
@@ -196,7 +196,7 @@ const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // 
  * @typedef {{trace: any, numbers: Uint16Array | Float32Array, source: string}} CellImage
  * @returns {CellImage}
  */
-export function imageOf(trace) {
+export function heatmapImage(trace) {
   const numbers = numbersOf(trace.cells);
   return { trace, numbers, source: bitmapOf(trace.cells, numbers, trace) };
 }
@@ -206,9 +206,9 @@ export function imageOf(trace) {
  * @param {CellImage} image
  * @returns {{data: any[], layout: any, images: any[]}}
  */
-export function withImage({ trace, source }, layout) {
+export function withHeatmapImage({ trace, source }, layout) {
   const { cells, zmin, zmax, colorbar, showscale = true } = trace, { rows, columns } = cells;
-  const left = firstOf(trace.x) - 0.5, top = firstOf(trace.y) - 0.5;
+  const left = firstPosition(trace.x) - 0.5, top = firstPosition(trace.y) - 0.5;
   const marker = { color: [zmin], cmin: zmin, cmax: zmax, autocolorscale: true, showscale, opacity: 0, colorbar: { ...COLORBAR, ...colorbar } };
   const point = { type: "scatter", mode: "markers", x: [trace.x?.[0] ?? 0], y: [trace.y?.[0] ?? 0], marker, hoverinfo: "skip", showlegend: false };
   const { autorange, ...yaxis } = layout.yaxis ?? {};
@@ -227,7 +227,7 @@ export function withImage({ trace, source }, layout) {
  * @param {() => CellImage | null} drawn what is drawn so, if anything is
  * @param {(place: {x: number, y: number}, event: MouseEvent) => void} click
  */
-export function followCells(plot, drawn, click) {
+export function followPointerCells(plot, drawn, click) {
   const words = make("div", { className: "cell-words", hidden: true });
   function at(event) {
     const shown = drawn(), layout = plot._fullLayout;
@@ -235,7 +235,7 @@ export function followCells(plot, drawn, click) {
     const box = plot.getBoundingClientRect(), { xaxis, yaxis } = layout, { rows, columns } = shown.trace.cells;
     const across = event.clientX - box.left - xaxis._offset, down = event.clientY - box.top - yaxis._offset;
     if (across < 0 || down < 0 || across > xaxis._length || down > yaxis._length) return null;
-    const place = (axis, pixel, labels) => Math.round(axis.p2l(pixel)) - firstOf(labels);
+    const place = (axis, pixel, labels) => Math.round(axis.p2l(pixel)) - firstPosition(labels);
     const x = place(xaxis, across, shown.trace.x), y = place(yaxis, down, shown.trace.y);
     return x >= 0 && y >= 0 && x < columns && y < rows ? { ...shown, x, y, value: valueAt(shown.trace.cells, shown.numbers, y, x) } : null;
   }
@@ -275,7 +275,7 @@ export function thinTicks(plot) {
   for (const axis of axesOf(plot)) {
     const words = findAll(plot, `.${axis._id}tick text`);
     if (!words.length) continue; // an axis that is not to be seen has no letters of a size either
-    const shown = withRoom(words.map((word) => axis.l2p(/** @type {any} */ (word).__data__.x)), APART * axis.tickfont.size);
+    const shown = spacedPlaces(words.map((word) => axis.l2p(/** @type {any} */ (word).__data__.x)), APART * axis.tickfont.size);
     words.forEach((word, i) => { word.style.visibility = shown[i] ? "" : "hidden"; });
   }
 }
@@ -288,7 +288,7 @@ const axesOf = ({ _fullLayout: layout }) => Object.keys(layout).filter((name) =>
  * @param {number} apart
  * @returns {boolean[]}
  */
-export function withRoom(places, apart) {
+export function spacedPlaces(places, apart) {
   const order = places.map((_place, i) => i).sort((a, b) => places[a] - places[b]), shown = places.map(() => false);
   let last = -Infinity;
   for (const i of order) {
@@ -306,7 +306,7 @@ const PLOTLYS = [
   N_("Zoom"), N_("Pan"), N_("Zoom in"), N_("Zoom out"), N_("Reset axes"), N_("Double-click to zoom back out"),
   N_("Double-click on legend to isolate one trace"),
 ];
-const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(words)]));
+const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUpMessage(words)]));
 
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
@@ -319,16 +319,16 @@ export const fetchPlotly = () => document.head.append(make("link", { rel: "prelo
 /** @type {Promise<void> | null} */
 let coming = null;
 /** Whether figures wait for that script. */
-export let isPlotlyComing = false;
+export let isPlotlyLoading = false;
 
 /** Resolved once that script is there. It takes a second to run: what is not Plotly's is shown before. */
-export function plotlyHere() {
+export function plotlyLoaded() {
   if (coming) return coming;
-  isPlotlyComing = true;
+  isPlotlyLoading = true;
   coming = new Promise((resolve) => {
     document.head.append(make("script", { src: PLOTLY, onload: () => resolve() }));
   });
-  coming.then(() => setTimeout(() => { isPlotlyComing = false; })); // those that waited have begun by then
+  coming.then(() => setTimeout(() => { isPlotlyLoading = false; })); // those that waited have begun by then
   return coming;
 }
 
@@ -357,7 +357,7 @@ const LINE = 17, CHARACTER = 6.2; // pixels of a line above the picture, and of 
 /** The picture under its heading, what it shows and the model. */
 export function alone(plot) {
   const { data, layout, _fullLayout: { width, height, margin } } = plot, longest = Math.floor(width / CHARACTER);
-  const heading = inLines(blockOf(plot)?.querySelector("h2")?.textContent ?? "", longest);
+  const heading = inLines(widgetBlock(plot)?.querySelector("h2")?.textContent ?? "", longest);
   const rest = [plot.ariaLabel ?? "", models().join(", ")].flatMap((text) => inLines(text, longest));
   const texts = [...heading.map((line) => `<b>${escaped(line)}</b>`), ...rest.map(escaped)], above = texts.length * LINE + LINE;
   const title = {
@@ -372,7 +372,7 @@ export function alone(plot) {
 
 // Of both runs, where two are compared.
 const models = () => [...new Set([state.checkpoint, state["b.checkpoint"]])].filter(Boolean);
-const fileName = (plot) => [...models(), blockOf(plot)?.id].filter(Boolean).join("-").replace(/[^\p{L}\p{N}.-]+/gu, "-");
+const fileName = (plot) => [...models(), widgetBlock(plot)?.id].filter(Boolean).join("-").replace(/[^\p{L}\p{N}.-]+/gu, "-");
 
 /** A text in lines of at most so many letters, where its words allow it. */
 function inLines(text, longest) {
@@ -401,10 +401,10 @@ function inksOf(plot, index) {
   const other = plot._fullLayout.font.color;
   return inks.length ? { insidetextfont: { ...plot.data[index].insidetextfont, color: Array.from(inks, (ink) => ink ?? other) } } : {};
 }
-const tellUnsaved = (error) => tellBroken(error, _("The browser could not save the figure as a file."));
+const tellUnsaved = (error) => reportBroken(error, _("The browser could not save the figure as a file."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
 // and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has
 // an address.
 /** Has Plotly refer to parts of its pictures by their names alone. */
-export const addBase = () => document.head.prepend(document.createElement("base"));
+export const addBaseElement = () => document.head.prepend(document.createElement("base"));

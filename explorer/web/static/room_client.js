@@ -1,13 +1,13 @@
 // @ts-check
 // A class in one room: this page leads it, or is in it and follows; replies count among those of the class.
-import { ask, askForView } from "./asking.js";
-import { Refused } from "./connection.js";
+import { ask, requestView } from "./page_actions.js";
+import { Refused } from "./server_connection.js";
 import { button, find, make, say } from "./dom.js";
-import { goTo, KEPT_ROOM, leftAt, replyTo, ROOM, withoutRoom } from "./history.js";
-import { _, language } from "./language.js";
-import { bus, keptBy, modeOf, setState, state } from "./state.js";
+import { goToState, KEPT_ROOM, lessonPositions, storedReply, ROOM, urlWithoutRoom } from "./history.js";
+import { _, language } from "./translations.js";
+import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
-/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./page_state.js").State} State */
 
 // What a room is asked, on the server (room_routes.py).
 
@@ -133,7 +133,7 @@ export function end(why = "") {
 
 /** @param {string | null} code */
 function inAddress(code) {
-  const url = withoutRoom(new URL(location.href));
+  const url = urlWithoutRoom(new URL(location.href));
   if (code) url.searchParams.set(ROOM, code);
   history.replaceState(history.state, "", url);
 }
@@ -189,7 +189,7 @@ export function changeTo(theirs, mine) {
 }
 
 /** What a change asks for: another run, another tab or picture, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
-export function kindOf(change) {
+export function changeScope(change) {
   const names = Object.keys(change);
   if (names.some((name) => OF_RUN.includes(name) || name.startsWith("b."))) return "run";
   if (names.some((name) => OF_VIEW.includes(name))) return "view";
@@ -197,17 +197,17 @@ export function kindOf(change) {
 }
 
 /** Goes where another page is, with the reply that was given here to the step of a lesson. @param {State} theirs */
-export function goAlong(theirs) {
-  const change = changeTo(theirs, state), kind = kindOf(change);
+export function followTeacher(theirs) {
+  const change = changeTo(theirs, state), kind = changeScope(change);
   if (!kind) return;
   if (kind === "run") {
     const isOtherStep = "lesson" in change || "step" in change, { lesson, step } = { ...state, ...change };
-    return goTo({ ...change, ...(isOtherStep ? { reply: leftAt()[lesson]?.replies[step] ?? "" } : {}) }, false);
+    return goToState({ ...change, ...(isOtherStep ? { reply: lessonPositions()[lesson]?.replies[step] ?? "" } : {}) }, false);
   }
-  const mode = modeOf(state.view);
+  const mode = depthOfView(state.view);
   setState(change);
   if (SETTINGS.some((name) => name in change)) bus.sync();
-  if (kind === "view") askForView(mode);
+  if (kind === "view") requestView(mode);
   else ask(kind);
 }
 
@@ -221,10 +221,10 @@ let timer = null;
 let isSending = false;
 
 /** Has the class be told, whenever this page leads one. */
-export function keepLeading() {
+export function startLeading() {
   onEntered(() => { sent = ""; });
   onRoom(lead);
-  keptBy(lead);
+  onEveryState(lead);
 }
 
 function lead() {
@@ -261,13 +261,13 @@ let theirs = null; // the state that the teacher showed last
 const replied = new Map(); // step of the room's lesson -> the reply that the class has
 
 /** Has the page know what happens in any room that is entered. */
-export function keepListening() {
+export function startListening() {
   onEntered((here, left) => {
     theirs = null;
     replied.clear();
     listen(here, left);
   });
-  keptBy((now, before) => {
+  onEveryState((now, before) => {
     if (!room?.student) return;
     if (!before.checkpoint && now.checkpoint) queueMicrotask(catchUp); // the page has opened
     tellReply();
@@ -281,7 +281,7 @@ export function follow(does) {
 }
 
 function catchUp() {
-  if (room?.follows && room.leads && theirs && state.checkpoint) goAlong(theirs);
+  if (room?.follows && room.leads && theirs && state.checkpoint) followTeacher(theirs);
 }
 
 /** @param {Room} here @param {AbortSignal} left */
@@ -318,7 +318,7 @@ function hear({ tag, state: shown, ...news }) {
 /** The reply to the step's question counts among those of the class. */
 function tellReply() {
   if (!room.lesson || state.lesson !== room.lesson) return;
-  const { lesson, step } = state, given = replyTo(step, state.reply), reply = given && given !== SHOWN_ANYWAY ? given : null;
+  const { lesson, step } = state, given = storedReply(step, state.reply), reply = given && given !== SHOWN_ANYWAY ? given : null;
   if ((replied.get(step) ?? null) === reply) return;
   replied.set(step, reply);
   askRoom("reply", { ...who(), lesson, step, reply }).catch((error) => {

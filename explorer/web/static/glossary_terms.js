@@ -1,10 +1,10 @@
 // @ts-check
 // The page's terms of art: found in all that is written, marked, and explained to whoever points at one, moves to it
 // with the key T, or taps it.
-import { call } from "./connection.js";
+import { call } from "./server_connection.js";
 import { findAll, isElsewhere, make, span } from "./dom.js";
-import { _ } from "./language.js";
-import { onState, state } from "./state.js";
+import { _ } from "./translations.js";
+import { onState, state } from "./page_state.js";
 
 // Words that no mark can be in: those drawn in SVG, and what a list has chosen.
 

@@ -1,12 +1,12 @@
 // @ts-check
 // What Python gives the widgets to show, by their elements' ids: when it is drawn, what is marked as old until it is,
 // and what stands in a picture's place or below it.
-import { ask, inspect } from "./asking.js";
-import { call, Refused, visitor } from "./connection.js";
+import { ask, inspect } from "./page_actions.js";
+import { call, Refused, visitor } from "./server_connection.js";
 import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
-import { _ } from "./language.js";
+import { _ } from "./translations.js";
 import { ADVICE, FORMULA, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
-import { onState, setState, state } from "./state.js";
+import { onState, setState, state } from "./page_state.js";
 
 // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
 // comes at once, as to dim all of them takes a fifth of a click's time.
@@ -26,7 +26,7 @@ const UNDRAWN = "#view > :not([hidden]) .panels > .block:not([data-drawn])"; // 
  * @param {string} question
  * @param {string} view the open tab
  */
-export function outdatedBy(question, view) {
+export function outdatedSelectors(question, view) {
   const pictures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
   const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [pictures, ...rest, `#${ADVICE}`];
   const old = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${pictures}:not(.once)`, ...rest], view: [pictures, ...rest], show: all }[question];
@@ -42,7 +42,7 @@ export function outdate(question, view) {
 
 // What is behind says of which position it is, where that is another by now: while text is written it stays so for long.
 function mark(number, question, view, before) {
-  for (const block of outdatedBy(question, view).flatMap((selector) => findAll(document, selector))) {
+  for (const block of outdatedSelectors(question, view).flatMap((selector) => findAll(document, selector))) {
     block.dataset.asked = String(number);
     const isInTab = block.id.startsWith(`${view}-`); // what stands around the tabs names its token itself
     if (isInTab && !block.dataset.oldSince && before !== null && before !== state.query) block.dataset.asOf = _("as of position {position}", { position: before });
@@ -56,13 +56,13 @@ function mark(number, question, view, before) {
 }
 
 /** Whether a picture of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
-export const areOld = () => [...old, ...findAll(document, UNDRAWN)].some((block) => block.checkVisibility());
+export const hasOutdatedFigures = () => [...old, ...findAll(document, UNDRAWN)].some((block) => block.checkVisibility());
 
 /** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
-export async function allDrawn(isAsking) {
+export async function whenAllDrawn(isAsking) {
   for (let calm = 0; calm < 2;) {
     await frame();
-    calm = isAsking() || isDrawing || areOld() || unasked.size ? 0 : calm + 1;
+    calm = isAsking() || isDrawing || hasOutdatedFigures() || unasked.size ? 0 : calm + 1;
   }
 }
 
@@ -88,12 +88,12 @@ const contents = {}, receivers = {};
  */
 export async function give(id, content, number) {
   contents[id] = content;
-  if (!receivers[id] || await isShown(id)) renew(document.getElementById(id), number);
+  if (!receivers[id] || await isTargetVisible(id)) renew(document.getElementById(id), number);
 }
 
-async function isShown(id) {
+async function isTargetVisible(id) {
   try { await receivers[id](contents[id]); } catch (error) {
-    tellBroken(error);
+    reportBroken(error);
     return false;
   } finally { setDrawn(document.getElementById(id)); }
   return true;
@@ -105,7 +105,7 @@ function setDrawn(block) {
 }
 
 /** An answer is whole: panels of the open view that it has nothing for, as while a lesson covers them, are not waited for. */
-export function allGiven() {
+export function finishAnswer() {
   for (const block of findAll(document, UNDRAWN)) if (!(block.id in contents)) setDrawn(block);
 }
 
@@ -116,20 +116,20 @@ export function allGiven() {
  * @param {string} [part] the end of the id, where a widget has several
  */
 export function onContent(element, show, part = "") {
-  const id = (blockOf(element) ?? element).id + part;
+  const id = (widgetBlock(element) ?? element).id + part;
   receivers[id] = show;
-  if (id in contents) isShown(id);
+  if (id in contents) isTargetVisible(id);
 }
 
 /** The element around a widget's. @param {Element} element @returns {HTMLElement} */
-export const blockOf = (element) => element.closest("[data-widget]");
+export const widgetBlock = (element) => element.closest("[data-widget]");
 
 /**
  * Something of the page failed.
  * @param {unknown} error
  * @param {string} [told]
  */
-export function tellBroken(error, told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
+export function reportBroken(error, told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
   console.error(error);
   give(PROBLEM, told);
 }
@@ -148,7 +148,7 @@ let isDrawing = false;
  * @param {() => any} draw
  * @returns {Promise<void>} resolved once it is drawn, or failed to be
  */
-export function inTurn(element, draw) {
+export function drawInTurn(element, draw) {
   return new Promise((resolve) => {
     queue.push({ element, draw, resolve });
     if (!isDrawing) drawAll();
@@ -161,7 +161,7 @@ async function drawAll() {
   let began = performance.now();
   while (queue.length) {
     const { draw, resolve } = queue.sort((a, b) => (precedes(a.element, b.element) ? -1 : 1)).shift();
-    try { await draw(); } catch (error) { tellBroken(error); }
+    try { await draw(); } catch (error) { reportBroken(error); }
     resolve();
     if (performance.now() - began < BUDGET && queue.some(({ element }) => isInSight(element))) continue;
     await frame();
@@ -208,7 +208,7 @@ function intoView(id) {
 // Pictures above it that are still to come may push it out of sight.
 /** @param {() => void} act */
 function whenDrawn(act) {
-  if (areOld()) requestAnimationFrame(() => whenDrawn(act)); else act();
+  if (hasOutdatedFigures()) requestAnimationFrame(() => whenDrawn(act)); else act();
 }
 
 // Which picture was looked at last: the one that was clicked, or had the keyboard.
@@ -217,10 +217,10 @@ const PICTURE = "#view .panels > .block, #next-token, #strip";
 let last = "";
 
 /** The element id of the picture that was looked at last; "" before any. */
-export const lastLookedAt = () => last;
+export const lastViewedFigure = () => last;
 
 /** Has the page remember what is looked at. */
-export function watchLooks() {
+export function watchViewedFigures() {
   for (const kind of ["pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => {
       const picture = /** @type {Element} */ (target).closest?.(PICTURE);
@@ -257,7 +257,7 @@ let leaving = Promise.resolve();
  * @returns {(job: Job | null) => void}
  */
 function jobsIn(element) {
-  const box = find(element, ".job"), { id } = blockOf(element);
+  const box = find(element, ".job"), { id } = widgetBlock(element);
   /** @type {Job | null} */
   let job = null;
   let view = "";
@@ -265,8 +265,8 @@ function jobsIn(element) {
   /** @param {Progress | null} progress */
   function show(progress) {
     if (progress?.state === "done") return; // the picture comes
-    element.classList.toggle("coming", Boolean(progress && isGoingOn(progress)));
-    if (progress && isGoingOn(progress)) return showProgress(progress);
+    element.classList.toggle("coming", Boolean(progress && isJobRunning(progress)));
+    if (progress && isJobRunning(progress)) return showProgress(progress);
     const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), start);
     box.replaceChildren(press, span("error", progress?.error ?? ""));
   }
@@ -333,7 +333,7 @@ async function begin({ name, seconds }, first, then) {
   tell(name, attempt.progress);
   await leaving;
   if (isWanted()) attempt.progress = await answered(...first);
-  while (isWanted() && isGoingOn(attempt.progress)) {
+  while (isWanted() && isJobRunning(attempt.progress)) {
     tell(name, attempt.progress);
     await pause(attempt.progress.seconds);
     if (isWanted()) attempt.progress = await answered("job_progress", [visitor, name]);
@@ -346,7 +346,7 @@ async function begin({ name, seconds }, first, then) {
 }
 
 /** @param {Progress} progress */
-export const isGoingOn = (progress) => progress.state === "waiting" || progress.state === "working";
+export const isJobRunning = (progress) => progress.state === "waiting" || progress.state === "working";
 
 /** @param {Begins | "job_progress"} name @param {any[]} given @returns {Promise<Progress>} */
 async function answered(name, given) {
@@ -380,8 +380,8 @@ export function duration(seconds) {
  * @param {Element} element
  * @returns {(point: Record<string, any>) => Promise<void>}
  */
-export function evidenceIn(element) {
-  const mark = find(element, ".evidence-mark"), words = find(element, ".inspection"), { id } = blockOf(element);
+export function showEvidence(element) {
+  const mark = find(element, ".evidence-mark"), words = find(element, ".inspection"), { id } = widgetBlock(element);
   let about = null;
   onContent(element, (found) => {
     mark.dataset.state = found?.state ?? "";
@@ -402,7 +402,7 @@ export function evidenceIn(element) {
 
 /** Has a figure's title fold it. Gives the function to call with whether it is folded. @param {HTMLElement} element */
 function foldIn(element) {
-  const block = blockOf(element), title = find(element, "h2");
+  const block = widgetBlock(element), title = find(element, "h2");
   /** @type {HTMLButtonElement | null} */
   let press = null;
   return (isFolded) => {
@@ -418,7 +418,7 @@ function foldIn(element) {
 /** Unfolds or folds a figure. @param {string} id of its element */
 function toggleFigure(id) {
   const before = state.unfolded ? state.unfolded.split("~") : [];
-  const all = before[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((press) => blockOf(press).id) : before;
+  const all = before[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((press) => widgetBlock(press).id) : before;
   setState({ unfolded: (all.includes(id) ? all.filter((other) => other !== id) : [...all, id]).join("~") });
   ask("view");
 }
@@ -434,7 +434,7 @@ export function unfold(id) { if (find(document, `#${id}`)?.classList.contains("f
  * @param {HTMLElement} drawing what is hidden behind a sentence
  * @param {(picture: any) => any} show it is drawn once that resolves
  */
-export function onPicture(element, drawing, show) {
+export function onFigureContent(element, drawing, show) {
   const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);
   onContent(element, (content) => {
     const instead = content?.instead ?? "", isFolded = Boolean(content?.folded);

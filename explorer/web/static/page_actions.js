@@ -1,11 +1,11 @@
 // @ts-check
 // From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
 // follows, one question at a time; what it writes is shown token by token.
-import { answerLines, isLost, look, notify, onReturn, Refused, tellWaiting } from "./connection.js";
-import { allGiven, give, outdate, questions } from "./contents.js";
-import { forgetTyped, own, promptAtFirst, setWriting } from "./history.js";
+import { answerLines, isServerLost, look, notify, onServerReturn, Refused, showNumWaiting } from "./server_connection.js";
+import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
+import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
-import { bus, modelOf, modeOf, setState, state, tellLater, tellState } from "./state.js";
+import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
 // what follows from the one before is drawn.
@@ -56,7 +56,7 @@ let isFirst = true;
 /** Has the controls follow. @param {string | null | undefined} [text] for the prompt's box, if that is another */
 export function syncControls(text) {
   if (typeof text === "string") {
-    prompt = isFirst ? promptAtFirst(text) : text;
+    prompt = isFirst ? initialPrompt(text) : text;
     isFirst = false;
   }
   bus?.sync();
@@ -90,23 +90,23 @@ let written = null; // what Python has written so far, of which the first tokens
 let silence = null, looking = null;
 let isMaking = false, isComing = false; // whether Python writes; whether tokens of it are still to be shown
 let isHeard = false; // whether anything of it has come
-const pace = paced(showTokens, () => isAsking() || isLost);
+const pace = paced(showTokens, () => isAsking() || isServerLost);
 
 /** Whether something is being written, which can be stopped. */
 export const isWriting = () => isMaking || isComing;
 
 /** Python begins to write, or has ended. @param {boolean} now */
-export function setMaking(now) {
+export function setGenerating(now) {
   isMaking = now;
   clearInterval(looking);
   isHeard = false;
   if (now) looking = setInterval(() => { // what Gradio streams says nothing where it breaks off
     look();
     // Gradio 6.31 closes its stream once nothing more is due, and does not open it for what is asked before it has read so.
-    if (!isHeard && !isLost) bus?.wake();
+    if (!isHeard && !isServerLost) bus?.wake();
   }, LOOK_MS);
-  tellLater();
-  tellState();
+  deferStateListeners();
+  notifyStateListeners();
 }
 
 /** @param {boolean} now */
@@ -132,7 +132,7 @@ function showTokens(count, isLast) {
 /**
  * Python's change of the state while it writes, and what to ask then.
  * @param {object} update
- * @param {import("./state.js").State} [update.change]
+ * @param {import("./page_state.js").State} [update.change]
  * @param {string} [update.ask]
  * @param {number[]} [update.steps] the place of each token that was written: they are shown one by one
  * @param {string[]} [update.notices]
@@ -149,7 +149,7 @@ export function merge({ change, ask: question, steps, notices }) {
 
 /**
  * Python's change of the state is made, or is only known of where tokens of it are still to be shown.
- * @param {import("./state.js").State} change
+ * @param {import("./page_state.js").State} change
  * @param {boolean} [isComing]
  * @returns {boolean} whether it still applies
  */
@@ -158,7 +158,7 @@ function applyChange(change, isComing = false) {
   if (change.turn > state.turn) pace.drop();
   if (state.prompt && change.prompt) { // or else the page has just been loaded, and what was before is still told
     setComing(isComing);
-    if (String(change.prompt) !== String(state.prompt)) forgetTyped();
+    if (String(change.prompt) !== String(state.prompt)) forgetTypedPrompt();
   }
   clearTimeout(silence);
   if (!isComing) setState(change, false);
@@ -176,17 +176,17 @@ export function stop() {
   if (!state.checkpoint) return;
   const playing = pace.drop();
   clearTimeout(silence);
-  setMaking(false);
+  setGenerating(false);
   setComing(false);
   setState({ turn: state.turn + 2 });
   if (playing) ask("show");
 }
 
 /** What was written and not shown yet never is, and nothing more is written. */
-export function dropUnseen() {
+export function dropUnshownTokens() {
   pace.drop();
   clearTimeout(silence);
-  setMaking(false);
+  setGenerating(false);
   setComing(false);
 }
 
@@ -208,7 +208,7 @@ let version = ""; // of the model's files that what is on show was computed with
 let isReady = false;
 
 /** From now on there are widgets to show what was asked before. */
-export function beginAsking() {
+export function enableRequests() {
   isReady = true;
   askAll();
 }
@@ -247,7 +247,7 @@ export function inspect(picture, point) {
 }
 
 /** Resolved once every action is done. */
-export const allDone = () => done;
+export const actionsDone = () => done;
 
 /** Whether an answer is on its way. */
 export const isAsking = () => waiting !== null;
@@ -255,18 +255,18 @@ export const isAsking = () => waiting !== null;
 /** Whether anything is to be asked, or on its way. */
 export const isBusy = () => isAsking() || actions.length > 0 || tuning !== null;
 
-onReturn(() => { if (state.checkpoint) ask("show"); });
+onServerReturn(() => { if (state.checkpoint) ask("show"); });
 
 async function askAll() {
   if (waiting?.hasBegun) waiting.abort();
   if (waiting || !isReady) return;
-  while (!isLost && (actions.length || (wanted >= 0 && state.checkpoint))) {
+  while (!isServerLost && (actions.length || (wanted >= 0 && state.checkpoint))) {
     const next = actions[0];
     if (next && !next.isWanted()) end(false);
     else if (next) end(await answered(ABOUT.length - 1, next.action));
     else await answered(wanted);
   }
-  while (isLost && actions.length) end(false);
+  while (isServerLost && actions.length) end(false);
 }
 
 /** The first action has ended. @param {boolean} isDone */
@@ -285,7 +285,7 @@ async function answered(about, action) {
   clicked = null;
   try {
     for await (const line of answerLines({ about: ABOUT[about], state: { ...state, version }, ...(action && { action }), ...(tell && { inspect: inspected }) }, unwanted.signal)) {
-      tellWaiting(line.waiting ?? null);
+      showNumWaiting(line.waiting ?? null);
       line.notices?.forEach(notify);
       if (line.change) isDone = line.done && applyChange(line.change);
       if (line.change && isDone) {
@@ -298,7 +298,7 @@ async function answered(about, action) {
       waiting.hasBegun = true;
       version = line.version ?? version;
       for (const [id, content] of Object.entries(line.contents)) give(id, content, number);
-      tellState();
+      notifyStateListeners();
       if (isNewer()) break;
     }
     isWhole = !isNewer();
@@ -307,13 +307,13 @@ async function answered(about, action) {
     if (error instanceof Refused) give(PROBLEM, error.message);
   }
   tell?.("");
-  tellWaiting(null);
+  showNumWaiting(null);
   if (!isDone) {
     wanted = Math.max(wanted, before);
-    tellLater(); // what was chosen is not so
-    tellState();
+    deferStateListeners(); // what was chosen is not so
+    notifyStateListeners();
   } else if (!isWhole) wanted = Math.max(wanted, about); // its rest is asked for with what is newer
-  else allGiven();
+  else finishAnswer();
   waiting = null;
   setBusy(false);
   return isDone;
@@ -323,22 +323,22 @@ function setBusy(is) { document.querySelector("#view")?.setAttribute("aria-busy"
 
 // What a person chooses: it is shown at once, then Python is asked for what follows from it.
 
-/** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
+/** Something of the selection, in another tab perhaps. @param {import("./page_state.js").State} change */
 export function pick(change) {
   if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
-  const before = state.view, mode = modeOf(before), view = change.view ?? before;
+  const before = state.view, mode = depthOfView(before), view = change.view ?? before;
   setState(change);
-  if (view === before && modeOf(view) === mode) return ask("pick");
+  if (view === before && depthOfView(view) === mode) return ask("pick");
   const columns = document.querySelector("#columns");
   if (columns?.getBoundingClientRect().top < 0) columns.scrollIntoView(); // another view begins at its top
-  askForView(mode);
+  requestView(mode);
 }
 
 /** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
  * another that stands around the tabs. @param {string} mode "story" or "numbers", of the tab that was open */
-export function askForView(mode) {
+export function requestView(mode) {
   if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
-  ask(state["b.checkpoint"] && mode !== modeOf(state.view) ? "show" : "view");
+  ask(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
 }
 
 /** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
@@ -348,7 +348,7 @@ export function show(shown) {
 }
 
 /** Settings that the next token's distribution follows. Of a box that is empty, as while another number is typed, what it
- * had is kept; of one for whole numbers what is before the point. @param {import("./state.js").State} change */
+ * had is kept; of one for whole numbers what is before the point. @param {import("./page_state.js").State} change */
 export function tune(change) {
   const told = Object.entries(change).filter(([_name, value]) => value !== null);
   const read = told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
@@ -365,11 +365,11 @@ export function tune(change) {
 
 const TUNED_MS = 150; // from the last move of a slider that the page follows by itself until Python is asked for the rest
 let tuning = null;
-/** @type {(change: import("./state.js").State) => boolean} */
+/** @type {(change: import("./page_state.js").State) => boolean} */
 let isTunedHere = () => false;
 
-/** Has `draw` show what it can of other settings by itself; it says whether it did. @param {(change: import("./state.js").State) => boolean} draw */
-export function drawTuned(draw) { isTunedHere = draw; }
+/** Has `draw` show what it can of other settings by itself; it says whether it did. @param {(change: import("./page_state.js").State) => boolean} draw */
+export function setLocalPreview(draw) { isTunedHere = draw; }
 
 /**
  * Another step of the training of the run's model, or of the second run's. All steps share a tokenizer, so text, selection
@@ -393,7 +393,7 @@ export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
  * Other changes to it. What is being written under the ones before ends.
  * @param {string[]} changed
  * @param {Edits} [of]
- * @param {import("./state.js").State} [change] of the selection with them
+ * @param {import("./page_state.js").State} [change] of the selection with them
  */
 export function setEdits(changed, of = "edits", change = {}) {
   halt();
@@ -405,7 +405,7 @@ export function setEdits(changed, of = "edits", change = {}) {
  * One change more; none where it is there already.
  * @param {string} edit
  * @param {{ of: Edits, adds: boolean }} how `adds`: beside all others, and not in place of those of its kind
- * @param {import("./state.js").State} [change]
+ * @param {import("./page_state.js").State} [change]
  */
 export function toggleEdit(edit, { of, adds }, change) {
   const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
@@ -459,21 +459,21 @@ export function runExample(text) {
 export function changeModel(checkpoint) {
   haltWriting();
   const { value: text } = /** @type {HTMLTextAreaElement} */ (document.querySelector("#prompt textarea"));
-  act({ kind: "model", text, checkpoint, own: own[modelOf(checkpoint)] ?? null });
+  act({ kind: "model", text, checkpoint, own: own[modelName(checkpoint)] ?? null });
 }
 
 /** The state that what is to be written begins with: what is seen, and before anything is what will be. The buttons
  * themselves have Gradio cancel what the others began: `halt` could cancel what now begins. */
 export async function beginWriting() {
-  await allDone();
+  await actionsDone();
   stop();
-  setMaking(true);
+  setGenerating(true);
   return state;
 }
 
 // What Gradio's generation writes: changes of the state.
 
-/** @param {import("./state.js").Gradio} gradio */
+/** @param {import("./page_state.js").Gradio} gradio */
 export function connectUpdate({ props, watch }) {
   watch("value", () => { if (props.value) merge(props.value); });
 }

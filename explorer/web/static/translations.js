@@ -38,13 +38,13 @@ const NAME = /{(\w+)}/; // of a value, in a message
  * @param {string} message a whole sentence, as a literal, with names in braces; without values it is left as a template
  * @param {Record<string, Value>} [values]
  */
-export const _ = (message, values) => filled(lookUp(message), values);
+export const _ = (message, values) => filled(lookUpMessage(message), values);
 
-/** The message as it is: a literal that `lookUp` finds later. @param {string} message */
+/** The message as it is: a literal that `lookUpMessage` finds later. @param {string} message */
 export const N_ = (message) => message;
 
 /** What `_` answers to a message that was marked by `N_`. @param {string} message @returns {string} */
-export const lookUp = (message) => MESSAGES[message] ?? message;
+export const lookUpMessage = (message) => MESSAGES[message] ?? message;
 
 /**
  * The same of a sentence that a number of things changes.
@@ -65,7 +65,7 @@ export function ngettext(singular, plural, count, values) {
  * @param {Record<string, Value | Node | Node[]>} values
  * @returns {(string | Node)[]}
  */
-export function inPieces(template, values) {
+export function messagePieces(template, values) {
   const pieces = template.split(NAME).flatMap((piece, i) => (i % 2 ? values[piece] : piece));
   return pieces.filter((piece) => piece !== "").map((piece) => (typeof piece === "number" ? String(piece) : piece));
 }

@@ -1,13 +1,13 @@
 // @ts-check
 // The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
-import { language } from "./language.js";
+import { language } from "./translations.js";
 import { FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
 // Checkpoints of one training, by their names (state/checkpoint_names.py).
 
 /** The name of the model, which all checkpoints of its training share. @param {string} [checkpoint] */
-export const modelOf = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");
+export const modelName = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");
 
 // The page's state: what is asked, and never an answer. What is in it, page_state.py and generation_settings.py say.
 
@@ -24,24 +24,24 @@ export const causal = (any) => (any.key > any.query ? { ...any, key: any.query }
 
 /** A state whose depth its view has. @param {State} any */
 const deep = (any) => {
-  const depth = modeOf(any.view, any.depth) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
+  const depth = depthOfView(any.view, any.depth) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
   return any.view && depth !== any.depth ? { ...any, depth } : any;
 };
 
-/** @param {State} change @param {boolean} [tell] or else the widgets follow at the next `tellState` */
+/** @param {State} change @param {boolean} [tell] or else the widgets follow at the next `notifyStateListeners` */
 export function setState(change, tell = true) {
   const before = state;
   state = deep(causal({ ...state, ...change }));
   isUntold = true;
-  if (tell) tellState();
+  if (tell) notifyStateListeners();
   for (const keep of keepers) keep(state, before);
 }
 
-/** Has the widgets follow at the next `tellState` what is no part of the state. */
-export const tellLater = () => { isUntold = true; };
+/** Has the widgets follow at the next `notifyStateListeners` what is no part of the state. */
+export const deferStateListeners = () => { isUntold = true; };
 
 /** Has the widgets follow a change that they have not been told of. */
-export function tellState() {
+export function notifyStateListeners() {
   if (!isUntold) return;
   isUntold = false;
   told.dispatchEvent(new Event("change"));
@@ -51,7 +51,7 @@ export function tellState() {
 export const onState = (element, listener) => listenFor(element, told, "change", listener);
 
 /** Calls `keep` with the state and the one before at every change, told or not. @param {(now: State, before: State) => void} keep */
-export const keptBy = (keep) => void keepers.push(keep);
+export const onEveryState = (keep) => void keepers.push(keep);
 
 // How much the page explains: a story; numbers; or formulas or code, too. A view is of the story or not, or both. What a visitor
 // chose last outlives a reload; an address goes first.
@@ -63,12 +63,12 @@ const opened = { story: STORY_TABS[0], numbers: FULL_TABS[0], formula: FULL_TABS
 let depthChosen = "numbers"; // of a view that is not of the story
 
 /** Which depth a view is of: "story" or "numbers". @param {string} view @param {string} [depth] that one of both has */
-export const modeOf = (view, depth = state.depth) => (SIMPLE_TABS.includes(view) || (STORY_TABS.includes(view) && depth === "story") ? "story" : "numbers");
+export const depthOfView = (view, depth = state.depth) => (SIMPLE_TABS.includes(view) || (STORY_TABS.includes(view) && depth === "story") ? "story" : "numbers");
 
 /** The change that shows so much. @param {string} depth @returns {State} */
-export function toDepth(depth) {
+export function changeToDepth(depth) {
   if (depth !== "story") depthChosen = depth;
-  return { depth, view: modeOf(state.view) === (depth === "story" ? "story" : "numbers") ? state.view : opened[depth] };
+  return { depth, view: depthOfView(state.view) === (depth === "story" ? "story" : "numbers") ? state.view : opened[depth] };
 }
 
 const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
@@ -76,24 +76,24 @@ const inAddress = new URLSearchParams(globalThis.location?.search).get("view");
 const named = OF_GRADIO.includes(inAddress) ? null : inAddress;
 
 /** Whether the page's address named a tab. */
-export const isNamed = named !== null;
+export const urlNamesView = named !== null;
 
 /** The view and depth that the page opens with. */
-export function openedFirst() {
+export function initialView() {
   const asked = new URLSearchParams(location.search).get("depth"), kept = chosen() === "full" ? "numbers" : chosen();
-  const depth = asked in opened ? asked : isNamed && kept === "story" ? "numbers" : kept in opened ? kept : isNamed ? "numbers" : "story";
+  const depth = asked in opened ? asked : urlNamesView && kept === "story" ? "numbers" : kept in opened ? kept : urlNamesView ? "numbers" : "story";
   if (depth !== "story") depthChosen = depth;
   const view = named ?? opened[depth];
-  return { view, depth: modeOf(view, depth) === "story" ? "story" : depthChosen };
+  return { view, depth: depthOfView(view, depth) === "story" ? "story" : depthChosen };
 }
 
 /** @param {string} mode a depth */
-export function rememberMode(mode) {
+export function rememberDepth(mode) {
   try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
 }
 
 /** Has the style sheet know which it is, and whether what was typed is yet to be run. */
-export function followMode() {
+export function applyDepth() {
   const { classList } = document.body;
   document.addEventListener("input", ({ target }) => {
     if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
@@ -102,9 +102,9 @@ export function followMode() {
     Object.assign(document.body.dataset, { depth, view });
     classList.toggle("simple", depth === "story");
   };
-  const first = openedFirst();
+  const first = initialView();
   tell(first.view, first.depth);
-  keptBy((now, before) => {
+  onEveryState((now, before) => {
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;
     if (now.depth !== "story") depthChosen = now.depth;
@@ -127,21 +127,21 @@ let two = null;
 let choosing = false; // whether the next token of B is to be put beside the chosen one of A
 
 /** @param {Two | null} now */
-export function followPartners(now) {
+export function setAlignment(now) {
   const isSame = JSON.stringify(now?.partners) === JSON.stringify(two?.partners);
   two = now;
   if (isSame) return; // it may come of a click before
   choosing = false;
-  tellLater();
+  deferStateListeners();
 }
 
 /** The next token that is chosen of B is to stand beside the chosen one of A. */
-export const awaitPartner = () => { choosing = true; };
+export const awaitPartnerToken = () => { choosing = true; };
 
 export const isPartnerAwaited = () => choosing;
 
 /** Whether that is awaited; it no longer is. */
-export function takePartner() {
+export function takeAwaitedPartner() {
   const awaited = choosing;
   choosing = false;
   return awaited;
@@ -154,20 +154,20 @@ function nearest(positions, position) {
 }
 
 /** Of a position in A the one in B. @param {number} position @returns {number} */
-export const inB = (position) => (two ? nearest(two.partners, position) : position);
+export const positionInB = (position) => (two ? nearest(two.partners, position) : position);
 
 /** @param {string} [of] the run that a picture's tokens are of: "b", or another word for A */
 const isB = (of = state.shown) => two && of === "b";
 
 /** Which checkpoint of the state is that of the run whose pictures are shown; of a difference it is A's. */
-export const checkpointOfSeen = () => (isB() ? "b.checkpoint" : "checkpoint");
+export const checkpointOfShownRun = () => (isB() ? "b.checkpoint" : "checkpoint");
 
 /**
  * A change of the selection as the state has it, of one that was made in a picture.
  * @param {Record<string, any>} change
  * @param {string} [of] the run that the picture's tokens are of
  */
-export function inA(change, of) {
+export function changeInA(change, of) {
   if (!isB(of)) return change;
   const mapped = { ...change };
   for (const name of ["query", "key"]) if (name in mapped) mapped[name] = nearest(two.back, mapped[name]);
@@ -175,10 +175,10 @@ export function inA(change, of) {
 }
 
 /** The same of a token of B, wherever it was chosen. @param {number} position @returns {number} */
-export const ofB = (position) => (two ? nearest(two.back, position) : position);
+export const positionFromB = (position) => (two ? nearest(two.back, position) : position);
 
 /** The state as a picture shows it. @param {string} [of] the run that its tokens are of @returns {State} */
-export const seen = (of) => (isB(of) ? { ...state, query: inB(state.query), key: inB(state.key) } : state);
+export const seen = (of) => (isB(of) ? { ...state, query: positionInB(state.query), key: positionInB(state.key) } : state);
 
 // The state in Gradio: the value of an invisible component, which generation starts from, and whose events have Gradio's
 // controls follow.
@@ -202,7 +202,7 @@ export const ready = new Promise((resolve) => { tellReady = resolve; });
 export function connectState({ props, emit }) {
   bus = /** @type {any} */ (emit);
   const write = () => { props.value = state; };
-  keptBy(write);
+  onEveryState(write);
   write();
   tellReady();
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The way to Python: what the page asks it, and what the page does and says while nobody answers.
 import { button, find, make, say } from "./dom.js";
-import { _, ngettext } from "./language.js";
+import { _, ngettext } from "./translations.js";
 
 // Who asks: a name made up when the page was opened.
 
@@ -45,7 +45,7 @@ export function notify(text) {
 }
 
 /** How many requests wait, this one among them; null once it does not. @param {number | null} count */
-export function tellWaiting(count) {
+export function showNumWaiting(count) {
   if (count === null && !place) return;
   if (!place) {
     place = make("div", { id: "place", role: "status" });
@@ -65,13 +65,13 @@ export class Refused extends Error {}
 class Lost extends Error {}
 
 /** Whether nobody answers. */
-export let isLost = false;
+export let isServerLost = false;
 
 const returned = new EventTarget();
 let inFlight = new AbortController();
 
 /** Calls `listener` once the server is back. @param {() => void} listener */
-export const onReturn = (listener) => returned.addEventListener("return", listener);
+export const onServerReturn = (listener) => returned.addEventListener("return", listener);
 
 /**
  * Python's answer to one question.
@@ -141,26 +141,26 @@ export function watchServer() {
 
 // Whether the server is there; and if it is another than the page came from, the page comes anew, with its address.
 export async function look() {
-  const wasLost = isLost, id = await appId(); // what answered before it was lost may be gone
+  const wasLost = isServerLost, id = await appId(); // what answered before it was lost may be gone
   if (!id) lose();
-  else if (isLost && id !== gradio().app_id) location.reload();
-  else if (wasLost && isLost) regain();
+  else if (isServerLost && id !== gradio().app_id) location.reload();
+  else if (wasLost && isServerLost) regain();
 }
 async function appId() {
   try { return (await (await fetch("gradio_api/app_id", { cache: "no-store", signal: AbortSignal.timeout(5000) })).json()).app_id; }
   catch { return null; }
 }
 function lose() {
-  if (isLost) return;
-  isLost = true;
+  if (isServerLost) return;
+  isServerLost = true;
   inFlight.abort();
   inFlight = new AbortController();
   document.body.classList.add("disconnected");
   announce(_("The server does not answer: the page catches up by itself once it is back."));
-  const looking = setInterval(() => (isLost ? look() : clearInterval(looking)), EVERY);
+  const looking = setInterval(() => (isServerLost ? look() : clearInterval(looking)), EVERY);
 }
 function regain() {
-  isLost = false;
+  isServerLost = false;
   document.body.classList.remove("disconnected");
   announce("");
   returned.dispatchEvent(new Event("return"));
