@@ -14,7 +14,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_maps import (
     ONE_PROMPT,
-    PromptPairContext,
+    CleanAndCorruptedRuns,
     estimate_vs_exact,
     estimated_effect_map,
     exact_effect_map,
@@ -25,9 +25,9 @@ from explorer.views.patching.effect_maps import (
     receiver_label,
     selected_receiver,
 )
-from explorer.views.select_fields import NUM_LISTED
+from explorer.views.selection_dropdowns import NUM_LISTED
 from explorer.views.style import shorten_token
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from explorer.views.view import Panel, View
 
 
@@ -94,7 +94,7 @@ PATCHING_FIELDS = (
 )
 
 
-def formula(runs: Comparison, selection: Selection) -> str:
+def describe_patching(runs: Comparison, selection: Selection) -> str:
     """Describe which run is clean and which corrupted, the metric, and its value in both."""
     try:
         prompt_pair = make_prompt_pair(runs, selection)
@@ -143,7 +143,7 @@ def warn_of_small_difference(runs: Comparison, selection: Selection) -> str:
     return small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric"))
 
 
-def alignment_note(prompt_pair: PromptPairContext) -> str:
+def alignment_note(prompt_pair: CleanAndCorruptedRuns) -> str:
     """Describe which positions are patched if the prompts are not aligned one to one; "" if they are."""
     if prompt_pair.experiment.is_by_position:
         return ""
@@ -176,7 +176,7 @@ VIEW = View(
         "answer follows."
     ),
     sentence=warn_of_small_difference,
-    formula=formula,
+    formula=describe_patching,
     is_comparison=True,
     single_run_message=ONE_PROMPT,
     needs_two_prompts=True,

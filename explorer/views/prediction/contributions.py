@@ -18,7 +18,7 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.architecture import logits
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -28,7 +28,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.plots import component_bar_data
+from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -37,7 +37,7 @@ from explorer.views.style import (
     figure,
     frame_head,
     head_map_axes,
-    positions,
+    position_labels,
     token_axis,
 )
 from explorer.views.verification import verify_derived
@@ -105,9 +105,9 @@ def colour_legend(trace: Trace) -> str:
         text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
         text = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not logits.has_logit_constants(trace.config):
+    if not has_logit_bias_terms(trace.config):
         return text
-    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logits.logit_constants_short_label(trace.config))
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logit_bias_terms_short_label(trace.config))
 
 
 def head_contribution_map(
@@ -155,7 +155,7 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
     values = source_totals(trace, query, *tokens)
     rest = contribution_without_source(trace, query, *tokens)
     total, logit = float(values.sum() + rest), direct_logit_attribution(trace, query, *tokens).logit
-    names = positions(trace.tokens)[: query + 1]
+    names = position_labels(trace.tokens)[: query + 1]
     largest_index = int(np.abs(values).argmax())
     bars = [
         go.Bar(
@@ -240,7 +240,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
     """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
     contributions = token_contributions(trace, query, token_id, contrast_id)
-    names = positions(trace.tokens)[: query + 1]
+    names = position_labels(trace.tokens)[: query + 1]
     rows, axes = [], {}
     for row, method in enumerate(METHODS):
         values, axis = contributions.by_method[method], str(row + 1) if row else ""

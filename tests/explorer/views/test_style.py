@@ -19,8 +19,8 @@ from explorer.views.style import (
     css_colours,
     figure,
     label,
-    positions,
-    template,
+    plotly_template,
+    position_labels,
     token_axis,
     window_around,
 )
@@ -105,7 +105,7 @@ def test_a_label_is_as_long_as_wanted():
 
 
 def test_places_on_an_axis_differ_even_where_tokens_repeat():
-    tick_texts = positions(["the", "the", "a" * 30, "a" * 40])
+    tick_texts = position_labels(["the", "the", "a" * 30, "a" * 40])
     assert len(set(tick_texts)) == 4
     assert tick_texts[1] == f"1 {label('the')}"
 
@@ -200,7 +200,7 @@ def test_texts_and_marks_can_be_read(theme):
 
 @THEMES
 def test_figures_take_the_colours_of_the_theme(theme):
-    layout = plotly.graph_objects.layout.Template(template(theme)).layout
+    layout = plotly.graph_objects.layout.Template(plotly_template(theme)).layout
     assert layout.font.color == theme.text
     assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
     scales = layout.colorscale
@@ -212,7 +212,7 @@ def test_figures_take_the_colours_of_the_theme(theme):
 
 @THEMES
 def test_values_up_to_0_end_at_the_background(theme):
-    scale = template(theme)["layout"]["colorscale"]["sequentialminus"]
+    scale = plotly_template(theme)["layout"]["colorscale"]["sequentialminus"]
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 

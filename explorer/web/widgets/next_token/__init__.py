@@ -10,9 +10,10 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
-    OtherRunPrediction,
+    SecondRunPrediction,
     difference_columns,
     format_points,
     other_run_column,
@@ -20,13 +21,12 @@ from explorer.web.widgets.next_token.table import (
     random_draw_text,
     stage_columns,
 )
-from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
 
 
-def table_html() -> str:
+def next_token_table_html() -> str:
     """Return the markup of the empty table."""
     return fill_template(
         '<div class="distribution">'
@@ -47,7 +47,7 @@ def table_html() -> str:
     )
 
 
-class NextTokenTable(Widget):
+class NextTokenTable(HtmlWidget):
     """A table of tokens by rank with a column per stage, and a bar of all probability with the random number's mark.
 
     Pointing at a number, or moving to it with the arrow keys, shows its calculation. The search box writes the
@@ -57,7 +57,7 @@ class NextTokenTable(Widget):
     kind = "distribution"
 
     def __init__(self, **kwargs):
-        super().__init__(html=table_html(), **kwargs)
+        super().__init__(html=next_token_table_html(), **kwargs)
 
     @staticmethod
     def pack(
@@ -65,7 +65,7 @@ class NextTokenTable(Widget):
         vocabulary: Sequence[str],
         settings: GenerationSettings,
         find: str,
-        other: OtherRunPrediction | None = None,
+        other: SecondRunPrediction | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -128,7 +128,7 @@ class NextTokenTable(Widget):
 
     @classmethod
     def pack_other(
-        cls, prediction: NextTokenDistribution, settings: GenerationSettings, find: str, other: OtherRunPrediction
+        cls, prediction: NextTokenDistribution, settings: GenerationSettings, find: str, other: SecondRunPrediction
     ) -> dict[str, Any]:
         """Return the widget's value for the other run's distribution, compared with the first's."""
         value = cls.pack(other.prediction, other.vocabulary, settings, find)
@@ -140,7 +140,7 @@ class NextTokenTable(Widget):
         vocabulary: Sequence[str],
         settings: GenerationSettings,
         find: str,
-        other: OtherRunPrediction,
+        other: SecondRunPrediction,
     ) -> dict[str, Any]:
         """Return the widget's value for the first run's probabilities less the other's, largest difference first."""
         differences = {"model": prediction.plain - other.plain, "probability": prediction.sampled - other.sampled}
@@ -202,7 +202,7 @@ def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -
     return {"id": interval.token_id, "token": token, "start": interval.start, "end": interval.end, "note": note}
 
 
-class SamplingPresets(Widget):
+class SamplingPresetButtons(HtmlWidget):
     """A button for each preset; the one whose settings the state has is pressed.
 
     Args:
@@ -224,7 +224,7 @@ EXPLANATION_HTML = """<button type="button" class="asked" aria-expanded="false" 
 <p class="clauses" hidden></p>"""
 
 
-class ExplanationButton(Widget):
+class ExplanationButton(HtmlWidget):
     """A button that shows an explanation's clauses, each with a link to its figure.
 
     Args:

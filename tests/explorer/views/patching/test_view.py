@@ -15,11 +15,11 @@ from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
-from explorer.views.patching import VIEW, formula
+from explorer.views.patching import VIEW, describe_patching
 from explorer.views.patching.effect_maps import make_prompt_pair
-from explorer.views.select_fields import select_fields
+from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import shorten_token
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
@@ -179,7 +179,7 @@ def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs
         points = (ClickedPoint(x=1, y=1, curve=0, item=0) for _panel in panels)
         inspected = [PANEL[name].inspect(runs, Selection(), point) for name, point in zip(panels, points, strict=True)]
         derivations = ["\n".join(derivation.lines()) for derivation in inspected]
-        return [VIEW.sentence(runs, Selection()), formula(runs, Selection()), *derivations]
+        return [VIEW.sentence(runs, Selection()), describe_patching(runs, Selection()), *derivations]
 
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
     assert all(number in text for text in texts())
@@ -215,12 +215,12 @@ def test_runs_that_measure_the_same_say_so(lms, trace_of):
         assert "no effect to share out" in str(figure.traces_and_layout[1]["annotations"]).replace("<br>", " "), (
             panel.name
         )
-    assert "no effect to share out" in formula(comparison, Selection())
+    assert "no effect to share out" in describe_patching(comparison, Selection())
 
 
 def test_runs_of_two_models_say_so(lms, trace_of):
     comparison = Comparison.from_traces(trace_of("rope"), trace_of("gpt"))
-    assert "different models" in formula(comparison, Selection())
+    assert "different models" in describe_patching(comparison, Selection())
 
 
 def test_the_answers_are_proposed_and_can_be_others(runs):
@@ -237,13 +237,15 @@ def test_the_answers_are_proposed_and_can_be_others(runs):
 
 
 def test_the_boxes_name_the_tokens_that_are_proposed(runs):
-    fields = {field.field: field for field in select_fields(("answer", "wrong"), runs.trace, Selection(), runs)}
+    fields = {
+        field.field: field for field in make_selection_dropdowns(("answer", "wrong"), runs.trace, Selection(), runs)
+    }
     experiment, vocabulary = make_prompt_pair(runs, Selection()).experiment, runs.trace.vocabulary
     assert fields["answer"].options[0] == ("", f"{shorten_token(vocabulary[experiment.answer])} (proposed)")
     assert fields["wrong"].options[0] == ("", f"{shorten_token(vocabulary[experiment.wrong])} (proposed)")
     chosen = Selection().replace(answer=vocabulary[experiment.wrong])  # then another is proposed as the wrong one
     proposed = make_prompt_pair(runs, chosen).experiment.wrong
-    (wrong,) = select_fields(("wrong",), runs.trace, chosen, runs)
+    (wrong,) = make_selection_dropdowns(("wrong",), runs.trace, chosen, runs)
     assert proposed != experiment.wrong and wrong.options[0][1] == f"{shorten_token(vocabulary[proposed])} (proposed)"
 
 

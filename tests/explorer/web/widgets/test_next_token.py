@@ -14,12 +14,12 @@ from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, n
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
-from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresetButtons
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
     KEPT,
-    OtherRunPrediction,
-    StageColumn,
+    SamplingStageColumn,
+    SecondRunPrediction,
     other_run_column,
     other_run_summary,
     random_draw_text,
@@ -93,7 +93,7 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
 
 
 def test_presets_are_settings_and_travel_to_the_script():
-    widget = SamplingPresets(PRESETS)
+    widget = SamplingPresetButtons(PRESETS)
     preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
     assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
     for settings in PRESETS.values():
@@ -142,9 +142,9 @@ def test_luck_is_told_with_what_it_falls_on(actual, end):
 PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
 
 
-def other_run(probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0) -> OtherRunPrediction:
+def other_run(probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0) -> SecondRunPrediction:
     prediction = SimpleNamespace(sampled_token_id=0)
-    return OtherRunPrediction(prediction, [token], probabilities, probabilities, after, position)
+    return SecondRunPrediction(prediction, [token], probabilities, probabilities, after, position)
 
 
 def test_divergences_are_told_each_way():
@@ -172,7 +172,7 @@ ALL = replace(PLAIN, temperature=0.8, top_k=5, top_p=0.9, min_p=0.3, repetition_
 def show_table():
     """Function that returns the table's rows by rank and its columns by name: `shown(settings)`."""
 
-    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, StageColumn]]:
+    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, SamplingStageColumn]]:
         limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
         stages = sampling_stages(LOGITS, settings.temperature, settings.top_k, **limits, previous=previous)
         table = SamplingTable(stages)
