@@ -288,7 +288,7 @@ class SecondRunPrediction:
 
     @property
     def has_common_tokens(self) -> bool:
-        """Whether the two vocabularies have a token in common."""
+        """Tell whether the two vocabularies have a token in common."""
         return bool(np.isfinite(self.plain).any())
 
 
