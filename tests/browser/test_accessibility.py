@@ -70,6 +70,13 @@ def test_what_is_written_on_a_button_is_in_its_name(newcomer):
     expect(brief).to_have_accessible_name(re.compile(name_pattern))
 
 
+def test_code_can_be_read_and_scrolled_by_the_keyboard(newcomer):
+    person = newcomer(viewport=TELEPHONE, reduced_motion="reduce").open("attention", depth="code")
+    code = person.at_rest().page.locator("#attention-code .code")
+    assert code.evaluate("code => code.scrollHeight > code.clientHeight")
+    assert not violations(person, [["#attention-tab"]])
+
+
 @pytest.mark.exhaustive
 def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
     """The generated text has many lines."""
