@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { causal, keptBy, onState, setState, state, tellState } from "../../../../explorer/web/static/state.js";
+import { causal, keptBy, modelOf, onState, setState, state, tellState } from "../../../../explorer/web/static/state.js";
 import { StandIn } from "./stand_ins.js";
 
 test("the key is never after the query", () => {
@@ -10,6 +10,10 @@ test("the key is never after the query", () => {
   setState({ query: 4, key: 3 });
   setState({ query: 1 });
   assert.equal(state.key, 1);
+});
+
+test("a step of a training is of its model", () => {
+  assert.deepEqual(["fables/step-000004", "fables", "me/my-model", undefined].map(modelOf), ["fables", "fables", "me/my-model", ""]);
 });
 
 test("a change makes another state and leaves the rest of it", () => {
