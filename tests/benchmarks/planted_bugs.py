@@ -188,7 +188,7 @@ BUGS = {
         ("first <= merged[-1][1] + 1", "first <= merged[-1][1] + 2"),
         ("(last is None or position <= last)", "(last is None or position < last)"),
     ],
-    "explorer/tracing/test_interventions.py": [
+    "explorer/tracing/test_interventions.py explorer/tracing/test_changed_generation.py": [
         ("return x - (x @ unit)[..., None] * unit", "return x + (x @ unit)[..., None] * unit"),
         ("axis = 1 if output.ndim == 4 else -1", "axis = -1"),
         ("positions = range(self.start, self.start + output.shape[-2])", "positions = range(output.shape[-2])"),
