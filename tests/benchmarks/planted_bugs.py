@@ -204,7 +204,7 @@ BUGS = {
         ("if sorted_position != position:", "if sorted_position is None:"),
     ],
     # Figures
-    "explorer/views/test_drawn_cells.py": [
+    "explorer/views/test_drawn_cells.py explorer/views/test_attention.py": [
         ("z=np.where(np.tri(len(trace), dtype=bool), values, np.nan)", "z=values.T"),
         ('hovertemplate=_("query %{{y}} → key %{{x}}<br>', 'hovertemplate=_("query %{{x}} → key %{{y}}<br>'),
         ('"range": [queries[-1] + 0.5, queries[0] - 0.5]', '"range": [queries[0] - 0.5, queries[-1] + 0.5]'),
