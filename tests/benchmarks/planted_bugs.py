@@ -47,9 +47,9 @@ BUGS = {
             "pairs = torch.stack((a * cos + b * sin, b * cos - a * sin)",
         ),
         ("a, b = x[..., 0::2], x[..., 1::2]\n    pairs", "b, a = x[..., 0::2], x[..., 1::2]\n    pairs"),
-        ("(rotary_dim or d_head) // 2] = scaling", "(rotary_dim or d_head)] = scaling"),
     ],
     "model/layers/test_rope_scaling.py": [
+        ("(rotary_dim or d_head) // 2] = scaling", "(rotary_dim or d_head)] = scaling"),
         ("unscaled_fraction = 1 - yarn_ramp(", "unscaled_fraction = yarn_ramp("),
         ("((turns - low) / (high - low)).clamp(0, 1)", "((turns - low) / high).clamp(0, 1)"),
         ("scaling.factor ** (1 / last)", "scaling.factor ** last"),

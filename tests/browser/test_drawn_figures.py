@@ -92,11 +92,13 @@ def test_the_large_pattern_and_the_querys_row(visitor):
     person.expect_selected(query=21, key=2)
 
 
-def test_signed_values_have_the_page_s_background_at_0(newcomer):
-    person = newcomer(color_scheme="dark").open(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
+def test_signed_values_have_the_page_s_background_at_0(visitor):
+    person = visitor(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmaplayer image")).to_be_attached()
+    with person.redrawn(plot):
+        person.change_theme()
     trace = capture_visible_run(person)
     order = ranking_without_interventions(trace, 9)
     adds = direct_logit_attribution(trace, 9, int(order[2]), int(order[0])).heads
@@ -170,10 +172,12 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
-def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
-    person = newcomer(color_scheme="dark").open(view="prediction", query=27)
+def test_a_picture_of_the_dark_page_is_saved_with_its_background(visitor):
+    person = visitor(view="prediction", query=27)
     plot = person.page.locator("#prediction-parts .plot")
     plot.scroll_into_view_if_needed()
+    with person.redrawn(plot):
+        person.change_theme()
     plot.hover()
     with person.page.expect_download() as downloading:
         plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
@@ -182,9 +186,9 @@ def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
     assert downloaded[0, 0].max() < 40 and is_written(downloaded[:40])
 
 
-def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(newcomer):
+def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):
     """The formula above it has sometimes a line more."""
-    person = newcomer().open(depth="formula")
+    person = visitor(depth="formula")
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
     formula.evaluate(FIT)
     person.pattern.scroll_into_view_if_needed()
@@ -196,6 +200,7 @@ def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(newcomer):
         person.at_rest()
         tops.add(person.pattern.bounding_box()["y"])
         lengths.add(formula.evaluate(LINES))
+    formula.evaluate("(text) => text.removeAttribute('style')")
     assert len(lengths) > 1 and len(tops) == 1, (lengths, tops)
 
 

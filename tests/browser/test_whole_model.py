@@ -175,11 +175,10 @@ def test_the_answer_is_covered_while_it_is_guessed(visitor):
     assert figure.bounding_box() == covered
 
 
-def test_the_sentence_flows_once_after_run_and_any_key_ends_it(newcomer):
-    person = newcomer().open(view="overview", depth="numbers")
-    svg = person.page.locator("#overview-whole svg")
+def test_the_sentence_flows_once_after_run_and_any_key_ends_it(visitor):
+    person, figure = open_figure(visitor, depth="numbers")
+    svg = figure.locator("svg")
     expect(svg).to_be_visible()
-    person.at_rest()
     expect(svg).not_to_have_class(re.compile("flowing"))
     person.prompt.fill("The owl asked the fox.")
     person.page.locator("#run").click()
