@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from explorer.lessons.course.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files, load_lesson, translated_path
-from explorer.lessons.course.questions import ChoiceQuestion, CurveQuestion, Question
+from explorer.lessons.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files, load_lesson, translated_path
+from explorer.lessons.questions import ChoiceQuestion, CurveQuestion, Question
 from explorer.translations import ENGLISH, LANGUAGES, use_locale
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 
 # Lessons that a language lacks: the page shows them in English.
 UNTRANSLATED: dict[str, set[str]] = {"zh-CN": set(), "es": set()}
