@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from explorer import __version__
-from explorer.diagnosis.command import add_arguments
+from explorer.diagnosis.command_line import add_arguments
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, UserLimits
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.web.key_value_stores import check_store_address
-from model.offloading import parse_bytes, parse_device
+from model.weight_placement import parse_bytes, parse_device
 
 MODULE_DESCRIPTIONS = {
     "weights": "the module's weights: a file or folder",

@@ -15,15 +15,15 @@ from urllib.parse import urlencode
 import numpy as np
 import torch
 
-from explorer.diagnosis.register import choose_tokenizer
+from explorer.diagnosis.command_line import choose_tokenizer
 from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select_with_defaults
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.apply_interventions import generate_with_interventions
-from explorer.tracing.capture import make_services
+from explorer.tracing.capture import make_model_functions
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_registry import register_services
+from explorer.tracing.model_registry import register_model_functions
 from explorer.tracing.patching import activation_patching
 from explorer.tracing.token_ids import encode_prompt
 from explorer.tracing.trace import Trace
@@ -87,7 +87,7 @@ class Model:
     def __init__(self, lm: TransformerLM, tokenizer: Tokenizer, library: ModelLibrary, name: str = ""):
         self.lm, self.tokenizer, self.library, self.name = lm, tokenizer, library, name
         if not name:
-            register_services(lm, make_services)
+            register_model_functions(lm, make_model_functions)
 
     def __repr__(self) -> str:
         config = self.lm.config

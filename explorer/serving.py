@@ -7,18 +7,17 @@ import sys
 from collections.abc import Sequence
 
 from explorer.cli_options import allowed_hub_models, user_limits
-from explorer.diagnosis.register import register_own_module
+from explorer.diagnosis.command_line import register_user_module
 from explorer.lessons.yaml_blocks import LessonError
-from explorer.tracing.devices import set_num_threads
 from explorer.tracing.model_catalog import available_bytes, format_bytes
-from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary
+from explorer.tracing.model_library import MAX_MODEL_CACHE_BYTES, MAX_TRACE_CACHE_BYTES, ModelLibrary, set_num_threads
 from explorer.views import add_user_views
 from explorer.web.key_value_stores import StoreError
 from explorer.web.page import Page
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
-from model.errors import OverflowedRunError
-from model.offloading import limit_malloc_arenas
+from model.errors import NonFiniteLogitsError
+from model.weight_placement import limit_malloc_arenas
 
 LITTLE_MEMORY_BYTES = 3 << 30  # of free memory; below, the caches are smaller
 
@@ -45,7 +44,7 @@ def serve(options: argparse.Namespace, version_notes: Sequence[str] = ()) -> Non
         hub_names = allowed_hub_models(options)
         library = ModelLibrary(options.device, hub_names=hub_names, dtype=dtype, **placement_options, **cache_sizes)
         if options.module:
-            checkpoint = register_own_module(options, library)
+            checkpoint = register_user_module(options, library)
         else:
             name = library.catalog.resolve(options.checkpoint)
             checkpoint = name if is_checkpoint(name) else library.catalog.open(options.checkpoint)
@@ -66,7 +65,7 @@ def serve(options: argparse.Namespace, version_notes: Sequence[str] = ()) -> Non
         print(f"Note: {'; '.join(notes)}", flush=True)
     try:
         page.warm_up()
-    except OverflowedRunError as error:  # which every visitor would be told
+    except NonFiniteLogitsError as error:  # which every visitor would be told
         sys.exit(f"error: {error}")
     blocks.block_thread()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.interventions import parse_interventions
-from explorer.lessons.quantities import Quantity, lesson_state_fields, parse_quantities
+from explorer.lessons.quantities import LessonQuantity, lesson_state_fields, parse_quantities
 from explorer.lessons.questions import Question, parse_lesson_question, parse_lesson_task
 from explorer.lessons.tasks import Task
 from explorer.lessons.yaml_blocks import (
@@ -154,7 +154,7 @@ class LessonStep:
     hidden_figures: tuple[str, ...] = ()
     task: Task | None = None
     after: list[Block] = field(default_factory=list)
-    values: Mapping[str, Quantity] = field(default_factory=dict)
+    values: Mapping[str, LessonQuantity] = field(default_factory=dict)
     line: int = 1
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
 from explorer.analysis.embedding import embedding_parts
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
 from explorer.lessons.yaml_blocks import (
     ListWithLines,
@@ -22,7 +22,7 @@ from explorer.lessons.yaml_blocks import (
 )
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from model.parameter_and_flop_counts import parameter_table
@@ -45,7 +45,7 @@ def lesson_state_fields() -> tuple[str, ...]:
 class ModelAndTraceProvider(Protocol):
     """Source of each run's model and trace (implemented in `explorer.tracing.run_service`)."""
 
-    def model_and_trace(self, run: Run) -> tuple[Any, Trace]:
+    def model_and_trace(self, run: RunRequest) -> tuple[Any, Trace]:
         """Return the model, which must be kept alive as long as its trace is in use, and the trace."""
 
 
@@ -87,7 +87,7 @@ class QuantityContext:
         return GenerationSettings.parse(self.state)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunRequest:
         return self.page_state.run
 
     def replace(self, change: Mapping[str, Any]) -> "QuantityContext":
@@ -314,7 +314,7 @@ ARGUMENT_CHOICES = {
 
 
 @dataclass(frozen=True)
-class Quantity:
+class LessonQuantity:
     """A number computed from a run.
 
     Attributes:
@@ -331,14 +331,14 @@ class Quantity:
         """Return the quantity's value in the context, with its own change of the state."""
         return float(QUANTITIES[self.name](context.replace(self.change), **self.arguments))
 
-    def replace(self, name: str, value: Any) -> "Quantity":
+    def replace(self, name: str, value: Any) -> "LessonQuantity":
         """Return the quantity with another value of an argument or of a state field."""
         if name in quantity_argument_kinds(self.name):
-            return Quantity(self.name, {**self.arguments, name: value}, self.change)
-        return Quantity(self.name, self.arguments, {**self.change, name: value})
+            return LessonQuantity(self.name, {**self.arguments, name: value}, self.change)
+        return LessonQuantity(self.name, self.arguments, {**self.change, name: value})
 
 
-def parse_quantity(spec: Any, line: int) -> Quantity:
+def parse_quantity(spec: Any, line: int) -> LessonQuantity:
     """Parse a quantity from a lesson's file.
 
     Raises:
@@ -346,7 +346,7 @@ def parse_quantity(spec: Any, line: int) -> Quantity:
     """
     with raise_value_errors_as_lesson_errors(line):
         if is_value_of_kind(spec, float):
-            return Quantity("number", {"value": float(spec)})
+            return LessonQuantity("number", {"value": float(spec)})
         if not isinstance(spec, MappingWithLines):
             raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
         if spec.get("of") not in list(QUANTITIES):
@@ -372,7 +372,7 @@ def parse_quantity(spec: Any, line: int) -> Quantity:
         if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
             raise ValueError(f"“{name}” needs “{missing[0]}”")
         _check_arguments(name, arguments)
-    return Quantity(name, arguments, change)
+    return LessonQuantity(name, arguments, change)
 
 
 STATE_VALUE_KINDS = (str, int, float, bool)
@@ -395,22 +395,22 @@ def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
     return {arg.name: (KIND_BY_ANNOTATION[arg.annotation], arg.default is arg.empty) for arg in parameters}
 
 
-KIND_BY_ANNOTATION = {str: str, int: int, float: float, Quantity: QUANTITY_KINDS}
+KIND_BY_ANNOTATION = {str: str, int: int, float: float, LessonQuantity: QUANTITY_KINDS}
 
 
-def _sum(context: QuantityContext, a: Quantity, b: Quantity) -> float:
+def _sum(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
     return a.evaluate(context) + b.evaluate(context)
 
 
-def _difference(context: QuantityContext, a: Quantity, b: Quantity) -> float:
+def _difference(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
     return a.evaluate(context) - b.evaluate(context)
 
 
-def _product(context: QuantityContext, a: Quantity, b: Quantity) -> float:
+def _product(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
     return a.evaluate(context) * b.evaluate(context)
 
 
-def _ratio(context: QuantityContext, a: Quantity, b: Quantity) -> float:
+def _ratio(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
     denominator = b.evaluate(context)
     return a.evaluate(context) / denominator if denominator else math.nan
 
@@ -424,12 +424,12 @@ QUANTITIES: dict[str, Callable[..., float]] = {
 }
 
 
-def parse_quantities(specs: MappingWithLines) -> dict[str, Quantity]:
+def parse_quantities(specs: MappingWithLines) -> dict[str, LessonQuantity]:
     """Parse a mapping of names to quantities."""
     return {name: parse_quantity(value, specs.lines[name]) for name, value in specs.items()}
 
 
-def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[Quantity]:
+def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[LessonQuantity]:
     """Parse a list of `count` quantities."""
     with raise_value_errors_as_lesson_errors(line):
         if not isinstance(specs, ListWithLines) or len(specs) != count:
@@ -468,9 +468,9 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
 class NearlyEqualQuantities:
     """Two quantities that are equal within a tolerance."""
 
-    a: Quantity
-    b: Quantity
-    within: Quantity
+    a: LessonQuantity
+    b: LessonQuantity
+    within: LessonQuantity
 
 
 def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqualQuantities:
@@ -501,7 +501,7 @@ def _has_token(context: QuantityContext, token: tuple[str, int]) -> bool:
 
 
 def _compare(
-    context: QuantityContext, quantities: tuple[Quantity, ...], compare: Callable[[float, float], bool]
+    context: QuantityContext, quantities: tuple[LessonQuantity, ...], compare: Callable[[float, float], bool]
 ) -> bool:
     return compare(quantities[0].evaluate(context), quantities[1].evaluate(context))
 

@@ -10,7 +10,7 @@ from explorer.explain.notation import escape_token, format_number, join_names, q
 from explorer.lessons.quantities import (
     QUANTITY_KINDS,
     LessonCondition,
-    Quantity,
+    LessonQuantity,
     QuantityContext,
     lesson_state_fields,
     parse_condition,
@@ -101,7 +101,7 @@ class NumberQuestion:
         tolerance: maximum error of a reply.
     """
 
-    quantity: Quantity
+    quantity: LessonQuantity
     lowest: float
     highest: float
     tolerance: float
@@ -154,7 +154,7 @@ class ChoiceOption:
 
     text: str
     when: LessonCondition
-    value: Quantity | None
+    value: LessonQuantity | None
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class CurveQuestion:
         tolerance: maximum error of each point.
     """
 
-    quantity: Quantity
+    quantity: LessonQuantity
     argument: str
     values: tuple[Any, ...]
     labels: tuple[str, ...]
@@ -378,7 +378,7 @@ class LargestCellQuestion:
         row_values, column_values: these values; empty for all.
     """
 
-    quantity: Quantity
+    quantity: LessonQuantity
     rows: str = "query"
     columns: str = "key"
     row_values: tuple[int, ...] = ()

@@ -4,15 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.explain.notation import format_number, quote_token
-from explorer.lessons.quantities import LessonCondition, Quantity, QuantityContext, parse_condition, predict_next_token
+from explorer.lessons.quantities import (
+    LessonCondition,
+    LessonQuantity,
+    QuantityContext,
+    parse_condition,
+    predict_next_token,
+)
 from explorer.lessons.yaml_blocks import MappingWithLines, raise_value_errors_as_lesson_errors, validate_mapping_fields
 from explorer.translations import _
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class TaskCheckResult:
     """The result of a task's check: whether it is done, and a sentence."""
 
     is_done: bool
@@ -26,8 +32,8 @@ class FindHeadTask:
     score: str
     at_least: float
 
-    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
-        selection, score = now.selection, Quantity("head_score", {"score": self.score}).evaluate(now)
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
+        selection, score = now.selection, LessonQuantity("head_score", {"score": self.score}).evaluate(now)
         values = {
             "layer": selection.layer,
             "head": selection.head,
@@ -35,7 +41,7 @@ class FindHeadTask:
             "least": format_number(self.at_least),
         }
         text = _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", **values)
-        return TaskResult(score >= self.at_least, text)
+        return TaskCheckResult(score >= self.at_least, text)
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,13 @@ class FindPromptTask:
 
     when: LessonCondition
 
-    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
         if now.run.token_ids == step.run.token_ids:
-            return TaskResult(False, _("This is still the text of the lesson: change it, and press Run."))
+            return TaskCheckResult(False, _("This is still the text of the lesson: change it, and press Run."))
         holds = self.when.holds(now)
-        return TaskResult(holds, _("It holds for your text.") if holds else _("It does not hold for this text yet."))
+        return TaskCheckResult(
+            holds, _("It holds for your text.") if holds else _("It does not hold for this text yet.")
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class AblateHeadsTask:
 
     max_heads: int
 
-    def check(self, step: QuantityContext, now: QuantityContext) -> TaskResult:
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
         interventions, vocabulary = now.run.edits, now.trace.vocabulary
         ablations = [
             intervention
@@ -65,19 +73,19 @@ class AblateHeadsTask:
             if str(intervention).partition(".attn.z.")[2].endswith("*zero")
         ]
         if not interventions:
-            return TaskResult(False, _("No head is ablated yet."))
+            return TaskCheckResult(False, _("No head is ablated yet."))
         if len(ablations) < len(interventions):
-            return TaskResult(False, _("Something else is changed than heads that are ablated."))
+            return TaskCheckResult(False, _("Something else is changed than heads that are ablated."))
         if len(ablations) > self.max_heads:
-            return TaskResult(
+            return TaskCheckResult(
                 False, _("{count} heads are ablated; {most} must do.", count=len(ablations), most=self.max_heads)
             )
         before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
         after = predict_next_token(now).top(1)[0]
         tokens = {"before": quote_token(vocabulary[before]), "after": quote_token(vocabulary[after])}
         if before == after:
-            return TaskResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
-        return TaskResult(True, _("{before} was the likeliest token; now it is {after}.", **tokens))
+            return TaskCheckResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
+        return TaskCheckResult(True, _("{before} was the likeliest token; now it is {after}.", **tokens))
 
 
 Task = FindHeadTask | FindPromptTask | AblateHeadsTask

@@ -9,7 +9,7 @@ from explorer.architecture.attention import token_axes
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis
 from explorer.interventions.location import HEADS, KV_HEADS
-from explorer.state.alignment import Alignment, Partners, Pins, align_tokens
+from explorer.state.token_alignment import Alignment, Partners, Pins, align_tokens
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from model.config import ModelConfig

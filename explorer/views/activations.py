@@ -21,7 +21,7 @@ from explorer.views.view import BINS, Panel, View, make_no_difference_reason
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 
 
-class ColumnTexts(NamedTuple):
+class ValueColumnTexts(NamedTuple):
     """Texts about the columns of a value, translated on use: axis titles, hover template and alternative text."""
 
     all_title: str
@@ -36,13 +36,13 @@ class ColumnTexts(NamedTuple):
         return translate(self.range_title, first=columns.start, last=columns[-1], width=width)
 
 
-KEYS = ColumnTexts(
+KEYS = ValueColumnTexts(
     N_("key"),
     N_("key ({first} to {last} of {width})"),
     N_("position %{y}, key %{x}<br>%{z:.4g}<extra></extra>"),
     N_("{value}: {tokens} tokens by {width} keys, {least} to {most}."),
 )
-DIMENSIONS = ColumnTexts(
+DIMENSIONS = ValueColumnTexts(
     N_("dimension"),
     N_("dimension ({first} to {last} of {width})"),
     N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),

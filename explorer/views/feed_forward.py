@@ -6,7 +6,7 @@ from explorer.analysis.feed_forward import (
     NEAR_ZERO_RATIO,
     NORMAL_SHARE,
     RELU_KINDS,
-    Neurons,
+    LayerNeurons,
     layer_neurons,
     neuron_logit_effect,
     neuron_logit_effects,
@@ -102,7 +102,7 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
     return fig
 
 
-def bar_neurons_and_offsets(all_neurons: Neurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
+def bar_neurons_and_offsets(all_neurons: LayerNeurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
     """Return the ids of the neurons that have bars, and their offsets along the axis."""
     neuron_ids = all_neurons.top(MAX_NEURON_BARS).tolist()
     offsets = list(range(len(neuron_ids)))
@@ -165,7 +165,7 @@ def activation_function_plot(trace: Trace, layer: int, chosen_neuron: int, query
     )
 
 
-def other_drawn_neurons(all_neurons: Neurons, chosen_neuron: int) -> np.ndarray:
+def other_drawn_neurons(all_neurons: LayerNeurons, chosen_neuron: int) -> np.ndarray:
     """Return the neurons with dots besides the chosen one.
 
     All of them, or, of more than `MAX_DOTS`, the one that writes most in each of as many equal intervals of the

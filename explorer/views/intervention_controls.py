@@ -9,7 +9,7 @@ from explorer.errors import UserError
 from explorer.explain.notation import quote_token
 from explorer.interventions import (
     AddDirection,
-    AttentionEdge,
+    AttentionEdgeIntervention,
     Clamp,
     CrossRunIntervention,
     DropEdge,
@@ -90,7 +90,7 @@ class InterventionControl:
 
     @property
     def is_switch(self) -> bool:
-        return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdge)
+        return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdgeIntervention)
 
     def make_intervention(self, amount: float, here: bool = False) -> Intervention:
         """Return the intervention with an amount; a switch's has its own amount."""

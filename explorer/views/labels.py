@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind, check_component_sum
-from explorer.analysis.heads import ChanceHeadScores
+from explorer.analysis.head_scores import ChanceHeadScores
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -142,7 +142,7 @@ def logit_label(
 
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
-    shifts = logit_constants_short_label(trace.config) if has_logit_constants(trace.config) else ""
+    shifts = logit_bias_terms_short_label(trace.config) if has_logit_bias_terms(trace.config) else ""
     values = attribution_by_kind(trace, contributions).items()
     return " + ".join(
         f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_number(value)}" for kind, value in values

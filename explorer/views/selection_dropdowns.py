@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection, SelectionField, find_field

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
-from explorer.architecture import logits
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -51,12 +51,12 @@ def component_bar_data(
             description,
             layer,
         )
-    if logits.has_logit_constants(trace.config):
+    if has_logit_bias_terms(trace.config):
         yield (
-            logits.logit_constants_symbols(trace.config),
+            logit_bias_terms_symbols(trace.config),
             contributions.shift,
             NORM,
-            logits.logit_constants_label(trace.config),
+            logit_bias_terms_label(trace.config),
             None,
         )
     if has_intervention_additions(trace) if include_interventions is None else include_interventions:
@@ -71,7 +71,7 @@ def component_keys(trace: Trace, include_interventions: bool | None = None) -> l
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
     names_per_layer = ("heads", *["bias"] * bias, "feed_forward")
     first_names = ("token", *["position"] * ("position_embed" in trace))
-    last_names = [*["shift"] * logits.has_logit_constants(trace.config), *["changes"] * include_interventions]
+    last_names = [*["shift"] * has_logit_bias_terms(trace.config), *["changes"] * include_interventions]
     layers = [(component, layer) for layer in range(trace.config.num_layers) for component in names_per_layer]
     return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]
 

@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_sources, largest_source
+from explorer.analysis.direct_logit_attribution import (
+    attribution_by_source,
+    direct_logit_attribution,
+    largest_earlier_source,
+)
 from explorer.analysis.logit_lens import lens_cell, lens_summaries
 from explorer.analysis.next_token import (
     actual_token_probability,
@@ -119,7 +123,7 @@ def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
     As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most.
     """
     token_id = int(next_token_ranking(trace, query)[0])
-    if source := largest_source(head_sources(trace, query, token_id), query):
+    if source := largest_earlier_source(attribution_by_source(trace, query, token_id), query):
         return source[:2]
     heads = direct_logit_attribution(trace, query, token_id).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_score, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_score, head_scores
 from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss, text_loss
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation

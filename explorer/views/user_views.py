@@ -22,7 +22,7 @@ from plotly.io.json import to_json_plotly
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import Derivation
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import FIELD_NAME, GROUPS, OWN_FIELDS, Selection, SelectionField, registered_fields
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 # Names of the page's state besides the fields of the selection, which are parts of one URL.
 RESERVED_NAMES = {
     *OWN_FIELDS,
-    *(field.name for field in (*fields(GenerationSettings), *fields(Run))),
+    *(field.name for field in (*fields(GenerationSettings), *fields(RunRequest))),
     *("branches", "began", "lang", "room", "text", "turn", "version"),
 }
 # Exceptions that say why there is no figure now, or that nobody waits for it.

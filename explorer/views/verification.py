@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.analysis.logit_lens import check_last_depth
 from explorer.architecture.residual_stream import block_lens_points
-from explorer.explain.captured import Check, check_captured_value, derive, input_names
+from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names
@@ -36,7 +36,9 @@ class Verification:
     details: str = ""
 
     @classmethod
-    def from_checks(cls, checks: Mapping[str, Check], text: str, details: str, *runs: Trace) -> "Verification":
+    def from_checks(
+        cls, checks: Mapping[str, RecomputationCheck], text: str, details: str, *runs: Trace
+    ) -> "Verification":
         """Return the verification of runs from named checks.
 
         Args:
@@ -77,7 +79,7 @@ Verifier = Callable[[Trace, Selection], Verification]
 Inspect = Callable[[Trace, Selection, ClickedPoint], Derivation | tuple[Derivation, ...] | None]
 
 
-def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
+def format_failures(checks: Mapping[str, RecomputationCheck], dtype: str) -> str:
     """Name the checks that failed and by how much, the worst first."""
     failed = [name for name, check in checks.items() if not check.is_within_tolerance]
     failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
@@ -87,7 +89,7 @@ def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
     return _("Wrong numbers: {which}", which="; ".join(texts))
 
 
-def format_deviation(name: str, check: Check, dtype: str) -> str:
+def format_deviation(name: str, check: RecomputationCheck, dtype: str) -> str:
     """Format how far a value is off, in multiples of rounding error."""
     if not np.isfinite(check.error):
         return _("{name} holds or gives something that is not a number (NaN or infinite)", name=name)
@@ -116,7 +118,9 @@ def verify_captured(*templates: str) -> Verifier:
     return verify
 
 
-def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selection], Check]] | None = None) -> Verifier:
+def verify_derived(
+    *templates: str, against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None = None
+) -> Verifier:
     """Return a verifier of an analysis of captured values and weights.
 
     Args:
@@ -143,7 +147,7 @@ def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selecti
 
 
 def verify_comparison(
-    *templates: str, against: tuple[str, Callable[[Comparison, Selection], Check]] | None = None
+    *templates: str, against: tuple[str, Callable[[Comparison, Selection], RecomputationCheck]] | None = None
 ) -> Callable[[Comparison, Selection], Verification]:
     """Return a verifier of the effects of interventions: the largest error of either run's values when recomputed.
 
@@ -184,7 +188,7 @@ def unverifiable() -> Verification:
     return Verification("unchecked", _("values of a module of another build: nothing here works them out again"))
 
 
-def input_error_text(checks: Mapping[str, Check]) -> str:
+def input_error_text(checks: Mapping[str, RecomputationCheck]) -> str:
     """Return the text of the largest error of recomputed inputs."""
     return _("inputs recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
 
@@ -217,7 +221,7 @@ def expand_tap_templates(templates: Sequence[str], trace: Trace, selection: Sele
     return [name for name in names if trace.has_tap(name) or name in trace.weights]
 
 
-def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
+def check_values(trace: Trace, names: Sequence[str]) -> dict[str, RecomputationCheck]:
     """Compare each captured value among these names with its recomputation; weights are not checked."""
     layers = range(trace.config.num_layers)
     expanded = [name.replace("*", str(layer)) for name in names for layer in (layers if "*" in name else layers[:1])]

@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from explorer.errors import UserError
 from explorer.translations import _, translate
 from explorer.web.rate_limits import can_log
-from model.errors import ModelError, OverflowedRunError
+from model.errors import ModelError, NonFiniteLogitsError
 
 LOG = logging.getLogger(__name__)
 # Mistakes that say in their own words what the visitor can do about them.
-USER_ERRORS = (UserError, ModelError, OverflowedRunError)
+USER_ERRORS = (UserError, ModelError, NonFiniteLogitsError)
 
 MAX_CHARACTERS = 2000  # of a message, which may quote user input
 OUT_OF_MEMORY_PHRASES = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices

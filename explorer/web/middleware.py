@@ -26,7 +26,7 @@ from explorer.web.assets import inline_script_tags
 from explorer.web.error_messages import user_message
 from explorer.web.rate_limits import MAX_LINES_A_MINUTE, MINUTE_S, RequestLogBudget, SlidingWindowLimiter, log_budget
 from explorer.web.request_locale import locale_from_request
-from explorer.web.request_validation import BodyError, RequestBodyValidator
+from explorer.web.request_validation import InvalidBodyError, RequestBodyValidator
 
 INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 
@@ -205,7 +205,7 @@ class SecurityMiddleware:
             return await self.answer(scope, path, receive, outgoing)
         except RequestTooLargeError:
             refusal = too_large_response(self.most_bytes)
-        except BodyError as error:
+        except InvalidBodyError as error:
             refusal = JSONResponse({"detail": str(error)}, error.status)
         except ClientDisconnect:
             return None

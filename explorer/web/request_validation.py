@@ -379,7 +379,7 @@ class QueueEventEndBody(TypedDict):
     event_id: Name
 
 
-class BodyError(UserError):
+class InvalidBodyError(UserError):
     """A rejected request body, with an HTTP status."""
 
     def __init__(self, status: int, sentence: str):
@@ -422,22 +422,22 @@ class RequestBodyValidator:
         if route is None:
             return body
         if content_type.partition(";")[0].strip().lower() != "application/json":
-            raise BodyError(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
+            raise InvalidBodyError(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
         try:
             value = parse_json(body)
             check_object(types, value)
             if check:
                 check(value, **route.groupdict())
-        except BodyError:
+        except InvalidBodyError:
             raise
         except UserError as error:
-            raise BodyError(UNPROCESSABLE, str(error)) from None
+            raise InvalidBodyError(UNPROCESSABLE, str(error)) from None
         return to_json_bytes(value) if has_surrogates(body) else body
 
     def _check_event(self, event: QueueJoinBody):
         function = self.blocks.fns.get(event["fn_index"])
         if function is None or function.fn is None:
-            raise BodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
+            raise InvalidBodyError(NOT_FOUND, _("There is no event {number} here.", number=event["fn_index"]))
         types, data = argument_types(function.fn, len(function.inputs)), event["data"]
         if len(data) != len(types.names):  # Gradio fills no gap here
             wanted = ", ".join(types.names) or "0"
@@ -461,7 +461,7 @@ class RequestBodyValidator:
         """
         endpoints = (fn for fn in self.blocks.fns.values() if fn.api_name == name and fn.api_visibility == "public")
         if (function := next(endpoints, None)) is None:
-            raise BodyError(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
+            raise InvalidBodyError(NOT_FOUND, _("There is no endpoint {name!r:.40} here.", name=name))
         return argument_types(function.fn, len(function.inputs))
 
 

@@ -21,7 +21,7 @@ from explorer.web.rate_limits import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAM
 from explorer.web.request_locale import locale_from_request
 from explorer.web.request_validation import STRICT, Index, State, check_object, parse_json
 from explorer.web.room_store import TeacherState, is_valid_student_name, parse_room_code
-from explorer.web.room_watcher import LocalRoom, RoomWatcher
+from explorer.web.room_watcher import LocalRoomCopy, RoomWatcher
 
 
 class RoomError(Exception):
@@ -86,7 +86,7 @@ class RoomRateLimits:
 JsonBody = Mapping[str, Any]
 
 
-class LocalizedRequest(TypedDict):
+class RoomRequest(TypedDict):
     """Body of any request: optionally the client's locale."""
 
     __pydantic_config__ = STRICT
@@ -94,14 +94,14 @@ class LocalizedRequest(TypedDict):
     lang: NotRequired[str]
 
 
-class TeacherRequest(LocalizedRequest):
+class TeacherRequest(RoomRequest):
     """Body of a teacher's request, with the room's key."""
 
     code: str
     key: str
 
 
-class StudentRequest(LocalizedRequest):
+class StudentRequest(RoomRequest):
     """Body of a request by a student who has joined or is about to."""
 
     code: str
@@ -137,7 +137,7 @@ class ReplyRequest(StudentRequest):
     reply: str | None
 
 
-OPEN, LEAD, REPLY = TypeAdapter(LocalizedRequest), TypeAdapter(TeacherStateRequest), TypeAdapter(ReplyRequest)
+OPEN, LEAD, REPLY = TypeAdapter(RoomRequest), TypeAdapter(TeacherStateRequest), TypeAdapter(ReplyRequest)
 CLOSE, LEAVE = TypeAdapter(TeacherRequest), TypeAdapter(StudentRequest)
 TEACHER_WAITS, STUDENT_WAITS = TypeAdapter(TeacherWaitRequest), TypeAdapter(StudentWaitRequest)
 
@@ -346,7 +346,7 @@ class RoomRoutes:
         room.close()  # nobody here need wait for the news
         return {}
 
-    async def _require_student(self, payload: JsonBody, request: Request) -> LocalRoom:
+    async def _require_student(self, payload: JsonBody, request: Request) -> LocalRoomCopy:
         """Return the room of a student's request.
 
         Raises:
@@ -368,7 +368,7 @@ class RoomRoutes:
             raise room_full_error()
         return room
 
-    async def _require_teacher(self, payload: JsonBody, request: Request) -> LocalRoom:
+    async def _require_teacher(self, payload: JsonBody, request: Request) -> LocalRoomCopy:
         """Return the room of a teacher's request.
 
         Raises:
@@ -387,7 +387,7 @@ class RoomRoutes:
             RoomError(403, _("Only the teacher who opened this room can do that.")) if room else room_not_found_error()
         )
 
-    async def _renew(self, room: LocalRoom):
+    async def _renew(self, room: LocalRoomCopy):
         """Record that the teacher is present."""
         now = time.monotonic()
         if now - room.teacher_asked_at > LONG_POLL_S:

@@ -26,7 +26,7 @@ GRACE_S = 8.0  # seconds between two requests of a student who is present
 CLOSED_ANSWER: tuple[str, bytes] = "closed", b'{"closed":true}'
 
 
-class LocalRoom:
+class LocalRoomCopy:
     """This process's copy of a room: the latest responses, and who is waiting; changed by one task only.
 
     Attributes:
@@ -144,7 +144,7 @@ class RoomWatcher:
 
     def __init__(self, store: KeyValueStore):
         self.room_store, self.name = RoomStore(store), new_process_name()
-        self._rooms: dict[str, LocalRoom] = {}
+        self._rooms: dict[str, LocalRoomCopy] = {}
         self._limiter: anyio.CapacityLimiter | None = None
         self._listener: threading.Thread | None = None
         self._wanted = threading.Event()  # that somebody listens
@@ -155,12 +155,12 @@ class RoomWatcher:
             self._limiter = anyio.CapacityLimiter(MAX_THREADS)
         return await anyio.to_thread.run_sync(lambda: function(*args), limiter=self._limiter)
 
-    def get_local(self, code: str) -> LocalRoom | None:
+    def get_local(self, code: str) -> LocalRoomCopy | None:
         """Return a room that this process follows; None if it does not, or the room is closed."""
         room = self._rooms.get(code)
         return None if room is None or room.closed else room
 
-    async def get_or_follow(self, code: str) -> LocalRoom | None:
+    async def get_or_follow(self, code: str) -> LocalRoomCopy | None:
         """Return a room, and follow it from now on; None if there is no such room."""
         if room := self.get_local(code):
             room.left_at = time.monotonic()  # whoever asks is about to wait: it is not given up meanwhile
@@ -169,12 +169,12 @@ class RoomWatcher:
             return None
         if room := self.get_local(code):  # another came meanwhile
             return room
-        room = self._rooms[code] = LocalRoom(code)
+        room = self._rooms[code] = LocalRoomCopy(code)
         self._listen()
         room.task = asyncio.create_task(self._follow(room))
         return room
 
-    async def _follow(self, room: LocalRoom):
+    async def _follow(self, room: LocalRoomCopy):
         try:
             while not room.closed and (room.waiting or time.monotonic() - room.left_at < LINGER_S):
                 with anyio.move_on_after(POLL_INTERVAL_S):  # `asyncio.wait_for` of Python 3.11 may lose a cancellation
@@ -192,7 +192,7 @@ class RoomWatcher:
             if self._rooms.get(room.code) is room:
                 del self._rooms[room.code]
 
-    async def _read(self, room: LocalRoom):
+    async def _read(self, room: LocalRoomCopy):
         room.drop_absent()
         has_teacher = time.monotonic() - room.teacher_asked_at < LINGER_S
         present_here, is_due = set(room.present_until), time.monotonic() - room.reported_at > PRESENCE_TTL_S / 3

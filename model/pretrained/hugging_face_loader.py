@@ -17,8 +17,7 @@ from model.checkpoint_reader import (
     read_json,
 )
 from model.config import ModelConfig
-from model.errors import ModelError, Note
-from model.offloading import Placement, build_model
+from model.errors import LoadingNote, ModelError
 from model.pretrained import (
     gemma2,
     gemma3,
@@ -34,10 +33,11 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
-from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
+from model.pretrained.config_reader import HFConfigFields, limit_longrope_context
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
+from model.weight_placement import WeightPlacement, build_model
 
 FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
     "llama": llama,
@@ -70,7 +70,7 @@ COMPUTED = re.compile(
 def load_hugging_face(
     folder: Path,
     dtype: torch.dtype | None = None,
-    placement: Placement | None = None,
+    placement: WeightPlacement | None = None,
     weights_file: Path | None = None,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
     """Load the model and tokenizer of a folder that transformers saved.
@@ -86,20 +86,22 @@ def load_hugging_face(
     """
     fields = add_missing_model_type(read_json(folder / "config.json"))
     family = find_family(fields)
-    settings = HFConfigReader(fields)
+    settings = HFConfigFields(fields)
     settings.check_supported()
     config = limit_longrope_context(family.parse_config(settings))
     weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
     check_not_quantized_or_adapter(weights)
-    by_name, notes = name_weights(weights, family, config)
+    by_name, notes = map_to_our_weight_names(weights, family, config)
     if config.tie_embeddings and not tie_unembedding(by_name):
-        settings = HFConfigReader(fields | {"tie_word_embeddings": False})
+        settings = HFConfigFields(fields | {"tie_word_embeddings": False})
         config = limit_longrope_context(family.parse_config(settings))
         notes.append(
-            Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
+            LoadingNote(
+                "config.json says that the embeddings are tied, but the file has another lm_head, which is used"
+            )
         )
     if (folder / "adapter_config.json").exists():
-        notes.append(Note("an adapter lies beside the weights (adapter_config.json), which is not applied"))
+        notes.append(LoadingNote("an adapter lies beside the weights (adapter_config.json), which is not applied"))
     check_completeness(by_name, config, weights)
     dtype = dtype or stored_dtype(by_name, config)
     checked_weights = check_weight_stream(config, read_weights(by_name, family, settings, config))
@@ -117,9 +119,9 @@ def load_hugging_face(
     return lm, tokenizer
 
 
-def name_weights(
+def map_to_our_weight_names(
     weights: Iterable[StoredWeight], family: ModuleType, config: ModelConfig
-) -> tuple[dict[str, StoredWeight], list[Note]]:
+) -> tuple[dict[str, StoredWeight], list[LoadingNote]]:
     """Return the weights of the files by our names, and notes on unused ones.
 
     Unused are weights of layers beyond the config's, or of no part of a language model.
@@ -158,11 +160,11 @@ def name_weights(
     notes = []
     if beyond:
         notes.append(
-            Note("the layers from {first} on in the file are not used: config.json has fewer", first=min(beyond))
+            LoadingNote("the layers from {first} on in the file are not used: config.json has fewer", first=min(beyond))
         )
     if unused:
         examples = ", ".join(unused[:3]) + ", …" * (len(unused) > 3)
-        notes.append(Note("not used of the file, as no part of a language model: {names}", names=examples))
+        notes.append(LoadingNote("not used of the file, as no part of a language model: {names}", names=examples))
     return by_name, notes
 
 
@@ -248,7 +250,7 @@ def find_family(fields: dict) -> ModuleType:
 
 
 def read_weights(
-    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: HFConfigReader, config: ModelConfig
+    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: HFConfigFields, config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield all weights in our layout, each read on demand; its memory may be the file's.
 

@@ -44,7 +44,7 @@ HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
-  const names = ["page", "asking", "contents", "dom", "state", "history"];
+  const names = ["page", "page_actions", "widget_contents", "dom", "page_state", "history"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
   if (links.includes(null)) return setTimeout(load, 20);
   const modules = await Promise.all(links.map(({ href }) => import(href)));
@@ -53,7 +53,7 @@ LOAD_MODULES = """async function load() {
 # The value of an expression in which the modules stand by their names; false as long as the page has none.
 WITH_MODULES = """(given) => {
   if (!window.modules) return false;
-  const { page, asking, contents, state: { onState } } = window.modules;
+  const { page, page_actions: actions, widget_contents: contents, page_state: { onState } } = window.modules;
   return (%s);
 }"""
 IS_DARK = "document.body.classList.contains('dark')"

@@ -107,7 +107,7 @@ class Walk:
         """Return the difference between the page and one that is opened at its URL; None if there is none."""
         self.compared += 1
         wait_until_quiet(self.here.page)
-        self.here.page.evaluate("window.modules.history.writeAddress()")
+        self.here.page.evaluate("window.modules.history.writeUrl()")
         address = self.here.page.url
         query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         self.there.restore_state(self.parse_query(query))

@@ -3,7 +3,7 @@
 import numpy as np
 from playwright.sync_api import Locator, expect
 
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.state.selection import Selection
 from explorer.views.attention.head_scores import all_heads_table
 

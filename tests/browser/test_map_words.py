@@ -40,7 +40,7 @@ def show_map(person: Person, picture: Locator, trace: Trace, selection: Selectio
 
     person.page.route(ANSWER, swap)
     with person.redrawn(picture):
-        person.evaluate("asking.pick({ query: (page.state.query + 1) % 10 })")
+        person.evaluate("actions.pick({ query: (page.state.query + 1) % 10 })")
     person.at_rest()
     person.page.unroute(ANSWER)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.logit_lens import lens_inputs
 from explorer.analysis.next_token import next_token_ranking

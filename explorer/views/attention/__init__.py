@@ -7,9 +7,8 @@ from explorer.analysis.attention import (
     dimension_contribution,
     displayed_weight,
 )
-from explorer.analysis.heads import head_score
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.logits import softcap_formula
+from explorer.analysis.head_scores import head_score
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint

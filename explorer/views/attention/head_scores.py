@@ -3,7 +3,13 @@
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_contribution
-from explorer.analysis.heads import HEAD_SCORES, ChanceHeadScores, chance_head_scores, head_score, head_scores
+from explorer.analysis.head_scores import (
+    HEAD_SCORES,
+    ChanceHeadScores,
+    chance_head_scores,
+    head_score,
+    head_scores,
+)
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token

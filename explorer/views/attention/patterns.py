@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages, score_by_dimension
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.logits import softcap_formula
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import _, ngettext, translate

@@ -4,10 +4,10 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
-    component_compensation,
+    component_contribution_change,
     direct_logit_attribution,
     has_intervention_additions,
-    head_compensation,
+    head_contribution_change,
 )
 from explorer.analysis.norms import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
@@ -159,7 +159,7 @@ def _attributions(comparison: Comparison, selection: Selection) -> list[LogitAtt
 
 def inspect_head_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked head's change of contribution under the interventions."""
-    return head_compensation(
+    return head_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), point.row, point.column
     )
 
@@ -167,6 +167,6 @@ def inspect_head_compensation(comparison: Comparison, selection: Selection, poin
 def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked component's change of contribution under the interventions."""
     component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
-    return component_compensation(
+    return component_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer
     )

@@ -8,7 +8,7 @@ from explorer.analysis.intervention_effects import (
     MEASURED,
     ablation_effects,
     attention_shift,
-    check_recomputed_outcomes,
+    check_recomputed_logits,
     comparison_rounding_threshold,
     interaction_effect,
     intervention_interaction,
@@ -19,7 +19,7 @@ from explorer.analysis.intervention_effects import (
     surprisal_change,
 )
 from explorer.analysis.next_token import surprisal
-from explorer.analysis.prediction_reasons import Component
+from explorer.analysis.prediction_reasons import ModelComponent
 from explorer.analysis.residual import residual_stages, sublayer_labels
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
@@ -106,7 +106,9 @@ def head_ablation_map(
     )
     if layer is not None:
         frame_head(fig, layer, head)
-    texts = [[str(Component(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))]
+    texts = [
+        [str(ModelComponent(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))
+    ]
     for intervention in interventions:
         for row, column in zip(*np.nonzero(np.array(texts) == str(intervention)), strict=True):
             corners = {"x0": column - 0.4, "x1": column + 0.4, "y0": row - 0.4, "y1": row + 0.4}
@@ -129,7 +131,7 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
     chance = format_number(2**effects.before)
     largest_index = int(np.abs(values).argmax())
     layers = range(len(effects.sublayers))
-    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(Component(layer).ablation))]
+    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(ModelComponent(layer).ablation))]
     return figure(
         go.Bar(
             x=np.arange(len(names)),
@@ -406,7 +408,7 @@ def inspect_combined_effect(
 
 AGAIN = (
     N_("logit and ln p, run again with all changes and with none, against the captured logits"),
-    lambda runs, s: check_recomputed_outcomes(runs, s.query, target_token(runs.trace, s)),
+    lambda runs, s: check_recomputed_logits(runs, s.query, target_token(runs.trace, s)),
 )
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview, overview
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview, forward_pass_overview
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream
@@ -44,10 +44,10 @@ from explorer.views.verification import verify_derived
 from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View, make_no_difference_reason
 
 
-def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
+def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[ForwardPassOverview, str, str]:
     """Return the overview at the query, and the name of the target token's logit, in full and with shortened tokens."""
     tokens = target_and_contrast(trace, selection)
-    numbers = overview(trace, selection.query, *tokens)
+    numbers = forward_pass_overview(trace, selection.query, *tokens)
     return numbers, logit_label(trace, *tokens), logit_label(trace, *tokens, shorten_token)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
-    Overview,
+    ForwardPassOverview,
     component_contribution,
     has_intervention_additions,
     head_contribution,
@@ -16,8 +16,7 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.analysis.next_token import next_token_probability, ranking_without_interventions
 from explorer.analysis.norms import norm_divisor
 from explorer.analysis.residual import residual_norm, residual_stages
-from explorer.architecture import logits
-from explorer.architecture.logits import has_logit_constants
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -86,7 +85,7 @@ def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoin
     sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
     first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
     last = [
-        *[("shift", 0)] * (has_logit_constants(trace.config)),
+        *[("shift", 0)] * (has_logit_bias_terms(trace.config)),
         *[("changes", 0)] * has_intervention_additions(trace),
         ("sum", 0),
     ]
@@ -108,7 +107,9 @@ class LogitSummand(NamedTuple):
     selects: dict
 
 
-def logit_waterfall_chart(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> go.Figure:
+def logit_waterfall_chart(
+    trace: Trace, selection: Selection, overview: ForwardPassOverview, score: str, alt: str
+) -> go.Figure:
     """Draw a bar from the sum before each component to the sum after it, and a last bar of the total.
 
     Args:
@@ -181,7 +182,7 @@ def logit_waterfall_chart(trace: Trace, selection: Selection, overview: Overview
     )
 
 
-def logit_summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> Iterator[LogitSummand]:
+def logit_summands(trace: Trace, plan: LandscapeLayout, overview: ForwardPassOverview) -> Iterator[LogitSummand]:
     """Yield the components of the logit in the order of the data flow."""
     contributions = overview.attribution
     yield LogitSummand(
@@ -196,12 +197,12 @@ def logit_summands(trace: Trace, plan: LandscapeLayout, overview: Overview) -> I
         yield LogitSummand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
         x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
         yield LogitSummand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
-    if logits.has_logit_constants(trace.config):
+    if has_logit_bias_terms(trace.config):
         yield LogitSummand(
             plan.offset_after_blocks("final_norm"),
             contributions.shift,
             NORM,
-            logits.logit_constants_label(trace.config),
+            logit_bias_terms_label(trace.config),
             {"view": "residual"},
         )
     if has_intervention_additions(trace):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
+    block_layout,
     normalised_sublayer,
     norms_on_residual_stream,
     output_norm,

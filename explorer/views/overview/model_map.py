@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import has_final_norm, normalised_sublayer, sublayers_reading
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview
+from explorer.architecture.residual_stream import block_layout, has_final_norm, normalised_sublayer, sublayers_reading
 from explorer.explain.notation import format_contribution, format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -49,7 +48,7 @@ from explorer.views.view import TwoRunRenderer
 THIN = 1.2
 
 
-def residual_lines(plan: MapLayout, overview: Overview) -> Iterator[MapLine]:
+def residual_lines(plan: MapLayout, overview: ForwardPassOverview) -> Iterator[MapLine]:
     """Yield the lines of all vectors on the stream and of those added to it, with one scale of line widths."""
     max_norm = max(overview.stream.max(), overview.write_norms.max(), overview.token, overview.positions) or 1.0
 
@@ -145,7 +144,9 @@ def next_token_labels(plan: MapLayout, next_tokens: Sequence[NextTokenBox], max_
     yield MapLabel(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), "heading", "end")
 
 
-def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_label: str) -> Iterator[MapLabel]:
+def landscape_labels(
+    plan: LandscapeLayout, overview: ForwardPassOverview, contribution_label: str
+) -> Iterator[MapLabel]:
     """Yield the labels of layers and rows and, where there is room, each sublayer's numbers and the stream's norms.
 
     A sublayer's numbers are its contribution and the norm of what it writes.
@@ -200,7 +201,7 @@ def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_lab
         )
 
 
-def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLabel]:
+def portrait_labels(plan: PortraitLayout, overview: ForwardPassOverview) -> Iterator[MapLabel]:
     """Yield the portrait layout's labels and numbers, in each block for itself."""
     (left, right), after_stream = plan.heads, plan.stream + plan.max_line_width / 2 + 5
     if plan.config.position == "rope":
@@ -234,7 +235,7 @@ def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLab
         )
 
 
-def residual_norms(plan: MapLayout, overview: Overview) -> np.ndarray:
+def residual_norms(plan: MapLayout, overview: ForwardPassOverview) -> np.ndarray:
     """Return the stream's norm before each block and after the last."""
     return overview.stream[:: len(plan.change_offsets()) // plan.config.num_layers]
 
@@ -384,7 +385,7 @@ MAPS = TwoRunRenderer(share_map_scale, map_difference)
 LEGEND_ROW = 19
 
 
-def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> ModelMap:
+def make_diagram(trace: Trace, selection: Selection, overview: ForwardPassOverview, score: str, alt: str) -> ModelMap:
     """Return the map of the model in both arrangements, with this run's numbers at the query.
 
     Args:

@@ -7,20 +7,24 @@ import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
 from explorer.analysis.direct_logit_attribution import (
-    HeadSources,
+    AttributionBySource,
+    attribution_by_source,
     check_component_sum,
     direct_logit_attribution,
     has_intervention_additions,
-    head_sources,
-    largest_source,
+    largest_earlier_source,
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.architecture.formulas import (
+    has_logit_bias_terms,
+    logit_bias_terms_short_label,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+)
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -184,7 +188,7 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModelFigure:
     """Return the whole model at the query, with what is open."""
     query, config = selection.query, trace.config
     token_id, contrast_id = tokens = target_and_contrast(trace, selection)
-    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    sources, attribution = attribution_by_source(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
     rows = fold_tokens(token_importance(sources, query), {query, min(selection.key, query)}, MAX_ROWS)
     curves, rest = select_curves(trace, sources, query)
     guesses = lens_summaries(trace, range(query, query + 1))
@@ -246,13 +250,15 @@ def make_row(trace: Trace, positions: range) -> TokenRow:
     return TokenRow(positions[0], positions[-1], text)
 
 
-def token_importance(sources: HeadSources, query: int) -> np.ndarray:
+def token_importance(sources: AttributionBySource, query: int) -> np.ndarray:
     """Return how much is taken from each token, (T,): the sum of norms; tokens near the query go first among equals."""
     near = -np.abs(np.arange(sources.norms.shape[-1]) - query)
     return np.nan_to_num(sources.norms.sum((0, 1))) + 1e-9 * near
 
 
-def select_curves(trace: Trace, sources: HeadSources, query: int) -> tuple[list[HeadCurve], tuple[int, float | None]]:
+def select_curves(
+    trace: Trace, sources: AttributionBySource, query: int
+) -> tuple[list[HeadCurve], tuple[int, float | None]]:
     """Return the curves that are drawn, the widest first; and the number and the summed effects of the others."""
     norms, effects = np.nan_to_num(sources.norms[..., :query]), sources.effects[..., :query]
     if not norms.size:
@@ -276,7 +282,7 @@ def select_curves(trace: Trace, sources: HeadSources, query: int) -> tuple[list[
 def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, float]]:
     """Return the terms of the explained logit: kind, label and value."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
-    parts, sources = direct_logit_attribution(trace, query, *tokens), head_sources(trace, query, *tokens)
+    parts, sources = direct_logit_attribution(trace, query, *tokens), attribution_by_source(trace, query, *tokens)
     terms = [("embedding", _("embedding"), parts.token)]
     if "position_embed" in trace:
         terms.append(("embedding", _("position"), parts.positions))
@@ -288,15 +294,15 @@ def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, floa
     if parts.biases.any():
         terms.append(("rest", _("biases of W_O"), float(parts.biases.sum())))
     terms.append(("feed_forward", _("feed-forward"), float(parts.feed_forward.sum())))
-    if has_logit_constants(trace.config):
-        terms.append(("rest", logit_constants_short_label(trace.config), parts.shift))
+    if has_logit_bias_terms(trace.config):
+        terms.append(("rest", logit_bias_terms_short_label(trace.config), parts.shift))
     if has_intervention_additions(trace):
         terms.append(("rest", _("changes"), parts.changes))
     return terms
 
 
 def make_open_block(
-    trace: Trace, selection: Selection, rows: Sequence[range], sources: HeadSources
+    trace: Trace, selection: Selection, rows: Sequence[range], sources: AttributionBySource
 ) -> OpenBlock | None:
     """Return the open block; None if all are closed."""
     level, layer, head = selection.option("open"), selection.layer, selection.head
@@ -317,7 +323,7 @@ def make_open_block(
     return OpenBlock(level, layer, head, patterns, cell)
 
 
-def head_computation(trace: Trace, selection: Selection, sources: HeadSources) -> HeadComputation:
+def head_computation(trace: Trace, selection: Selection, sources: AttributionBySource) -> HeadComputation:
     """Return the steps from q·k to the contribution to the logit."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     config, block = trace.config, f"blocks.{selection.layer}.attn"
@@ -368,7 +374,7 @@ def target_text(trace: Trace, selection: Selection) -> str:
     return text if contrast_id is None else f"{text} − {shorten_token(trace.vocabulary[contrast_id])}"
 
 
-def whole_model_alt_text(trace: Trace, selection: Selection, sources: HeadSources) -> str:
+def whole_model_alt_text(trace: Trace, selection: Selection, sources: AttributionBySource) -> str:
     """Return the figure in a sentence."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
     texts = [
@@ -380,7 +386,7 @@ def whole_model_alt_text(trace: Trace, selection: Selection, sources: HeadSource
             heads=trace.config.num_heads,
         )
     ]
-    if best := largest_source(sources, query):
+    if best := largest_earlier_source(sources, query):
         layer, head, key = best
         texts.append(
             _(
@@ -397,7 +403,7 @@ def whole_model_alt_text(trace: Trace, selection: Selection, sources: HeadSource
 def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     """Return what the figure shows in this run, in a sentence: of the whole model, or of what is open."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
-    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    sources, attribution = attribution_by_source(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
     level, layer, head, key = selection.option("open"), selection.layer, selection.head, selection.key
     token, after = quote_token(trace.vocabulary[tokens[0]]), quote_token(trace.tokens[query])
     if level == "block":
@@ -431,7 +437,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     return whole_sentence(trace, selection, sources, attribution.logit)
 
 
-def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, logit: float) -> str:
+def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySource, logit: float) -> str:
     """Return the sentence while nothing is open: the answer, and the largest contribution from an earlier token."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
     names = {"after": quote_token(trace.tokens[query]), "token": quote_token(trace.vocabulary[token_id])}
@@ -440,7 +446,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, log
         start = _("After {after} the model expects {token}", **names)
     else:
         start = _("After {after} the model has {token} in place {rank:,}", **names, rank=rank)
-    best = largest_source(sources, query)
+    best = largest_earlier_source(sources, query)
     if best is None:
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
@@ -460,7 +466,7 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
         return ""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     cell, tokens = attention_cell(trace, layer, head, query, key), target_and_contrast(trace, selection)
-    sources = head_sources(trace, query, *tokens)
+    sources = attribution_by_source(trace, query, *tokens)
     return "\n".join(
         (
             _(
@@ -486,19 +492,21 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def check_source_sum(trace: Trace, selection: Selection) -> Check:
+def check_source_sum(trace: Trace, selection: Selection) -> RecomputationCheck:
     """Check the sum of all curves and other terms against the captured logit."""
     tokens = target_and_contrast(trace, selection)
-    parts, sources = (measure(trace, selection.query, *tokens) for measure in (direct_logit_attribution, head_sources))
+    parts, sources = (
+        measure(trace, selection.query, *tokens) for measure in (direct_logit_attribution, attribution_by_source)
+    )
     total = sum(value for _kind, _label, value in logit_terms(trace, selection))
     rounding = check_component_sum(trace, selection.query, *tokens)
-    split = Check.from_arrays(
+    split = RecomputationCheck.from_arrays(
         trace.dtype,
         sources.effects.sum(-1) + sources.changed_heads,
         parts.heads,
         np.abs(sources.effects).sum(-1) + np.abs(parts.heads) + parts.size,
     )
-    return Check.worst([Check(abs(total - parts.logit), rounding.times), split])
+    return RecomputationCheck.worst([RecomputationCheck(abs(total - parts.logit), rounding.times), split])
 
 
 def verify_whole_model(trace: Trace, selection: Selection) -> Verification:

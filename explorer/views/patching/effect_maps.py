@@ -7,15 +7,15 @@ import numpy as np
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import (
-    agreement,
+    compare_estimate,
     component_effects,
     neuron_effects,
     patching_effects,
     strongest_neuron_indices,
 )
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.state.alignment import Alignment, align_tokens
 from explorer.state.selection import Selection
+from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, PatchingExperiment, Receiver
 from explorer.tracing.trace import Trace
@@ -382,7 +382,7 @@ def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) ->
     direction, metric = selection.option("patch_direction"), selection.option("metric")
     exact = component_effects(prompt_pair.experiment, component, metric, direction)
     estimate = prompt_pair.experiment.estimate(direction, component, metric)
-    fit = agreement(exact, estimate)
+    fit = compare_estimate(exact, estimate)
     layers, columns = (range(size) for size in exact.shape)
     names = [
         [_node_label(prompt_pair, layer, corner, component in BY_POSITION) for corner in columns] for layer in layers

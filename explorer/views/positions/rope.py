@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.positions import (
     check_pair_sum,
     dims_of_pair,
-    frequencies,
+    frequencies_from_angles,
     pair_contribution,
     rotated_pairs,
     score_at_distance,
@@ -16,7 +16,8 @@ from explorer.analysis.positions import (
     wavelength,
     wrap_angles,
 )
-from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
+from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap
+from explorer.architecture.formulas import score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
@@ -187,7 +188,7 @@ def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key:
 
 def wavelength_plot(trace: Trace, layer: int = 0) -> go.Figure:
     """Draw each pair's wavelength in positions, 2π / ω, against the context length."""
-    frequencies_by_pair = np.abs(frequencies(trace[angles_tap(trace.config, layer)]))
+    frequencies_by_pair = np.abs(frequencies_from_angles(trace[angles_tap(trace.config, layer)]))
     periods = (
         2 * np.pi / np.where(frequencies_by_pair > 0, frequencies_by_pair, np.nan)
     )  # a pair that was kept from turning has no bar

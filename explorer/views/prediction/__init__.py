@@ -14,10 +14,10 @@ from explorer.analysis.next_token import (
 )
 from explorer.analysis.norms import compute_norm_divisor
 from explorer.analysis.token_contributions import rollout_weight
-from explorer.architecture.logits import softcap_formula
+from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token

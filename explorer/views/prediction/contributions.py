@@ -12,7 +12,7 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.architecture import logits
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -98,9 +98,9 @@ def colour_legend(trace: Trace) -> str:
         text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
         text = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not logits.has_logit_constants(trace.config):
+    if not has_logit_bias_terms(trace.config):
         return text
-    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logits.logit_constants_short_label(trace.config))
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logit_bias_terms_short_label(trace.config))
 
 
 def head_contribution_map(

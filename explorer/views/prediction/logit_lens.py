@@ -12,7 +12,7 @@ from explorer.analysis.logit_lens import (
 )
 from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import block_layout
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -16,8 +16,12 @@ from explorer.analysis.residual import (
     sublayer_updates,
     unnormed_stage_residual_norm,
 )
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
+from explorer.architecture.residual_stream import (
+    block_layout,
+    norms_in_layer,
+    norms_on_residual_stream,
+    residual_sum_taps,
+)
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation

@@ -13,7 +13,7 @@ from explorer.analysis.residual import (
     sublayer_updates,
 )
 from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

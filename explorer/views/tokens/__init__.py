@@ -9,7 +9,8 @@ from explorer.analysis.embedding import (
     principal_component_coordinate,
 )
 from explorer.analysis.next_token import PREDICTION_MEASURES, actual_token_ranks, prediction_measure, surprisal
-from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
+from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, residual_pca
-from explorer.architecture.residual_stream import embedding_scale_formula
+from explorer.architecture.formulas import embedding_scale_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -11,10 +11,10 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import UserError
-from explorer.state.branches import add_branch
+from explorer.state.continuation_tree import add_or_extend_branch
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
 from explorer.state.page_state import PageState, replace_continuation
-from explorer.state.run import MAX_TOKENS
+from explorer.state.run_request import MAX_TOKENS
 from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
@@ -26,7 +26,7 @@ from explorer.web.request_locale import locale_from_state
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from model.generation.autoregressive import generate
-from model.generation.beam import beam_search
+from model.generation.beam_search import beam_search
 
 MIN_ANSWER_INTERVAL_S = 1 / 15  # minimum; faster tokens are sent several at a time
 COMPARED_TOKENS = 30
@@ -153,7 +153,7 @@ class GenerationActions:
         del sampling["max_new_tokens"]
         methods = {"greedy": lambda: sample(temperature=0), "beam": beam, "sampling": lambda: sample(**sampling)}
         for origin, method in methods.items():
-            branches = add_branch(page_state.branches, (*run.generated, *method()), origin)
+            branches = add_or_extend_branch(page_state.branches, (*run.generated, *method()), origin)
             page_state = replace(page_state, branches=branches)
             yield {"change": run_state_change(page_state), "ask": "show"}
 

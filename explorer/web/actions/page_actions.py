@@ -9,7 +9,7 @@ from explorer.errors import UserError
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
@@ -370,13 +370,13 @@ class PageActions:
         before = Selection.parse(state).as_dict()
         return PageUpdate(run_state_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
 
-    def drop_cross_model_patches(self, state: dict[str, Any], run: Run) -> dict:
+    def drop_cross_model_patches(self, state: dict[str, Any], run: RunRequest) -> dict:
         """Return the state without patches that would copy values between different models (see the function)."""
         page_state = PageState.parse(state | {"checkpoint": run.checkpoint})
         cleaned = drop_cross_model_patches(page_state).as_dict()
         return state | {name: cleaned[name] for name in ("edits", "b.edits") if state.get(name)}
 
-    def reapply_interventions(self, run: Run, state: dict[str, Any]) -> Run:
+    def reapply_interventions(self, run: RunRequest, state: dict[str, Any]) -> RunRequest:
         """Return the run with the state's interventions, or without them if the model cannot apply them."""
         run_with_edits = replace(run, edits=PageState.parse(state).run.edits if state.get("edits") else ())
         try:

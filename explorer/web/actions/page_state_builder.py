@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.state.page_state import OTHER_PREFIX, PageState
-from explorer.state.run import MAX_TOKENS, Run
+from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_prompt, has_bos, retokenize, strip_bos
@@ -21,7 +21,7 @@ class PageStateBuilder:
     def __init__(self, runs: RunService):
         self.runs = runs
 
-    def create_run(self, checkpoint: str, text: str, with_bos: bool = True) -> Run:
+    def create_run(self, checkpoint: str, text: str, with_bos: bool = True) -> RunRequest:
         """Return the run of a prompt, truncated from the left to the window that `generate` would read.
 
         Args:
@@ -33,7 +33,7 @@ class PageStateBuilder:
         checkpoint = self.runs.library.catalog.resolve(checkpoint)
         lm, tokenizer = self.runs.model(checkpoint)
         ids, dropped = encode_prompt(text, tokenizer, lm.config.context_length, with_bos)
-        return Run(checkpoint, ids, dropped=dropped)
+        return RunRequest(checkpoint, ids, dropped=dropped)
 
     def toggle_bos(self, page_state: PageState) -> PageState:
         """Remove the model's BOS tokens from the prompt, or prepend them if they are missing.

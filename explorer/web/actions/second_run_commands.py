@@ -6,11 +6,12 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.lessons.example_prompts import PROMPT_PAIRS
-from explorer.state.alignment import format_pins, parse_pins
 from explorer.state.page_state import PageState
-from explorer.state.run import Run, model_name
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import parse_index
+from explorer.state.token_alignment import format_pins, parse_pins
 from explorer.tracing.token_ids import has_bos
+from explorer.tracing.training_history import model_name
 from explorer.translations import _
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.error_messages import user_message, warn
@@ -67,8 +68,8 @@ class SecondRunCommands:
         """Compare with the run without interventions, with the same text by another model, or with another prompt."""
         run = page_state.run
         constructors = {
-            "unchanged": lambda: Run(run.checkpoint, ()),
-            "model": lambda: Run(self.require_checkpoint(command.get("checkpoint")), (), edits=()),
+            "unchanged": lambda: RunRequest(run.checkpoint, ()),
+            "model": lambda: RunRequest(self.require_checkpoint(command.get("checkpoint")), (), edits=()),
             "prompt": lambda: self.set_prompt(page_state, command.get("text")),
         }
         kind = command.get("with")
@@ -80,7 +81,7 @@ class SecondRunCommands:
             page_state, other=constructors[kind](), pins=(), selection=replace(page_state.selection, shown=visible_run)
         )
 
-    def set_prompt(self, page_state: PageState, text: Any) -> Run:
+    def set_prompt(self, page_state: PageState, text: Any) -> RunRequest:
         """Return B with another prompt and its interventions; those of A and its model if there was no B."""
         before = page_state.other or page_state.run.without_patches()
         _lm, tokenizer = self.state_builder.runs.model(before.checkpoint)

@@ -13,9 +13,9 @@ from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryExampleContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
-from explorer.tracing.jobs import JobQueue, Progress
+from explorer.tracing.jobs import JobProgress, JobScheduler
 from explorer.tracing.model_catalog import format_bytes
-from explorer.tracing.model_library import HubModelOpener, ModelLibrary, Prefetcher
+from explorer.tracing.model_library import HubModelOpener, ModelLibrary, TrainingStepPrefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
@@ -148,8 +148,8 @@ class JobEndpoints:
         other_queues: queues whose jobs are started elsewhere; their progress is reported here, too.
     """
 
-    def __init__(self, runs: RunService, other_queues: Sequence[JobQueue] = ()):
-        self.runs, self.queue, self.other_queues = runs, JobQueue(), other_queues
+    def __init__(self, runs: RunService, other_queues: Sequence[JobScheduler] = ()):
+        self.runs, self.queue, self.other_queues = runs, JobScheduler(), other_queues
 
     @property
     def functions(self) -> list[Callable]:
@@ -164,14 +164,14 @@ class JobEndpoints:
         check_names(picture, visitor)
         open_view = make_open_view(self.runs, PageState.parse(state))
         job = open_view.pending_job(picture.removeprefix(element_id(open_view.view.name, "")))
-        return progress_payload(self.queue.begin(visitor, job) if job else Progress("done"))
+        return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
     def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
         """Return the progress of a visitor's job; visitors who stop polling are dropped."""
         check_names(visitor, name)
         progresses = (queue.progress(visitor, name) for queue in (self.queue, *self.other_queues))
         return progress_payload(
-            next((progress for progress in progresses if progress.state != "gone"), Progress("gone"))
+            next((progress for progress in progresses if progress.state != "gone"), JobProgress("gone"))
         )
 
     def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class JobEndpoints:
         check_names(visitor, name)
         for queue in (self.queue, *self.other_queues):
             queue.leave(visitor, name)
-        return progress_payload(Progress("gone"))
+        return progress_payload(JobProgress("gone"))
 
 
 def check_names(*names: Any):
@@ -191,7 +191,7 @@ def check_names(*names: Any):
             )
 
 
-def progress_payload(progress: Progress) -> dict[str, Any]:
+def progress_payload(progress: JobProgress) -> dict[str, Any]:
     """Return a job's progress for the browser.
 
     Returns:
@@ -217,7 +217,7 @@ class HubEndpoints:
     """
 
     def __init__(self, library: ModelLibrary):
-        self.library, self.opening, self.queue = library, HubModelOpener(library), JobQueue(MAX_CONCURRENT_JOBS)
+        self.library, self.opening, self.queue = library, HubModelOpener(library), JobScheduler(MAX_CONCURRENT_JOBS)
 
     @property
     def functions(self) -> list[Callable]:
@@ -252,7 +252,7 @@ class HubEndpoints:
         if checkpoint not in self.library.checkpoints:
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
         job = self.opening.self_check_job(checkpoint)
-        return progress_payload(self.queue.begin(visitor, job) if job else Progress("done"))
+        return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
     def model_status(self, checkpoint: str) -> dict[str, Any]:
         """Return the Hub widget's contents for the visible model."""
@@ -287,7 +287,7 @@ class BrowserEndpoints:
         self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
-        self.prefetcher = Prefetcher(runs.library)
+        self.prefetcher = TrainingStepPrefetcher(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
@@ -379,7 +379,7 @@ class BrowserEndpoints:
 
     def prefetch(self, page_state: PageState):
         """Prefetch the neighbouring checkpoints, which a slider of training steps requests next."""
-        for run in (page_state.run, *([self.runs.second_run(page_state)] if page_state.visible_other else [])):
+        for run in (page_state.run, *([self.runs.second_run(page_state)] if page_state.visible_second_run else [])):
             self.prefetcher.prefetch_steps(run.checkpoint)
             self.prefetcher.prefetch_next_token(run.checkpoint, self.runs.visible_token_ids(run), run.edits)
 

@@ -295,7 +295,7 @@ def make_open_view(runs: RunService, page_state: PageState) -> OpenView:
         selection,
         models,
         comparison,
-        page_state.visible_other is not None,
+        page_state.visible_second_run is not None,
     )
 
 

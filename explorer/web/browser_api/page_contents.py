@@ -13,12 +13,12 @@ from explorer.architecture.summary import model_summary
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import explain_prediction
-from explorer.state.branches import Path, build_tree
+from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import BudgetExceededError, check_budget
@@ -101,13 +101,13 @@ class ContinuationSurprisals:
         valid_paths = [path for path in paths if max(path) < lm.config.vocab_size]
         return {path: self.surprisals_of_run(replace(page_state.run, generated=path)) for path in valid_paths}
 
-    def surprisals_of_run(self, run: Run) -> np.ndarray:
+    def surprisals_of_run(self, run: RunRequest) -> np.ndarray:
         """Return the surprisals (G,) of the generated tokens in bits: -log₂ of their probability at temperature 1."""
         lm, _tokenizer = self.library.model(run.checkpoint)
         _run, bits = self._surprisals.get((get_identity(lm), run), lambda: (run, self.compute_surprisals(run)))
         return bits
 
-    def compute_surprisals(self, run: Run) -> np.ndarray:
+    def compute_surprisals(self, run: RunRequest) -> np.ndarray:
         """Compute each token's surprisal given the window of tokens that the generator reads: one trace per window."""
         lm, _tokenizer = self.library.model(run.checkpoint)
         ids, context = np.array(run.token_ids), lm.config.context_length
@@ -145,7 +145,7 @@ class PageContents:
         prompt, generated = self.runs.text(run)
         strip = token_strip_fields(run, trace)
         other = {STRIP_B: None}
-        if page_state.visible_other:
+        if page_state.visible_second_run:
             comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
             shades_a, shades_b = shade_by_surprisal_difference(comparison)
             strip_b = token_strip_fields(self.runs.second_run(page_state), comparison.other)
@@ -157,7 +157,7 @@ class PageContents:
             PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
 
-    def bos_text(self, run: Run) -> tuple[str, bool]:
+    def bos_text(self, run: RunRequest) -> tuple[str, bool]:
         """Return the model's BOS text, "" for none, and whether the prompt begins with it.
 
         The text is "" for a truncated prompt, too, whose beginning the model does not see.
@@ -173,7 +173,7 @@ class PageContents:
         find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
         sampled_id = prediction.sampled_token_id
         before = self.previous_prediction(page_state, position, settings, trace)
-        other = self.other_prediction(page_state, position, settings) if page_state.visible_other else None
+        other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
         return {
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
@@ -217,14 +217,14 @@ class PageContents:
 
     def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the bar that compares two runs."""
-        comparison = self.runs.comparison(page_state) if page_state.visible_other else None
+        comparison = self.runs.comparison(page_state) if page_state.visible_second_run else None
         texts = (
             self.runs.text(page_state.run)[0],
-            self.runs.text(self.runs.second_run(page_state))[0] if page_state.visible_other else "",
+            self.runs.text(self.runs.second_run(page_state))[0] if page_state.visible_second_run else "",
         )
         return {RUNS: RunComparisonControls.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
 
-    def advice(self, run: Run) -> dict[str, Any]:
+    def advice(self, run: RunRequest) -> dict[str, Any]:
         """Return advice on how to end the prompt; empty once tokens were generated."""
         advice = None if run.generated else prompt_advice(self.runs.trace(run))
         if advice is None:
@@ -262,7 +262,7 @@ class PageContents:
         return {BRANCHES: ContinuationTree.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
 
 
-def token_strip_fields(run: Run, trace: Trace) -> dict[str, Any]:
+def token_strip_fields(run: RunRequest, trace: Trace) -> dict[str, Any]:
     """Return the tokens that the model sees, their shading, and the number of tokens before them.
 
     Args:
@@ -278,7 +278,7 @@ def token_strip_fields(run: Run, trace: Trace) -> dict[str, Any]:
 
 
 def next_token_distribution_in_run(
-    run: Run, position: int, settings: GenerationSettings, trace: Trace
+    run: RunRequest, position: int, settings: GenerationSettings, trace: Trace
 ) -> NextTokenDistribution:
     """Return the next-token distribution after a position of a run.
 

@@ -7,7 +7,7 @@ from typing import Any
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_prompt, strip_bos
 from explorer.translations import _
@@ -62,10 +62,10 @@ class PythonScriptBuilder:
     runs: RunService
     imports: list[str] = field(default_factory=lambda: ["import explorer"])
     models: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, Run] = field(default_factory=dict)
+    variables: dict[str, RunRequest] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
-    def add_runs(self, run: Run, other: Run | None) -> None:
+    def add_runs(self, run: RunRequest, other: RunRequest | None) -> None:
         """Add A, and B if there is one; whichever the other's patches need comes first."""
         self.add_model(run.checkpoint)
         if other and not other.patches:
@@ -74,7 +74,7 @@ class PythonScriptBuilder:
         if other and other.patches:
             self.add_run("other", other, run)
 
-    def add_run(self, name: str, run: Run, other: Run | None) -> None:
+    def add_run(self, name: str, run: RunRequest, other: RunRequest | None) -> None:
         """Add a run, and before it what its patches take values from: the other run's prompt, unpatched."""
         source = self.source_variable(name, other) if run.patches and other else ""
         edits = [intervention_literal(edit, source) for edit in run.edits if source or edit not in run.patches]
@@ -94,7 +94,7 @@ class PythonScriptBuilder:
         self.lines.append(f"{name} = {model}.run({self.prompt_literal(run.checkpoint, token_ids)}{interventions})")
         self.variables[name] = run
 
-    def source_variable(self, name: str, other: Run) -> str:
+    def source_variable(self, name: str, other: RunRequest) -> str:
         """Return the variable of the run that patches of the run `name` take values from; add it if there is none."""
         source = replace(other.without_patches(), generated=())
         for variable, run in self.variables.items():

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from explorer.analysis.steering import PROMPT_LISTS
 from explorer.lessons.example_prompts import PROMPT_PAIRS
-from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
 from tests.untranslated import find_misused_marks, find_unmarked
@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
     ),
-    "state/contrastive_prompts.py": {
+    "analysis/steering.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},

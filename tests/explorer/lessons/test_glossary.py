@@ -7,8 +7,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 from docs.make_glossary import GLOSSARY, glossary_markdown
-from explorer.analysis.head_scores import HEAD_SCORES
-from explorer.analysis.heads import head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.explain.notation import format_number
 from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, GlossaryExampleContext, entry_names_by_form
 from explorer.state.generation_settings import GenerationSettings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from explorer.cli_options import parse_arguments
-from explorer.diagnosis.register import register_own_module
+from explorer.diagnosis.command_line import register_user_module
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
@@ -55,7 +55,7 @@ def file(tmp_path_factory):
 def library(file):
     library = ModelLibrary("cpu")
     assert (
-        register_own_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
+        register_user_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
         == "Mine"
     )
     return library

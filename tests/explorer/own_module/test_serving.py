@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from explorer.cli_options import parse_arguments
-from explorer.diagnosis.register import register_own_module
+from explorer.diagnosis.command_line import register_user_module
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.state.page_state import PageState
@@ -136,7 +136,7 @@ def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
 @pytest.mark.exhaustive
 def test_a_difference_without_bounds_is_drawn(file):
     library = ModelLibrary("cpu")
-    register_own_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
+    register_user_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
     state = PageState(
         PageStateBuilder(RunService(library)).create_run("Infinite", "Once upon"), Selection(view="own_module")
     )
@@ -148,20 +148,20 @@ def test_a_difference_without_bounds_is_drawn(file):
 @pytest.mark.exhaustive
 def test_what_cannot_be_shown_is_a_sentence(file):
     with pytest.raises(UserError, match="there is no file 'nowhere.json'"):
-        register_own_module(
+        register_user_module(
             parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), ModelLibrary("cpu")
         )
     (file.parent / "llama.py").write_text(
         "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
     )
     with pytest.raises(CheckpointError, match="has the name"):
-        register_own_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), ModelLibrary("cpu"))
+        register_user_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), ModelLibrary("cpu"))
 
 
 def open_first_page(arguments):
     """Return the tokenizer, prompt ids and vocabulary line of a page that is opened on a module."""
     library = ModelLibrary("cpu")
-    page = Page(library, register_own_module(parse_arguments(arguments), library))
+    page = Page(library, register_user_module(parse_arguments(arguments), library))
     page.build()
     page_state = page.actions.parse_query({})
     answer = BrowserEndpoints(page.actions.state_builder.runs).answer("show", page_state.as_dict())

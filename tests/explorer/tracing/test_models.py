@@ -13,7 +13,7 @@ from explorer.errors import PointNotFoundError
 from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import find_model, get_identity, register_model
@@ -91,10 +91,10 @@ def generate_tokens(library: ModelLibrary):
 
 def show_all_views(library: ModelLibrary):
     """Request every view with its panels and explanations, of an original and an edited run, and the branches."""
-    endpoints, run = BrowserEndpoints(RunService(library)), Run("tiny", IDS, (9, 10))
+    endpoints, run = BrowserEndpoints(RunService(library)), RunRequest("tiny", IDS, (9, 10))
     for edits in ((), parse_interventions("blocks.1.attn.z.1*zero")):
         for view in VIEWS:
-            state = Run("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
+            state = RunRequest("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
             for part in range(3):
                 assert endpoints.answer("show", state, part)["contents"]
             for panel in view.panels:
@@ -106,7 +106,7 @@ def show_all_views(library: ModelLibrary):
 def predict_tokens(library: ModelLibrary):
     opening = PageStateBuilder(RunService(library))
     for end in (2, 3, 4):
-        opening.runs.logits(Run("tiny", IDS[:end]))
+        opening.runs.logits(RunRequest("tiny", IDS[:end]))
     state = opening.state_from_query({"checkpoint": "tiny", "text": "the fox"})
     next_token_distribution_in_run(
         state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run)
@@ -116,7 +116,7 @@ def predict_tokens(library: ModelLibrary):
 
 def read_continuations(library: ModelLibrary):
     library.kept_beside = ContinuationSurprisals(library)
-    library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
+    library.kept_beside.surprisals(PageState.parse(RunRequest("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
 
 @pytest.mark.parametrize(

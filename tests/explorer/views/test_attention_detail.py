@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
 from explorer.explain.notation import format_number
 from explorer.views.attention.head_scores import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars

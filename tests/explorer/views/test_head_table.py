@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.selection import Selection

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.heads import chance_head_scores
+from explorer.analysis.head_scores import chance_head_scores
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

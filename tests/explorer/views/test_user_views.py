@@ -243,11 +243,8 @@ VIEW = View(
 """
 )
 PLANTED_SCORE = """
-import numpy as np
-from explorer.analysis.head_scores.head_score import HeadScore
-
-SCORE = HeadScore("planted_score", 15, "planted", "looks nowhere", "planted score", "score = 0",
-    targets=lambda token_ids: np.zeros((len(token_ids), len(token_ids)), bool))
+        HeadScore("planted_score", "planted", "looks nowhere", "planted score", "score = 0",
+            targets=lambda token_ids: np.zeros((len(token_ids), len(token_ids)), bool)),
 """
 CHECK_PLANTED = """
 from explorer.lessons.quantities import ARGUMENT_CHOICES
@@ -265,12 +262,16 @@ assert field_choices()["head_score"][:2] == ("previous_token", "planted_score") 
 
 
 @pytest.mark.exhaustive
-def test_a_new_view_and_a_new_head_score_are_one_file_each(tmp_path):
+def test_a_new_view_is_one_file_and_a_new_head_score_one_entry(tmp_path):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "explorer" / "views" / "planted.py").write_text(PLANTED)
-    (tmp_path / "explorer" / "analysis" / "head_scores" / "planted_score.py").write_text(PLANTED_SCORE)
+    head_scores = tmp_path / "explorer" / "analysis" / "head_scores.py"
+    first, end_of_entry, others = head_scores.read_text().partition(
+        "targets=lambda token_ids: np.eye(len(token_ids), k=-1, dtype=bool),\n        ),\n"
+    )
+    head_scores.write_text(first + end_of_entry + PLANTED_SCORE + others)
     lint = "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint(['--no-cache']))"
     for check in (CHECK_PLANTED, lint):
         result = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache, RunService
@@ -12,7 +12,7 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.error_messages import USER_ERRORS, user_message
 from explorer.web.public_api import PublicApi
-from model.errors import OverflowedRunError
+from model.errors import NonFiniteLogitsError
 from model.pretrained.export_hugging_face import save_hugging_face
 
 OVERFLOW_MESSAGE = (
@@ -39,7 +39,7 @@ def test_every_way_to_ask_is_told(overflowing):
     lm, _tokenizer = library.model(checkpoint)
     runs = RunService(library)
     api, endpoints = PublicApi(PageStateBuilder(runs), checkpoint), BrowserEndpoints(runs)
-    state = Run(checkpoint, (5, 6, 7)).as_dict() | {"view": "attention"}
+    state = RunRequest(checkpoint, (5, 6, 7)).as_dict() | {"view": "attention"}
     for call in (
         lambda: capture(lm, [5, 6, 7]),
         lambda: capture(lm, [5, 6, 7], max_bytes=0),
@@ -51,7 +51,7 @@ def test_every_way_to_ask_is_told(overflowing):
     ):
         with pytest.raises(USER_ERRORS, match=OVERFLOW_MESSAGE):
             call()
-    assert user_message(OverflowedRunError("{why}", why=ValueError("too large"))) == "too large"
+    assert user_message(NonFiniteLogitsError("{why}", why=ValueError("too large"))) == "too large"
 
 
 def test_in_float32_it_opens(overflowing):

@@ -5,8 +5,8 @@ from typing import Any
 
 from explorer.explain.notation import format_number
 from explorer.lessons.glossary import ENTRIES, entry_names_by_form
-from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import Job
+from explorer.tracing.training_history import checkpoints_of_training, model_name
 from explorer.translations import LANGUAGES, _, translate
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
 from model.pretrained.reference_logits import LogitAgreement

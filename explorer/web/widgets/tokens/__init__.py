@@ -8,8 +8,8 @@ import numpy as np
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.branches import Branches as SavedBranches
-from explorer.state.branches import Path, TreeSegment
+from explorer.state.continuation_tree import Branches as SavedBranches
+from explorer.state.continuation_tree import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.views.shared_plots import format_percent
@@ -219,7 +219,7 @@ class ContinuationTree(HtmlWidget):
         """Return the widget's value.
 
         Args:
-            segments: the tree (`explorer.state.branches.build_tree`).
+            segments: the tree (`explorer.state.continuation_tree.build_tree`).
             visible_path: the continuation that the page shows.
             branches: with their origins.
             token_text: returns a token id's text.

@@ -8,9 +8,9 @@ from explorer.explain.notation import token_formatter
 from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
-from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.selection_dropdowns import SelectionDropdown
@@ -274,7 +274,7 @@ class RunComparisonControls(HtmlWidget):
         models = [pair for pair in ModelPicker.pack(checkpoints) if pair[0] != model]
         step = neighbour_checkpoint(page_state.run.checkpoint, checkpoints)
         fields = {"models": models, "step": step, "changed": bool(page_state.run.edits), "prompt": prompts[0]}
-        if not page_state.visible_other or comparison is None:
+        if not page_state.visible_second_run or comparison is None:
             return fields | {"two": None}
         alignment = comparison.alignment
         same_text = comparison.trace.tokens == comparison.other.tokens

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.analysis.direct_logit_attribution import overview
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout
@@ -18,7 +18,7 @@ def token_id(trace) -> int:
 
 @pytest.fixture
 def found(trace, token_id):
-    return overview(trace, SELECTION.query, token_id)
+    return forward_pass_overview(trace, SELECTION.query, token_id)
 
 
 @pytest.fixture

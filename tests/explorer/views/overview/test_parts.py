@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import overview
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
@@ -147,7 +147,9 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     selection = replace(SELECTION, target=8, rival=20)
     listed = [
-        part for part in MapPartBuilder(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"
+        part
+        for part in MapPartBuilder(trace, selection, forward_pass_overview(trace, 9, 1, 2), "")
+        if part.kind == "next_token"
     ]
     ranks = [1, 2, 3, 4, 5, 8, 20]
     assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]

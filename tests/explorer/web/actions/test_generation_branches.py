@@ -2,10 +2,10 @@
 
 import pytest
 
-from explorer.state.branches import parse_branches
+from explorer.state.continuation_tree import parse_branches
 from explorer.state.generation_settings import RANGES, UserLimits
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.web.actions.generation_actions import COMPARED_TOKENS, GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 
@@ -66,7 +66,7 @@ def test_regenerate_says_why_it_cannot(page, state, once, notices, merge):
 def test_another_token_is_taken_after_the_selected_one(page, state, once, prompt, merge, move):
     start = move(state, "prompt", text=prompt, checkpoint="rope") | {"max_new_tokens": 6}
     once = merge(start, page.generation.generate(start))
-    num_visible = len(page.actions.state_builder.runs.trace(Run.parse(once)))
+    num_visible = len(page.actions.state_builder.runs.trace(RunRequest.parse(once)))
     now = move(once | {"query": num_visible - 3}, "take", token=9)
     assert now["generated"] == [*once["generated"][:4], 9] and now["prompt"] == once["prompt"]
     back = move(now, "go", path=once["generated"])
@@ -94,7 +94,7 @@ def test_greedy_beam_and_sampling_become_branches(page, library, once, merge):
         len(path) <= 6 + min(COMPARED_TOKENS, room) and path[:6] == (*once["generated"],) for path in paths.values()
     )
     assert paths["greedy"] == paths["sampling"]  # with top-k 1
-    trace = page.actions.state_builder.runs.trace(Run.parse(now | {"generated": list(paths["greedy"])[:-1]}))
+    trace = page.actions.state_builder.runs.trace(RunRequest.parse(now | {"generated": list(paths["greedy"])[:-1]}))
     assert list(paths["greedy"][6:]) == trace["logits"].argmax(-1)[len(once["prompt"]) + 5 :].tolist()
 
 

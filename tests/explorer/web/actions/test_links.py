@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 
@@ -50,7 +50,7 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, notic
     change = answer.change
     assert change["view"] == Selection.view
     selection = Selection.parse(change)
-    assert selection == selection.clamp_to_trace(page.actions.state_builder.runs.trace(Run.parse(change)))
+    assert selection == selection.clamp_to_trace(page.actions.state_builder.runs.trace(RunRequest.parse(change)))
     assert GenerationSettings.parse(change).validate()
     assert BrowserEndpoints(page.actions.state_builder.runs).answer("show", change)["contents"]["problem"] == ""
     assert ["There is no tab" in sentence for sentence in notices] == [True] * bool(value)

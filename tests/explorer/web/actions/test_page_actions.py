@@ -9,7 +9,7 @@ import pytest
 from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 
@@ -18,7 +18,7 @@ REFUSED = PageUpdate(is_done=False)
 
 
 def text_of(page, state: dict) -> str:
-    return page.actions.state_builder.runs.text(Run.parse(state))[0]
+    return page.actions.state_builder.runs.text(RunRequest.parse(state))[0]
 
 
 def test_a_new_prompt_is_looked_at_from_its_last_token(state, move):

@@ -1,13 +1,13 @@
 import pytest
 
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.web.browser_api.page_contents import PageContents, next_token_distribution_in_run, token_strip_fields
 from explorer.web.shared_constants import NEXT_TOKEN_WORDS
 
 
 def test_the_strip_tells_prompt_from_generated(opening):
-    run = Run("rope", (5, 6, 7), (8, 9), dropped=4)
+    run = RunRequest("rope", (5, 6, 7), (8, 9), dropped=4)
     strip = token_strip_fields(run, opening.runs.trace(run))
     assert len(strip["tokens"]) == len(strip["shades"]["surprisal"][0]) == 5
     assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
@@ -17,7 +17,7 @@ def test_the_strip_tells_prompt_from_generated(opening):
 @pytest.mark.parametrize("num_prompt", [30, 3])
 def test_the_strip_counts_what_the_model_no_longer_sees(opening, num_prompt):
     ids = tuple(range(40))
-    run = Run("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
+    run = RunRequest("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
     strip = token_strip_fields(run, opening.runs.trace(run))
     assert len(strip["tokens"]) + strip["earlier"] == 40 + 5
     unseen = 40 - len(strip["tokens"])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.errors import UserError
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS
@@ -66,7 +66,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
         if about != "pick" or not panel.is_selection_independent
     }
     assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id}
-    trace = endpoints.runs.trace(Run.parse(state))
+    trace = endpoints.runs.trace(RunRequest.parse(state))
     for name, panel in panels_by_id.items():  # of one run alone nothing is compared
         assert (contents[name] is not None) is (panel.is_applicable(trace) and not panel.compared_run)
     assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
@@ -233,5 +233,5 @@ def test_what_is_no_term_is_a_mistake(endpoints, state, term):
 
 
 def test_a_term_is_told_of_the_run_that_is_asked(endpoints, state):
-    tokens = len(endpoints.runs.trace(Run.parse(state)))
+    tokens = len(endpoints.runs.trace(RunRequest.parse(state)))
     assert f"This run has {tokens};" in endpoints.define(state, "token")

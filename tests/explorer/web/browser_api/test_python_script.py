@@ -9,7 +9,7 @@ import pytest
 from explorer.interventions import parse_interventions
 from explorer.python_api import ModelPage, load, shared_library
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
@@ -115,16 +115,16 @@ def test_a_prompt_is_its_text_unless_that_would_be_other_tokens(runs, execute):
     _lm, tokenizer = runs.model(MODEL)
     for text in ("He said “no”.\n\n\"It's 3 o'clock\", \\", "é 狐"):
         ids = tuple(tokenizer.encode(text))
-        state = PageState(Run(MODEL, ids[:2], ids[2:]), Selection(view="attention"))  # some of it generated
+        state = PageState(RunRequest(MODEL, ids[:2], ids[2:]), Selection(view="attention"))  # some of it generated
         script = python_script(runs, state)
         assert python_text_literal(text) in script and execute(script)
     letters = tuple(token_id for letter in "there" for token_id in tokenizer.encode(letter))
     assert tuple(tokenizer.encode("there")) != letters
-    script = python_script(runs, PageState(Run(MODEL, letters[:3], letters[3:]), Selection(view="attention")))
+    script = python_script(runs, PageState(RunRequest(MODEL, letters[:3], letters[3:]), Selection(view="attention")))
     assert f"model.run({[*letters]})" in script and execute(script)
 
 
 def test_what_python_does_otherwise_is_said(runs):
     ids = tuple(runs.model(MODEL)[1].encode(TEXT))
-    run = Run(MODEL, ids[:-2], ids[-2:], edits=parse_interventions("blocks.1.attn.z.1*mean"))
+    run = RunRequest(MODEL, ids[:-2], ids[-2:], edits=parse_interventions("blocks.1.attn.z.1*mean"))
     assert "# Means and patches cover the whole text" in python_script(runs, PageState(run, Selection()))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from explorer.web.room_watcher import GRACE_S, LocalRoom
+from explorer.web.room_watcher import GRACE_S, LocalRoomCopy
 
 A, B = "a" * 32, "b" * 32
 
 
 @pytest.fixture
-def room() -> LocalRoom:
+def room() -> LocalRoomCopy:
     """Room that has been read."""
-    room = LocalRoom("K7MQ29TFZX")
+    room = LocalRoomCopy("K7MQ29TFZX")
     room.to_read.clear()
     return room
 
