@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,7 +71,7 @@ BUGS = {
             "np.exp((scores - scores.max()) / (temperature or 1.0))",
             "np.exp(scores - scores.max()) / (temperature or 1.0)",
         ),
-        ("smallest_nucleus(weights / weights.sum(), top_p)", "smallest_nucleus(weights, top_p)"),
+        ("top_p_indices(weights / weights.sum(), top_p)", "top_p_indices(weights, top_p)"),
         ("np.where(logits[ids] > 0, 1 / penalty, penalty)", "1 / penalty"),
         ("[-surplus:])\n", "[:surplus])\n"),
         ("likely = np.flatnonzero(weights >= min_p)", "likely = np.flatnonzero(weights > min_p)"),
@@ -128,7 +128,7 @@ BUGS = {
         ("(np.cumsum(in_top_k) - in_top_k) / in_top_k.sum()", "np.cumsum(in_top_k) / in_top_k.sum()"),
         ("max(0.0, end - float(probabilities[i])), end)", "max(0.0, end - float(probabilities[i])), 1.0)"),
     ],
-    "explorer/analysis/test_heads.py": [
+    "explorer/analysis/test_head_scores.py": [
         ("(token_ids[:, None] == token_ids) & (key < query)", "(token_ids[:, None] == token_ids) & (key <= query)"),
         ("(last >= 0) & (key == last + 1)", "(last >= 0) & (key == last)"),
         ("np.eye(len(token_ids), k=-1, dtype=bool)", "np.eye(len(token_ids), k=1, dtype=bool)"),
@@ -174,7 +174,7 @@ BUGS = {
         ),
     ],
     # A request and its run
-    "explorer/state/test_alignment.py": [
+    "explorer/state/test_token_alignment.py": [
         ("if costs[i, j] == costs[i - 1, j - 1] + step:", "if costs[i, j] == costs[i - 1, j - 1]:"),
         (
             "[None if index is None else index + b + 1 for index in segment]",
@@ -397,7 +397,7 @@ def main():
                 name = f"{places[0].relative_to(copy) if places else '?'}: {text.strip()!r}"
                 if args.words and not any(word in f"{tests} {name}" for word in args.words):
                     continue
-                if len(places) != 1 or files[places[0]].count(text) != 1:
+                if len(places) != 1 or files[places[0]].count(text) != 1 or not all(find_tests(copy, tests)):
                     outcome, seconds = "stale", 0.0
                 elif args.check:
                     continue
@@ -461,7 +461,7 @@ def run_tests(root: Path, tests: str) -> tuple[bool, float]:
         signal.alarm(TIMEOUT_S)
         import pytest
 
-        os._exit(pytest.main([*arguments(root, tests.split()), "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]))
+        os._exit(pytest.main([*find_tests(root, tests), "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]))
     _pid, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1) and code != -signal.SIGALRM:
@@ -469,14 +469,14 @@ def run_tests(root: Path, tests: str) -> tuple[bool, float]:
     return code != 0, time.monotonic() - start
 
 
-def arguments(root: Path, words: Sequence[str]) -> list[str]:
-    """Return pytest's arguments; a test file that moved is found by its name."""
+def find_tests(root: Path, tests: str) -> list[str]:
+    """Return pytest's arguments; a test file that moved is found by its name, "" stands for one that is not there."""
 
     def locate(name: str) -> str:
         path = root / "tests" / name
-        return str(path if path.exists() else next((root / "tests").rglob(path.name), path))
+        return str(path if path.exists() else next((root / "tests").rglob(path.name), ""))
 
-    return [locate(word) if word.endswith(".py") else word for word in words]
+    return [locate(word) if word.endswith(".py") else word for word in tests.split()]
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ def test_sources_add_up_to_their_head(trace, position):
 def test_so_they_do_with_shared_values_and_a_bias_of_the_unembedding(trace_of, kind):
     parts = direct_logit_attribution(trace_of(kind), QUERY, TOKEN, RIVAL)
     assert parts.error <= 1e-4
-    sources = head_sources(trace_of(kind), QUERY, TOKEN, RIVAL)
+    sources = attribution_by_source(trace_of(kind), QUERY, TOKEN, RIVAL)
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
 
 
