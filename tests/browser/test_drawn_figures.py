@@ -123,10 +123,10 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
         for depth, row in enumerate(likeliest)
         for position, token_id in zip(page, row, strict=True)
     }
-    for position, depth in ((visible_positions[0], 1), (20, 0), (27, 2)):
+    for position, depth in ((page[0], 1), (20, 0), (27, 2)):
         text, token_id = (
             read_hover_text(person, plot, position, depth),
-            likeliest[depth, position - visible_positions.start],
+            likeliest[depth, position - page.start],
         )
         assert f"{position} {shorten_token(trace.tokens[position], 14)}" in text
         assert f"1. {shorten_token(trace.vocabulary[token_id], 14)} " in text
@@ -170,12 +170,10 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
-def test_a_picture_of_the_dark_page_is_saved_with_its_background(visitor):
-    person = visitor(view="prediction", query=27)
+def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
+    person = newcomer(color_scheme="dark").open(view="prediction", query=27)
     plot = person.page.locator("#prediction-parts .plot")
     plot.scroll_into_view_if_needed()
-    with person.redrawn(plot):
-        person.change_theme()
     plot.hover()
     with person.page.expect_download() as downloading:
         plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
