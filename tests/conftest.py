@@ -18,6 +18,11 @@ def pytest_configure(config: pytest.Config):
         config.pluginmanager.import_plugin("tests.fixtures")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are cores: a browser test waits for half of its time."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Exempt what is imported and collected from garbage collection, which would take a third of all other time."""

@@ -8,15 +8,7 @@ HAS_GPU = any(_GPUS.values())
 if not HAS_GPU:  # of a GPU's tensors PyTorch finds no gradients once another device was added to it
     from tests import simulated_device
 
-_IS_AVAILABLE = {"simulated": not HAS_GPU, **_GPUS}
+_NAMES = [name for name, is_available in _GPUS.items() if is_available]
 on_each_device = pytest.mark.parametrize(
-    "device",
-    [
-        pytest.param(
-            simulated_device.NAME if there and name == "simulated" else name,
-            id=name,
-            marks=pytest.mark.skipif(not there, reason=f"needs {name}" if name in _GPUS else "has a GPU"),
-        )
-        for name, there in _IS_AVAILABLE.items()
-    ],
+    "device", _NAMES if HAS_GPU else [pytest.param(simulated_device.NAME, id="simulated")]
 )

@@ -37,6 +37,7 @@ OPENINGS = (
     "Of|What|Which|Where|How|Whether|That|As|By|When|Why|Who|Whose|Likewise|The same|All that|All of|See|Has|Have|Those"
     "|Whatever|In which|On which|It"
 )
+NAMING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Name, ast.arg)
 CEILINGS = {  # today's counts; what is not named is 0
     "app": {"prepositions": 2, "modules": 8, "classes": 1, "locals": 5, "parameters": 13},
     "tests": {
@@ -93,6 +94,8 @@ def count_faults(paths: list[Path]) -> tuple[Counter, list[str]]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found = [(fault, 1, path.stem) for fault in module_faults(path)]
         for node in ast.walk(tree):
+            if not isinstance(node, NAMING):  # nine of ten
+                continue
             line, name = (
                 getattr(node, "lineno", 1),
                 getattr(node, "name", getattr(node, "id", getattr(node, "arg", ""))),

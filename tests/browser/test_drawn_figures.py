@@ -92,11 +92,13 @@ def test_the_large_pattern_and_the_querys_row(visitor):
     person.expect_selected(query=21, key=2)
 
 
-def test_signed_values_have_the_page_s_background_at_0(newcomer):
-    person = newcomer(color_scheme="dark").open(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
+def test_signed_values_have_the_page_s_background_at_0(visitor):
+    person = visitor(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmaplayer image")).to_be_attached()
+    with person.redrawn(plot):
+        person.change_theme()
     trace = capture_visible_run(person)
     order = ranking_without_interventions(trace, 9)
     adds = direct_logit_attribution(trace, 9, int(order[2]), int(order[0])).heads
@@ -121,10 +123,10 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
         for depth, row in enumerate(likeliest)
         for position, token_id in zip(page, row, strict=True)
     }
-    for position, depth in ((visible_positions[0], 1), (20, 0), (27, 2)):
+    for position, depth in ((page[0], 1), (20, 0), (27, 2)):
         text, token_id = (
             read_hover_text(person, plot, position, depth),
-            likeliest[depth, position - visible_positions.start],
+            likeliest[depth, position - page.start],
         )
         assert f"{position} {shorten_token(trace.tokens[position], 14)}" in text
         assert f"1. {shorten_token(trace.vocabulary[token_id], 14)} " in text
@@ -180,9 +182,9 @@ def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
     assert downloaded[0, 0].max() < 40 and is_written(downloaded[:40])
 
 
-def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(newcomer):
+def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):
     """The formula above it has sometimes a line more."""
-    person = newcomer().open(depth="formula")
+    person = visitor(depth="formula")
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
     formula.evaluate(FIT)
     person.pattern.scroll_into_view_if_needed()
@@ -194,6 +196,7 @@ def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(newcomer):
         person.at_rest()
         tops.add(person.pattern.bounding_box()["y"])
         lengths.add(formula.evaluate(LINES))
+    formula.evaluate("(text) => text.removeAttribute('style')")
     assert len(lengths) > 1 and len(tops) == 1, (lengths, tops)
 
 

@@ -114,18 +114,28 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     person.expect_selected(unfolded="")
 
 
-@pytest.mark.parametrize(("switch", "part"), [("stages", "#next-token th.logit"), ("more", "#top_p")])
-def test_a_switch_is_remembered(newcomer, switch, part):
+def test_each_switch_is_remembered(newcomer):
     person = open_as_found(newcomer(), view="attention")
-    button = person.page.locator(f"[data-shows={switch}]")
-    for is_open in (True, False):
-        expect(person.page.locator(part)).to_be_visible(visible=not is_open)
-        button.click()
-        for _visit in range(2):
-            expect(button).to_have_attribute("aria-expanded", str(is_open).lower())
-            expect(person.page.locator(part)).to_be_visible(visible=is_open)
-            person.page.reload()
-            person.at_rest()
+    switches = {"stages": "#next-token th.logit", "more": "#top_p"}
+
+    def expect_open(**is_open: bool):
+        for switch, part in switches.items():
+            button = person.page.locator(f"[data-shows={switch}]")
+            expect(button).to_have_attribute("aria-expanded", str(is_open[switch]).lower())
+            expect(person.page.locator(part)).to_be_visible(visible=is_open[switch])
+
+    expect_open(stages=False, more=False)
+    for pressed, is_open in (
+        (["stages"], {"stages": True, "more": False}),
+        (["stages", "more"], {"stages": False, "more": True}),
+        (["more"], {"stages": False, "more": False}),
+    ):
+        for switch in pressed:
+            person.page.locator(f"[data-shows={switch}]").click()
+        expect_open(**is_open)
+        person.page.reload()
+        person.at_rest()
+        expect_open(**is_open)
 
 
 def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcomer):

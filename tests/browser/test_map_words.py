@@ -12,7 +12,7 @@ from explorer.views.overview import draw_model_map
 from explorer.web.browser_api.page_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.exhaustive import first_in_core
+from tests.exhaustive import exhaustive
 from tests.sample_models import STYLES, capture_style
 
 from .conftest import DESK
@@ -22,6 +22,8 @@ from .drawn_map import (
     open_map,
 )
 from .person import ANSWER, Person
+
+SIZES = ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14))  # layers and heads
 
 
 def show_map(person: Person, picture: Locator, trace: Trace, selection: Selection):
@@ -49,14 +51,21 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
     return lm, capture(lm, [1, 2, 3])
 
 
-@pytest.mark.parametrize("viewport", first_in_core([DESK, TELEPHONE]), ids=["wide", "telephone"])
-def test_no_word_lies_on_another_or_on_what_it_is_not_of(visitor, viewport):
-    """Covers every kind of model, and models of many layers."""
+@pytest.mark.parametrize(
+    ("viewport", "styles", "sizes"),
+    [
+        pytest.param(DESK, list(STYLES)[::3], SIZES[::2], id="wide"),
+        exhaustive(pytest.param(DESK, list(STYLES), SIZES, id="all, wide")),
+        exhaustive(pytest.param(TELEPHONE, list(STYLES), SIZES, id="all, telephone")),
+    ],
+)
+def test_no_word_lies_on_another_or_on_what_it_is_not_of(visitor, viewport, styles, sizes):
+    """Covers kinds of models, and models of many layers."""
     person, picture = open_map(visitor, viewport=viewport)
-    for style in STYLES:
+    for style in styles:
         show_map(person, picture, capture_style(style), Selection(query=9, target=8, rival=20))
         assert_texts_apart(picture)
-    for layers, heads in ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14)):
+    for layers, heads in sizes:
         _kept, trace = deep(layers, heads)
         show_map(person, picture, trace, Selection(query=2))
         assert_texts_apart(picture)

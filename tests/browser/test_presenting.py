@@ -23,8 +23,8 @@ def presented_panel(page: Page) -> Locator:
     return page.locator(".presented")
 
 
-def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
-    person = newcomer(viewport=BEAMER).open()
+def test_a_picture_fills_the_screen_until_it_is_left(visitor):
+    person = visitor(viewport=BEAMER)
     page = person.page
     page.locator("#attention-row h2").click()
     person.prompt.focus()
@@ -59,8 +59,8 @@ def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
-def test_a_telephone_has_room_for_the_words_of_its_buttons(newcomer):
-    page = newcomer(viewport=TELEPHONE).open().page
+def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):
+    page = visitor(viewport=TELEPHONE).page
     page.keyboard.press("p")
     buttons = page.locator("#stage nav button:visible")
     expect(buttons).to_have_text(["←", "→", "Black (B)", "Leave (Esc)"])
@@ -68,6 +68,8 @@ def test_a_telephone_has_room_for_the_words_of_its_buttons(newcomer):
         "(all) => all.every((button) => button.scrollWidth <= button.clientWidth"
         " && button.getBoundingClientRect().right <= innerWidth)"
     )
+    page.keyboard.press("Escape")
+    expect(presented_panel(page)).to_have_count(0)
 
 
 def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):

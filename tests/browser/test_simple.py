@@ -55,16 +55,6 @@ def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
     assert percent(person) == sorted(percent(person), reverse=True)
 
 
-def test_who_knows_transformers_goes_to_numbers_once_and_for_all(newcomer):
-    person = newcomer().open(view="")
-    card(person).get_by_role("button", name="I know transformers").click()
-    expect(person.page.locator("#views")).to_be_visible()
-    person.expect_selected(view="overview", depth="numbers")
-    person.page.goto(person.address)
-    expect(person.page.locator("#overview-whole svg").first).to_be_visible()
-    assert pressed_mode(person) == "Numbers"
-
-
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
@@ -142,9 +132,15 @@ def test_later_visits_have_nothing_to_dismiss(newcomer):
     expect(bars(person).first).to_be_hidden()
 
 
-def test_full_is_one_press_away_and_remembered(newcomer):
+def test_numbers_are_one_press_away_for_who_knows_transformers_and_remembered(newcomer):
     person = newcomer().open(view="")
-    person.page.get_by_role("button", name="Numbers", exact=True).click()
+    numbers = person.page.get_by_role("button", name="Numbers", exact=True)
+    card(person).get_by_role("button", name="I know transformers").click()
+    expect(person.page.locator("#views")).to_be_visible()
+    person.expect_selected(view="overview", depth="numbers")
+    person.page.get_by_role("button", name="Story", exact=True).click()
+    expect(card(person)).to_be_visible()
+    numbers.click()
     expect(person.page.get_by_role("tab", name="Whole model")).to_be_visible()
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     person.expect_selected(view="overview")

@@ -100,12 +100,13 @@ def test_parts_of_a_character_are_told_where_there_are_any(visitor):
     expect(definition(person)).to_contain_text(re.compile("^(token|a piece|one of 256)"))
 
 
-def test_all_words_are_listed(newcomer):
-    person = newcomer().open(view="")
+def test_all_words_are_listed(person):
     person.page.get_by_text("What do the words mean?").click()
     entries = person.page.locator("#glossary dt")
     expect(entries).to_have_count(len(ENTRY_BY_NAME))
     expect(person.page.locator("#glossary dd").first).to_have_text(re.compile(r"\w"))
+    person.page.get_by_text("What do the words mean?").click()
+    expect(entries.first).to_be_hidden()
 
 
 def test_learn_leads_to_ten_words_with_the_numbers_of_the_run(newcomer):

@@ -102,8 +102,8 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, cap
     assert_legible(page)
 
 
-def test_motion_comes_bit_by_bit_and_space_ends_it(newcomer):
-    person = newcomer().open("attention", text="the cat sat on the mat", query=4)
+def test_motion_comes_bit_by_bit_and_space_ends_it(visitor):
+    person = visitor("attention", text="the cat sat on the mat", query=4)
     page, drawing = person.page, person.page.locator("#walk .drawing")
     page.locator("#attention-walk").get_by_role("button").click()
     expect(drawing).to_have_attribute("data-frame", re.compile(r"0\.[1-3]"))  # by itself
@@ -115,3 +115,5 @@ def test_motion_comes_bit_by_bit_and_space_ends_it(newcomer):
     expect(drawing).to_have_attribute("data-frame", last)  # it waits
     page.keyboard.press(" ")
     expect(drawing).to_have_attribute("data-frame", "1.0")
+    page.keyboard.press("Escape")
+    expect(page.locator("#walk .walk")).to_be_hidden()

@@ -90,6 +90,14 @@ def test_flops_are_twice_the_matrices_and_what_attention_multiplies(tiny_config)
     assert flops == 2 * matrices + 2 * tiny_config.num_layers * 2 * 10 * tiny_config.d_model
 
 
+@pytest.mark.parametrize("num_positions", [3, 10])
+def test_a_layer_multiplies_no_more_keys_than_there_are_or_than_its_window_has(tiny_config, num_positions):
+    windowed, whole = replace(tiny_config, windows=(None, 5)), tiny_config
+    counts = [flops_table(config, num_positions)[1].count for config in (windowed, whole)]
+    width = tiny_config.num_heads * tiny_config.d_head
+    assert counts[1] - counts[0] == 4 * width * max(0, num_positions - 5)
+
+
 @pytest.mark.parametrize("choices", MODELS, ids=str)
 def test_the_cache_takes_its_bytes_a_token(tiny_config, choices):
     config = replace(tiny_config, **choices)

@@ -42,19 +42,22 @@ def deployment(checkpoints, tmp_path) -> Iterator[Deployment]:
 def somebody(profile, address, kept_page):
     """Function that opens a page whose files may fail to load, without any other complaints, and returns its `Person`.
 
+    With `opens=False` the page is blank.
+
     No other page is open, because what happens to the profile (going offline) happens to all its pages.
     """
     pages, errors = [], []
     while kept_page:
         close_page(kept_page.pop())
 
-    def arrive(address=address, **query) -> Person:
+    def arrive(address=address, opens=True, **query) -> Person:
         page = profile.new_page()
         pages.append(page)
         page.set_viewport_size(DESK)
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: LOAD_ERROR.match(str(error)) or errors.append(str(error)))
-        return Person(page, address).open(**query)
+        person = Person(page, address)
+        return person.open(**query) if opens else person
 
     yield arrive
     profile.set_offline(False)

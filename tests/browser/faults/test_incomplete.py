@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -30,15 +30,20 @@ def fail_requests(person, file: str, times: int = 1) -> list[str]:
     return urls
 
 
+def load(person, **query: str):
+    """Begin to load the page, whose files may fail."""
+    person.page.goto(f"{person.address}?{urlencode({'view': 'attention', 'unfolded': 'all'} | query)}")
+
+
 def line(person):
     return person.page.get_by_role("alert").and_(person.page.locator("#incomplete"))
 
 
 @pytest.mark.parametrize("part", [MODULE, STYLE])
 def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
-    person = somebody()
+    person = somebody(opens=False)
     fail_requests(person, part)
-    person.page.reload()
+    load(person)
     person.wait_until(
         f"sessionStorage['explorer:incomplete'] && {IS_CONSISTENT} && !document.querySelector('#incomplete')"
     )
@@ -46,10 +51,10 @@ def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
 
 
 def test_says_so_and_waits_for_the_server(somebody):
-    person = somebody(lang="zh-CN")
+    person = somebody(opens=False)
     answers = fail_requests(person, ANSWERS, 2)
     fail_requests(person, PLOTLY)
-    person.page.reload()
+    load(person, lang="zh-CN")
     expect(line(person)).to_contain_text("本页面尚未完整")
     assert len(answers) <= 2
     person.wait_until("document.querySelector('#attention-pattern .plot')?.dataset.draws")

@@ -219,6 +219,14 @@ def test_totals_by_source_and_the_rest_add_up_to_the_logit(style, trace, capture
     assert derivation.value == rest == pytest.approx(derivation.recomputed_value, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["grouped", "local"])
+def test_so_they_do_with_shared_values_and_a_bias_of_the_unembedding(trace_of, kind):
+    parts = direct_logit_attribution(trace_of(kind), QUERY, TOKEN, RIVAL)
+    assert parts.error <= 1e-4
+    sources = attribution_by_source(trace_of(kind), QUERY, TOKEN, RIVAL)
+    assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
+
+
 def test_norms_are_those_of_the_written_vectors(trace):
     config, norms = trace.config, attribution_by_source(trace, QUERY, TOKEN).norms
     for layer, head, key in np.ndindex(config.num_layers, config.num_heads, QUERY + 1):

@@ -13,6 +13,7 @@ from explorer.analysis.kv_cache import (
     step_flops,
 )
 from model.kv_cache import KVCache
+from tests.exhaustive import first_in_core
 
 
 def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, style):
@@ -31,7 +32,7 @@ def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, styl
             np.testing.assert_allclose(cached_norms_all_heads(trace, vector)[layer], whole, atol=1e-5)
 
 
-@pytest.mark.parametrize("style", ["rope", pytest.param("grouped", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("style", first_in_core(["grouped", "rope"]))
 def test_megabytes_are_those_of_the_model_s_own_cache(lms, style):
     config, positions = lms[style].config, np.arange(1, 8)
     of_each = 4 * KVCache(config).entries[..., :1, :].numel()  # bytes of a position

@@ -179,6 +179,14 @@ def test_pairs_add_up_to_the_score(rotating_trace, cell):
     assert parts.sum() == pytest.approx(score, abs=1e-5)
 
 
+def test_pairs_add_up_to_the_score_where_some_are_rotated_and_multiplied(trace_of):
+    """YaRN multiplies the rotated pairs of queries and of keys alone."""
+    trace = trace_of("parallel")
+    for layer, head, query, key in ((0, 1, 11, 3), (1, 2, 8, 8)):
+        score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+        assert score_by_pair(trace, layer, head, query, key).sum() == pytest.approx(score, abs=1e-5)
+
+
 def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_moved_vectors(rotating_trace):
     observed = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
     assert observed.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)

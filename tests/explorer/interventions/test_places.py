@@ -30,6 +30,7 @@ def test_positions_are_those_that_are_written():
     assert [position for position in range(25) if position in positions] == [3, 4, 5, 9, *range(20, 25)]
     assert str(PositionSet.parse("9.3.4.5-6.4-5")) == "3-6.9"
     assert str(PositionSet.parse("7-.3-9")) == "3-"
+    assert str(PositionSet.parse("3-5.7")) == "3-5.7" and 6 not in PositionSet.parse("3-5.7")
     assert PositionSet.parse(None) is None and str(PositionSet.parse(7)) == "7"
 
 

@@ -32,3 +32,12 @@ def test_the_chosen_query_and_the_chosen_key_are_marked_each_at_its_side(rope_tr
         assert [position for position, color in zip(dots.y, dots.marker.color, strict=True) if color == SELECTED] == [
             chosen
         ]
+
+
+def test_each_side_tells_the_weights_of_what_is_chosen_at_the_other(rope_trace):
+    weights = rope_trace["blocks.1.attn.pattern"][2]
+    queries, keys = attention_lines(rope_trace, 1, 2, query=7, key=3).data[-2:]
+    for i, texts in enumerate(zip(queries.hovertext, keys.hovertext, strict=True)):
+        for (query, key), text in zip(((i, 3), (7, i)), texts, strict=True):
+            seen = f"from query {query} to key {key}: weight {weights[query, key]:.3f}"
+            assert text.endswith(seen if key <= query else "not seen: after the query")

@@ -109,3 +109,8 @@ def test_more_is_told_besides_the_alternative():
     assert go.Figure([], {"meta": {"alt": "a"}}, {}).set_meta(lines=3).to_plotly_json()["layout"] == {
         "meta": {"alt": "a", "lines": 3}
     }
+
+
+def test_a_range_is_a_list_as_plotly_js_wants_it():
+    layout = go.Figure([], {"xaxis": {"range": np.array([0.0, 5.0])}}, {}).to_plotly_json()["layout"]
+    assert layout["xaxis"]["range"] == [0.0, 5.0]

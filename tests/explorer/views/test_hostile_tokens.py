@@ -15,12 +15,12 @@ from .every_picture import FIGURES, figure_json, selections, texts
 HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_token_is_read_as_markup(name):
-    for text in hostile_texts(name):
-        assert not re.search(r"<(?!br>|/?extra>)", text), text
-        assert not re.search(r"&(?!lt;(b&gt;|b?…)|gt;|amp;)", text), text
-        assert not re.search(r"[\n\u202e]", text), text
+def test_no_token_is_read_as_markup():
+    for name in FIGURES:
+        for text in hostile_texts(name):
+            assert not re.search(r"<(?!br>|/?extra>)", text), (name, text)
+            assert not re.search(r"&(?!lt;(b&gt;|b?…)|gt;|amp;)", text), (name, text)
+            assert not re.search(r"[\n\u202e]", text), (name, text)
 
 
 def test_no_token_turns_or_breaks_the_words_on_the_map():

@@ -29,6 +29,8 @@ def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
     assert fig.data[0].y[-1] * 1e6 == pytest.approx(entries.numel() * entries.element_size())
     (stored_line,) = fig.layout.shapes
     assert stored_line.x0 == stored_line.x1 == 4
+    position_bytes = entries.numel() * 4 // lms[style].config.context_length
+    assert f"{4 * position_bytes:,} bytes after this step" in fig.layout.meta["alt"]
     assert f"{entries.numel() * 4:,}" in VIEW.formula(trace_of(style), Selection(query=3))
 
 

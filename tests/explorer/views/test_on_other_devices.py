@@ -12,6 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import get_model
 from explorer.tracing.trace import Trace
 from tests.devices import on_each_device
+from tests.exhaustive import in_turn
 from tests.panels import PANELS, capture_panel_run, shows, subject
 from tests.sample_models import CORE, capture_style, models, set_training_history, tokenizer
 
@@ -19,8 +20,7 @@ from .every_picture import figure_numbers
 
 
 @on_each_device
-@pytest.mark.parametrize("most_bytes", [float("inf"), 0], ids=["at once", "on demand"])
-@pytest.mark.parametrize("style", CORE)
+@pytest.mark.parametrize(("style", "most_bytes"), in_turn(CORE, [float("inf"), 0]))  # at once, on demand
 def test_every_panel_is_drawn_and_vouched_for(style, most_bytes, device):
     device_lm = deepcopy(models()[style]).to(device)
     offered = get_model(capture_style(style).model)[1]

@@ -74,6 +74,9 @@ def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
         assert [(start, end) for start, end, _ in row] == list(itertools.pairwise(edges))
         assert edges[-1] == len(token)
     assert plain(label(token.decode())) == rows[len(token) - 1][0][2]
+    merged = [level for level, text in zip(boxes.y, boxes.text, strict=True) if "→" in text]
+    assert merged == list(range(1, len(token)))  # one a row
+    assert [color == byte_pair_merges.TINT for color in boxes.marker.color] == ["→" in text for text in boxes.text]
     if len(token) > 1:
         assert figure.layout.yaxis.ticktext[-1] == f"id {rope_trace.token_ids[position]}"
 

@@ -13,3 +13,10 @@ def lines(first: float, last: float) -> go.Figure:
 @pytest.mark.parametrize(("mine", "theirs", "both"), [((0, 2), (1, 5), [0, 5]), ((2, 0), (5, 1), [5, 0])])
 def test_an_axis_has_room_for_both_and_keeps_its_direction(mine, theirs, both):
     assert share_scale(lines(*mine), lines(*theirs)).traces_and_layout[1]["yaxis"]["range"] == both
+
+
+def test_colours_have_room_for_the_least_and_the_largest_of_both():
+    one, other = (go.Figure(go.Heatmap(z=[[0]], zmin=zmin, zmax=zmax), {}, {}) for zmin, zmax in ((-1, 2), (-3, 1)))
+    for first, second in ((one, other), (other, one)):
+        [cells] = share_scale(first, second).traces_and_layout[0]
+        assert (cells["zmin"], cells["zmax"]) == (-3, 2)

@@ -83,14 +83,14 @@ def test_every_control_is_a_field_that_can_be_chosen(view):
     assert len(set(view.controls)) == len(view.controls)
 
 
-@every_panel
-def test_a_click_selects_what_there_is(name):
-    _, panel = PANELS[name]
-    assert set(panel.click_selects) <= CLICKED[panel.kind]
-    for source, names in panel.click_selects.items():
-        several = isinstance(names, tuple)
-        assert not several or (source == "customdata" and len(set(names)) == len(names))
-        assert all(FIELDS.get(name) is int or (several and name == "view") for name in (names if several else [names]))
+def test_a_click_selects_what_there_is():
+    for panel_name, (_, panel) in PANELS.items():
+        assert set(panel.click_selects) <= CLICKED[panel.kind], panel_name
+        for source, names in panel.click_selects.items():
+            several = isinstance(names, tuple)
+            assert not several or (source == "customdata" and len(set(names)) == len(names)), panel_name
+            for name in names if several else [names]:
+                assert FIELDS.get(name) is int or (several and name == "view"), panel_name
 
 
 @each_panel_and_style(run=unedited_run, condition=lambda view, panel: panel in SEVERAL.values())
@@ -123,13 +123,13 @@ def test_every_panel_can_be_drawn_of_a_changed_run(name, style, length):
     check(panel.draw(subject(panel, trace), selections(trace)[-1]), panel)
 
 
-@every_panel
-def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(name):
-    view, panel = PANELS[name]
-    for style in STYLES:
-        runs = capture_style(style), capture_edited_style(style)
+@pytest.mark.parametrize("style", STYLES)
+def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(style):
+    runs = capture_style(style), capture_edited_style(style)
+    for view in VIEWS:
         plain, changed = (open_view(view, run) for run in runs)
-        assert plain.has(panel) is (not panel.compared_run and changed.has(panel))
+        for panel in view.panels:
+            assert plain.has(panel) is (not panel.compared_run and changed.has(panel)), panel.name
 
 
 def open_view(view: View, run: Trace) -> OpenView:
@@ -173,26 +173,26 @@ def test_only_a_model_that_knows_positions_has_some_to_show(trace):
     assert names == [view.name for view in VIEWS if knows or view.name != "positions"]
 
 
-@every_panel
-def test_a_panel_has_no_place_where_what_it_needs_was_not_captured(name):
-    trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
-    for needed in panel.required_taps:
-        assert not panel.is_applicable(without_value(trace, needed))
+def test_a_panel_has_no_place_where_what_it_needs_was_not_captured():
+    for name, (_, panel) in PANELS.items():
+        trace = capture_first_applicable_run(name)
+        for needed in panel.required_taps:
+            assert not panel.is_applicable(without_value(trace, needed)), (name, needed)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_what_cells_say_stands_where_their_values_do(name):
+def test_what_cells_say_stands_where_their_values_do():
     """On category axes Plotly maps a heatmap's values to their categories, but not its texts."""
-    trace, (_, panel) = capture_first_applicable_run(name, 32), PANELS[name]
-    for selection in selections(trace):
-        picture = RenderedFigure(panel.draw(subject(panel, trace), selection))
-        for part in picture.parts:
-            if part["type"] != "heatmap" or not part.keys() & {"text", "hovertext", "customdata"}:
-                continue
-            for letter in "xy":
-                axis = picture.axis(letter, part)
-                if axis.get("type") == "category" and "categoryarray" in axis:
-                    assert part[letter] == axis["categoryarray"], letter
+    for name in FIGURES:
+        trace, (_, panel) = capture_first_applicable_run(name, 32), PANELS[name]
+        for selection in selections(trace):
+            picture = RenderedFigure(panel.draw(subject(panel, trace), selection))
+            for part in picture.parts:
+                if part["type"] != "heatmap" or not part.keys() & {"text", "hovertext", "customdata"}:
+                    continue
+                for letter in "xy":
+                    axis = picture.axis(letter, part)
+                    if axis.get("type") == "category" and "categoryarray" in axis:
+                        assert part[letter] == axis["categoryarray"], (name, letter)
 
 
 @every_panel

@@ -115,6 +115,11 @@ def test_writing_on_step_by_step_draws_what_one_go_draws(make_lm, use_cache):
     assert ids[len(PROMPT) :] == tokens(lm, max_new_tokens=40, seed=5)
 
 
+def test_tokens_that_were_dropped_before_the_prompt_count_as_positions(make_lm):
+    steps = list(generate(make_lm(), [3, 4, 5], max_new_tokens=2, seed=7, num_dropped=20))
+    assert [step.u for step in steps] == [uniform_draw(7, 23), uniform_draw(7, 24)]
+
+
 def test_the_window_starts_at_zero_and_moves_by_a_quarter_of_the_context():
     assert [window_start(n, 8) for n in range(14)] == [0] * 9 + [2, 2, 4, 4, 6]
     assert [window_start(n, 1) for n in range(1, 4)] == [0, 1, 2]

@@ -33,6 +33,12 @@ def test_draws_come_as_often_as_their_probabilities_with_all_settings():
     assert chi_square(counts[possible], probabilities[possible]) < 20.5
 
 
+def test_a_seed_draws_the_same_number_at_a_position_in_every_version():
+    """Links to a text have the seed alone."""
+    numbers = [uniform_draw(*seed_and_position) for seed_and_position in [(0, 0), (1, 11), (11, 1), (2**32 - 1, 5)]]
+    assert numbers == [0.5749973043636947, 0.09847631441670546, 0.8760866957006749, 0.5138987179620798]
+
+
 def test_each_token_owns_its_stretch_of_the_unit_interval():
     """The likeliest token has the first interval; of equal ones the lower id."""
     probabilities = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])

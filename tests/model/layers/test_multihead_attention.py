@@ -18,6 +18,7 @@ KINDS = {
     "one for all": {"num_kv_heads": 1, "bias": True},
     "qk_norm": {"qk_norm": RMSNorm},
     "half_split": {"rope_layout": "half_split"},
+    "divisor and window": {"score_divisor": 0.7, "window": 3},
     "everything": {"num_kv_heads": 2, "bias": True, "qk_norm": RMSNorm, "rope_layout": "half_split"},
 }
 

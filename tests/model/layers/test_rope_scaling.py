@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.config import RopeScaling
-from model.layers.positions import RotaryPositionalEmbedding, rotary_frequencies
+from model.layers.positions import RotaryPositionalEmbedding, rotary_attention_factors, rotary_frequencies
 
 THETA, D_HEAD = 500000.0, 64
 PLAIN = rotary_frequencies(THETA, D_HEAD)
@@ -32,8 +32,19 @@ def scaled_frequencies(kind: str, factor: float, **settings) -> torch.Tensor:
                 "original_max_position_embeddings": 8192,
             },
         ),
+        (
+            RopeScaling(kind="yarn", factor=4.0, high_frequency_factor=32.0, original_context_length=64),
+            {
+                "rope_type": "yarn",
+                "factor": 4.0,
+                "beta_slow": 1.0,
+                "beta_fast": 32.0,
+                "original_max_position_embeddings": 64,
+                "attention_factor": 1,
+            },
+        ),
     ],
-    ids=["linear", "llama3"],
+    ids=["linear", "llama3", "yarn"],
 )
 def test_agrees_with_transformers(scaling, theirs):
     pytest.importorskip("transformers")
@@ -41,6 +52,7 @@ def test_agrees_with_transformers(scaling, theirs):
 
     parameters = theirs | {"rope_theta": THETA}
     config = SimpleNamespace(rope_parameters=parameters, head_dim=D_HEAD, standardize_rope_params=lambda: None)
+    config.hidden_size, config.num_attention_heads = D_HEAD, 1  # which yarn reads
     expected, attention_factor = ROPE_INIT_FUNCTIONS[theirs["rope_type"]](config, device="cpu")
     assert attention_factor == 1
     torch.testing.assert_close(rotary_frequencies(THETA, D_HEAD, scaling).float(), expected)
@@ -120,3 +132,8 @@ def test_of_some_dimensions_the_first_pairs_turn_and_the_others_stand_still(scal
     expected = torch.tensor([1, THETA ** (-2 / 4)], dtype=torch.float64) / (2 if scaling else 1)
     torch.testing.assert_close(frequencies[:2], expected)
     assert frequencies[2:].tolist() == [0.0] * (D_HEAD // 2 - 2)
+
+
+def test_only_rotated_pairs_are_multiplied():
+    scaling = RopeScaling(kind="yarn", factor=4, original_context_length=64, attention_factor=1.2)
+    assert rotary_attention_factors(D_HEAD, scaling, 4).tolist() == [1.2] * 2 + [1.0] * (D_HEAD // 2 - 2)

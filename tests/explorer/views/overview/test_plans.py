@@ -50,8 +50,12 @@ def map_of_size(placement: str, layers: int, heads: int) -> ModelMap:
 
 @both
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize(("layers", "heads"), SIZES)
-def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
+def test_the_plan_has_a_place_for_every_head(kind, placement):
+    for layers, heads in SIZES:
+        check_head_cells(kind, placement, layers, heads)
+
+
+def check_head_cells(kind: type, placement: str, layers: int, heads: int):
     sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 8}
     plan = kind(replace(config(), norm_placement=placement, **sizes))
     cells = [plan.head(layer, head) for layer in range(layers) for head in range(heads)]

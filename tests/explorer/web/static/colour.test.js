@@ -21,4 +21,5 @@ test("words are black on light colours and white on dark ones", () => {
   assert.equal(readableInkOn([0, 0, 0]), "white");
   assert.equal(readableInkOn([0, 158, 115]), "black"); // dark to the eye's first guess
   assert.equal(readableInkOn([84, 80, 176]), "white");
+  assert.deepEqual([readableInkOn([255, 0, 0]), readableInkOn([0, 0, 255])], ["black", "white"]); // red is the lighter one
 });

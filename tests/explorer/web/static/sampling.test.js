@@ -23,6 +23,7 @@ test("each limit keeps the first so many, of what the one before has left", () =
   const weight = Math.exp(-0.5 / 0.5); // of the second beside the first
   assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight - 1e-9 }).kept.min_p, 3);
   assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight + 1e-9 }).kept.min_p, 1);
+  assert.equal(sampledDistribution(SCORES, { ...all, min_p: 1 }).kept.min_p, 1); // as likely as the limit is likely enough
   assert.deepEqual(sampledDistribution(SCORES, { temperature: 1, top_k: 9, top_p: 0.99, min_p: 0.1 }).kept, { top_k: 5, top_p: 4, min_p: 4 });
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { causal, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
+import { causal, modelName, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
 import { StandIn } from "./stand_ins.js";
 
 test("the key is never after the query", () => {
@@ -10,6 +10,10 @@ test("the key is never after the query", () => {
   setState({ query: 4, key: 3 });
   setState({ query: 1 });
   assert.equal(state.key, 1);
+});
+
+test("a step of a training is of its model", () => {
+  assert.deepEqual(["fables/step-000004", "fables", "me/my-model", undefined].map(modelName), ["fables", "fables", "me/my-model", ""]);
 });
 
 test("a change makes another state and leaves the rest of it", () => {

@@ -1,0 +1,483 @@
+"""Plant bugs in the code, one at a time, and run the tests that should catch each (mutation testing by chosen bugs).
+
+`python -m tests.benchmarks.planted_bugs [WORD …]` prints a line per bug, and how many no test caught. It works on a
+copy of the repository. A bug is found by its text alone, so renamed files and moved lines do not matter; a text that
+does not occur exactly once is reported as stale.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CODE, SUFFIXES = ("explorer", "model"), (".py", ".js")
+PRELOADED = ("gradio", "gradio_client", "plotly.graph_objects", "playwright.sync_api", "torch", "pytest")
+TIMEOUT_S = 900
+
+# Test files -> (text of the code, text with the bug).
+BUGS = {
+    # The model
+    "model/layers/test_attention.py": [
+        ("exps.sum(dim, keepdim=True)", "exps.sum(-2, keepdim=True)"),
+        ("device=device).tril(last)", "device=device).tril(last + 1)"),
+        ("allowed.triu(last - window + 1)", "allowed.triu(last - window)"),
+        ("return allowed if padding is None else allowed & padding[:, None, None, :]", "return allowed"),
+        ("if padding is None and num_queries == num_keys:", "if padding is None:"),
+        ("cap is None else cap * torch.tanh(x / cap)", "cap is None else torch.tanh(x / cap)"),
+    ],
+    "model/layers/test_multihead_attention.py": [
+        ("self.o_proj(z.transpose(1, 2).flatten(-2))", "self.o_proj(z.reshape(x.shape[0], x.shape[1], -1))"),
+        (
+            "return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)",
+            "return x.unflatten(-1, (-1, num_heads)).movedim(-1, 1)",
+        ),
+        ("x.repeat_interleave(num_heads // x.shape[1], dim=1)", "x.repeat(1, num_heads // x.shape[1], 1, 1)"),
+        ("self.score_divisor, self.window)\n        k, v", "None, self.window)\n        k, v"),
+    ],
+    "model/layers/test_rope.py": [
+        (
+            "pairs = torch.stack((a * cos - b * sin, a * sin + b * cos)",
+            "pairs = torch.stack((a * cos + b * sin, b * cos - a * sin)",
+        ),
+        ("a, b = x[..., 0::2], x[..., 1::2]\n    pairs", "b, a = x[..., 0::2], x[..., 1::2]\n    pairs"),
+    ],
+    "model/layers/test_rope_scaling.py": [
+        ("(rotary_dim or d_head) // 2] = scaling", "(rotary_dim or d_head)] = scaling"),
+        ("unscaled_fraction = 1 - yarn_ramp(", "unscaled_fraction = yarn_ramp("),
+        ("((turns - low) / (high - low)).clamp(0, 1)", "((turns - low) / high).clamp(0, 1)"),
+        ("scaling.factor ** (1 / last)", "scaling.factor ** last"),
+    ],
+    "model/layers/test_norms.py": [
+        ("x32.square().mean(-1, keepdim=True) + self.eps", "x32.square().mean(-1, keepdim=True)"),
+        ("x32 = x.float()\n        inverse_rms", "x32 = x\n        inverse_rms"),
+        ("centred.square().mean(-1, keepdim=True) + eps", "x32.square().mean(-1, keepdim=True) + eps"),
+    ],
+    "model/layers/test_sinusoidal.py": [
+        (
+            "torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)",
+            "torch.cat((angles.sin(), angles.cos()), dim=-1)",
+        ),
+    ],
+    "model/generation/test_sampling.py model/generation/test_draws.py": [
+        (
+            "np.exp((scores - scores.max()) / (temperature or 1.0))",
+            "np.exp(scores - scores.max()) / (temperature or 1.0)",
+        ),
+        ("top_p_indices(weights / weights.sum(), top_p)", "top_p_indices(weights, top_p)"),
+        ("np.where(logits[ids] > 0, 1 / penalty, penalty)", "1 / penalty"),
+        ("[-surplus:])\n", "[:surplus])\n"),
+        ("likely = np.flatnonzero(weights >= min_p)", "likely = np.flatnonzero(weights > min_p)"),
+        ("return top_k_indices(probabilities, index + 1)", "return top_k_indices(probabilities, index + 2)"),
+        ('f"{seed} {position}".encode()', 'f"{seed}{position}".encode()'),
+    ],
+    "model/generation/test_autoregressive.py": [
+        ("uniform_draw(seed, position=num_dropped + len(ids))", "uniform_draw(seed, position=len(ids))"),
+        ("if self.cache is None or start != self.start:", "if self.cache is None:"),
+        (
+            "self.tail = text[max(0, len(text) - self.longest + 1) :]",
+            "self.tail = text[max(0, len(text) - self.longest + 2) :]",
+        ),
+        ("if token_id in stop_tokens or stopped_by is not None:", "if stopped_by is not None:"),
+    ],
+    "model/test_tokenizer.py": [
+        ("cut = boundaries[-1] if boundaries else 0", "cut = len(pending)"),
+        (
+            "pieces = (*pieces[:index], merged, *pieces[index + 2 :])",
+            "pieces = (*pieces[:index], merged, *pieces[index + 1 :])",
+        ),
+    ],
+    "model/test_counting.py": [
+        ("norm_placement] * L + (c.norm_placement", "norm_placement] * L - (c.norm_placement"),
+        ("sum(min(window, num_positions) for window in windows)", "sum(windows)"),
+        ("return 2 * config.num_layers * config.kv_heads *", "return 2 * config.num_layers * config.num_heads *"),
+    ],
+    # Numbers worked out of a run
+    "explorer/analysis/test_attention.py": [
+        (
+            "return patterns[head] * projected_value_norms(trace, layer, head)",
+            "return patterns[head] * projected_value_norms(trace, layer, head)[:, None]",
+        ),
+        ("[:, head * d : (head + 1) * d]  # (D, d)\n    return np.linalg", "[:, : d]  # (D, d)\n    return np.linalg"),
+        (
+            'heads.max(0) if kind == "chosen_max" else heads.mean(0)',
+            'heads.mean(0) if kind == "chosen_max" else heads.max(0)',
+        ),
+        ("q, keys = q[query], keys[: query + 1]", "q, keys = q[query], keys[:query]"),
+        ("    return q[query] * keys[key] / trace", "    return q[key] * keys[query] / trace"),
+    ],
+    "explorer/analysis/test_next_token.py": [
+        (
+            "return int((self.plain > self.plain[token_id]).sum()) + 1",
+            "return int((self.plain > self.plain[token_id]).sum())",
+        ),
+        ("p[has] * (np.log2(p[has]) - np.log2(q[has]))", "q[has] * (np.log2(p[has]) - np.log2(q[has]))"),
+        ("previous=trace.token_ids[:following])", "previous=trace.token_ids[:position])"),
+        ("- trace.logits.summary.next_logit) / np.log(2)", "- trace.logits.summary.next_logit)"),
+        ("uniform_draw(seed, start + following)", "uniform_draw(seed, following)"),
+        ("return np.concatenate([[np.nan], trace.logits.entropy[:-1]])", "return trace.logits.entropy"),
+    ],
+    "explorer/analysis/test_sampling_table.py": [
+        ("(np.cumsum(in_top_k) - in_top_k) / in_top_k.sum()", "np.cumsum(in_top_k) / in_top_k.sum()"),
+        ("max(0.0, end - float(probabilities[i])), end)", "max(0.0, end - float(probabilities[i])), 1.0)"),
+    ],
+    "explorer/analysis/test_head_scores.py": [
+        ("(token_ids[:, None] == token_ids) & (key < query)", "(token_ids[:, None] == token_ids) & (key <= query)"),
+        ("(last >= 0) & (key == last + 1)", "(last >= 0) & (key == last)"),
+        ("np.eye(len(token_ids), k=-1, dtype=bool)", "np.eye(len(token_ids), k=1, dtype=bool)"),
+        ("rest[..., 0] = 0\n", "rest[..., -1] = 0\n"),
+        ("return -(rows * logs).sum(-1) / np.log2(num_visible)", "return -(rows * logs).sum(-1)"),
+    ],
+    "explorer/analysis/test_logit_lens.py": [
+        ("total + np.exp(gap) * sums, weighted", "total + sums, weighted"),
+        ("ids + tokens.start], axis=-1)", "ids], axis=-1)"),
+        (
+            "entropy = np.maximum(0, log_total - weighted / total) / np.log(2)",
+            "entropy = np.maximum(0, log_total - weighted / total)",
+        ),
+    ],
+    "explorer/analysis/test_direct_logit_attribution.py": [
+        (
+            "shift -= effective_logit_bias(trace, contrast_id, position)",
+            "shift += effective_logit_bias(trace, contrast_id, position)",
+        ),
+        (
+            "direction = direction - logit_direction(trace, contrast_id, position)",
+            "direction = logit_direction(trace, contrast_id, position) - direction",
+        ),
+        (
+            "values = np.repeat(values, config.num_heads // len(values), axis=0)",
+            "values = np.tile(values, (config.num_heads // len(values), 1, 1))",
+        ),
+        ("row = row * config.embedding_scale", "row = row * 1"),
+    ],
+    "explorer/analysis/test_positions.py": [
+        (
+            "= angles[query].astype(np.float64) - angles[key]  # (F,)",
+            "= angles[key].astype(np.float64) - angles[query]  # (F,)",
+        ),
+        ("q * k.conj() * pair_scales(trace, layer) ** 2", "q * k.conj() * pair_scales(trace, layer)"),
+        ('vector.reshape(-1, 2) if layout == "adjacent" else vector.reshape(2, -1).T', "vector.reshape(-1, 2)"),
+    ],
+    "explorer/analysis/test_kv_cache.py": [
+        ("    return n, n * (n + 1) // 2", "    return n, n * n // 2"),
+        (
+            "bytes_per_token * config.num_heads // config.kv_heads",
+            "bytes_per_token * config.kv_heads // config.num_heads",
+        ),
+    ],
+    # A request and its run
+    "explorer/state/test_token_alignment.py": [
+        ("if costs[i, j] == costs[i - 1, j - 1] + step:", "if costs[i, j] == costs[i - 1, j - 1]:"),
+        (
+            "[None if index is None else index + b + 1 for index in segment]",
+            "[None if index is None else index + b for index in segment]",
+        ),
+    ],
+    "explorer/state/test_branches.py": [
+        ("        branches = branches[1:]", "        branches = branches[:-1]"),
+        ("if branch.path[: len(path)] != path)", "if branch.path != path)"),
+    ],
+    "explorer/interventions/test_text.py explorer/interventions/test_places.py": [
+        ("first <= merged[-1][1] + 1", "first <= merged[-1][1] + 2"),
+        ("(last is None or position <= last)", "(last is None or position < last)"),
+    ],
+    "explorer/tracing/test_interventions.py explorer/tracing/test_changed_generation.py": [
+        ("return x - (x @ unit)[..., None] * unit", "return x + (x @ unit)[..., None] * unit"),
+        ("axis = 1 if output.ndim == 4 else -1", "axis = -1"),
+        ("positions = range(self.start, self.start + output.shape[-2])", "positions = range(output.shape[-2])"),
+        ("linalg.vector_norm(x, dim=-1, keepdim=True) * unit", "linalg.vector_norm(x) * unit"),
+        ("np.where(mask, self.edit.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
+    ],
+    "explorer/tracing/test_lru.py": [
+        ("popitem(last=False)\n                self.total", "popitem(last=True)\n                self.total"),
+        ("self.total -= self.size(oldest)", "self.total -= 0"),
+    ],
+    "explorer/tracing/test_logits.py": [
+        ("(logits[:token_id] == logits[token_id]).sum()) + 1", "(logits[token_id:] == logits[token_id]).sum()) + 1"),
+        ("if sorted_position != position:", "if sorted_position is None:"),
+    ],
+    # Figures
+    "explorer/views/test_drawn_cells.py explorer/views/test_attention.py": [
+        ("z=np.where(np.tri(len(trace), dtype=bool), values, np.nan)", "z=values.T"),
+        ('hovertemplate=_("query %{{y}} → key %{{x}}<br>', 'hovertemplate=_("query %{{x}} → key %{{y}}<br>'),
+        ('"range": [queries[-1] + 0.5, queries[0] - 0.5]', '"range": [queries[0] - 0.5, queries[-1] + 0.5]'),
+    ],
+    "explorer/views/test_attention_lines.py": [
+        (
+            "levels = np.digitize(weights[rows, columns], OPACITIES)",
+            "levels = np.digitize(weights[columns, rows], OPACITIES)",
+        ),
+        (
+            "ends = np.stack([rows, columns], axis=1) + visible.start",
+            "ends = np.stack([columns, rows], axis=1) + visible.start",
+        ),
+        (
+            "weight_hover(weights, *((query, i) if x else (i, key)))",
+            "weight_hover(weights, *((i, key) if x else (query, i)))",
+        ),
+    ],
+    "explorer/views/test_drawn_bars.py": [
+        ('pattern"][head, query, : query + 1]\n    strongest', 'pattern"][head, : query + 1, query]\n    strongest'),
+        ("y=[weights[key]],", "y=[weights[0]],"),
+        ("[shares[selected_position - first]]", "[shares[selected_position]]"),
+    ],
+    "explorer/views/test_graph_objects.py": [
+        ("value.size or name in LIST_SETTINGS", "value.size"),
+        ("base64.b64encode(np.ascontiguousarray(value))", 'base64.b64encode(value.tobytes(order="F"))'),
+    ],
+    "explorer/views/test_rope.py explorer/views/test_drawn_positions.py": [
+        ("tips = centres + values / max_norm", "tips = centres + values[:, ::-1] / max_norm"),
+        ("here = query - key\n    return figure(", "here = key\n    return figure("),
+    ],
+    "explorer/views/test_kv_cache.py": [
+        ("masked[:, query + 1 :] = np.nan", "masked[:, query:] = np.nan"),
+        ("now=(query + 1) * position_bytes,", "now=query * position_bytes,"),
+    ],
+    "explorer/views/test_tokens.py": [
+        ("step if step and step.index == index else None)", "step if step else None)"),
+        ("            start += len(piece)", "            start += 1"),
+    ],
+    "explorer/views/test_two_runs_scale.py": [
+        ('"zmin": min(trace_a["zmin"], trace_b["zmin"])', '"zmin": trace_a["zmin"]'),
+    ],
+    # The page, in Python
+    "explorer/web/answers/test_kept_answers.py": [
+        (
+            "settings, current_locale(), self.model_identities(page_state)",
+            "settings, self.model_identities(page_state)",
+        ),
+        (
+            "key = about, stage, replace(page_state, turn=0), settings,",
+            "key = about, stage, replace(page_state, turn=0),",
+        ),
+        ("        if not is_incomplete():\n            self._cache", "        if True:\n            self._cache"),
+    ],
+    "explorer/web/answers/test_shared_answers.py": [
+        (
+            "settings.as_dict(), current_locale(), models, code_version()]",
+            "settings.as_dict(), current_locale(), code_version()]",
+        ),
+    ],
+    "explorer/web/test_rate_limits.py": [
+        ("times[len(times) - int(limit)] + self", "times[-1] + self"),
+        ('("visitor", client.name or client.address)', '("visitor", "")'),
+    ],
+    "explorer/web/test_security.py explorer/web/test_gate.py": [
+        ("name.endswith(pattern[1:]))", "name.endswith(pattern[2:]))"),
+        ('"object-src": "\'none\'"', '"object-src": "\'self\'"'),
+        ('"frame-ancestors": "\'self\' https', '"frame-ancestors": "* https'),
+    ],
+    # The page's scripts
+    "explorer/web/test_scripts.py -k sampling": [
+        (
+            "return { probabilities: left.map((weight) => weight / total), kept }",
+            "return { probabilities: left, kept }",
+        ),
+        ("while (min_p && weights[kept.min_p - 1] < min_p)", "while (min_p && weights[kept.min_p - 1] <= min_p)"),
+        ("Math.exp((scores[i] - scores[0]) / temperature)", "Math.exp((scores[i] - scores[0]) * temperature)"),
+    ],
+    "explorer/web/test_scripts.py -k state": [
+        ("(any.key > any.query ? { ...any, key: any.query } : any)", "any"),
+        ('replace(/\\/step-\\d{1,9}$/, "")', 'replace(/\\/step-\\d{1,2}$/, "")'),
+    ],
+    "explorer/web/test_scripts.py -k partners": [
+        ("if (positions[i] !== null) return positions[i];\n", "return positions[i];\n"),
+        ("nearest(two.back, mapped[name])", "nearest(two.partners, mapped[name])"),
+    ],
+    "explorer/web/test_scripts.py -k bitmap": [
+        ("[blue, green, red].forEach(", "[red, green, blue].forEach("),
+        ("little(14, 40, width, -height)", "little(14, 40, width, height)"),
+        ("Math.ceil(width / 4) * 4", "width"),
+    ],
+    "explorer/web/test_scripts.py -k history": [
+        ("if (text && text !== String(ADDRESS_DEFAULTS[name]))", "if (text)"),
+    ],
+    "explorer/web/test_scripts.py -k roving": [
+        (
+            "ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };\n",
+            "ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };\n",
+        ),
+        ("(round ? (at + count) % count :", "(round ? at % count :"),
+    ],
+    "explorer/web/test_scripts.py -k colour": [
+        ("0.2126 * r + 0.7152 * g + 0.0722 * b", "0.0722 * r + 0.7152 * g + 0.2126 * b"),
+        ('> 1.05 * 0.05 ? "black" : "white"', '> 1.05 * 0.05 ? "white" : "black"'),
+    ],
+    "explorer/web/test_scripts.py -k search": [
+        ("return PREFIX - rest;", "return PREFIX + rest;"),
+        (
+            'return [{ kind: "head", layer: heads[0], index: heads[1] }]',
+            'return [{ kind: "head", layer: heads[1], index: heads[0] }]',
+        ),
+    ],
+    "explorer/web/test_scripts.py -k pace": [
+        ("if (isBusy()) return wait(SOON_MS);", ""),
+    ],
+    "explorer/web/test_scripts.py -k writing": [
+        ("if (change.turn < state.turn) return false;", ""),
+        ("change.generated.length - steps.length + count)", "change.generated.length - steps.length + count + 1)"),
+    ],
+    "explorer/web/test_scripts.py -k room": [
+        (
+            'const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];',
+            'const OWN = ["lang", "turn", "version", "move", "own", "guess"];',
+        ),
+        ("room.key ? null : room.code);", "room.code);"),
+    ],
+    # The page, in a browser
+    "browser/test_sliders.py browser/test_settings.py": [
+        ("cumulative.findIndex((end) => end > content.u)", "cumulative.findIndex((end) => end < content.u)"),
+        ("stretch.style.left = `${100 * start}%`;", "stretch.style.left = `${100 * end}%`;"),
+        (
+            "alone.style.left = `${100 * length(row.plain, isLog)}%`;",
+            "alone.style.left = `${100 * length(row.probability, isLog)}%`;",
+        ),
+        (
+            "(isLog ? Math.max(0, 1 + Math.log10(probability) / DECADES)",
+            "(isLog ? Math.max(0, 1 - Math.log10(probability) / DECADES)",
+        ),
+    ],
+    "browser/test_drawn_figures.py": [
+        ("if (written && isWithin(xaxis, left) && isWithin(yaxis, top))", "if (written)"),
+        ("const written = trace.text[row]?.[column];", "const written = trace.text[column]?.[row];"),
+    ],
+    "browser/test_languages.py": [
+        ('link.searchParams.delete("lang"); // who opens', "// who opens"),
+    ],
+    "browser/test_tokens.py browser/test_selection.py": [
+        ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
+        ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
+        (
+            'chip.style.setProperty("--share", String(Math.abs(shares[i])));',
+            'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
+        ),
+    ],
+    "browser/test_lines.py": [
+        ("{ [SIDES[+(across > 0.5)]]: token }", "{ [SIDES[+(across < 0.5)]]: token }"),
+    ],
+    "browser/test_drawn_map.py": [
+        ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
+        ("y: y + (i - (rows.length - 1) / 2) * LINE", "y: y - (i - (rows.length - 1) / 2) * LINE"),
+    ],
+    "browser/test_history.py browser/test_url.py": [
+        ("history.pushState(...entry());", "history.replaceState(...entry());"),
+    ],
+    "browser/test_branches.py browser/test_generation.py": [
+        ("query = steps[count - 1];", "query = steps[0];"),
+    ],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*", help="plant only bugs whose tests, file or text have one of these words")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository to test, such as another work tree")
+    parser.add_argument("--check", action="store_true", help="only tell which texts are stale")
+    args = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.dont_write_bytecode = False  # each run would compile again all that it imports
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_repository(args.root.resolve(), Path(folder))
+        files = {path: path.read_text("utf-8") for path in iter_code(copy)}
+        counts = dict.fromkeys(("caught", "missed", "stale"), 0)
+        if not args.check:
+            preload()
+        for tests, bugs in BUGS.items():
+            is_failing = None  # without a bug
+            for text, bug in bugs:
+                places = [path for path, source in files.items() if text in source]
+                name = f"{places[0].relative_to(copy) if places else '?'}: {text.strip()!r}"
+                if args.words and not any(word in f"{tests} {name}" for word in args.words):
+                    continue
+                if len(places) != 1 or files[places[0]].count(text) != 1 or not all(find_tests(copy, tests)):
+                    outcome, seconds = "stale", 0.0
+                elif args.check:
+                    continue
+                else:
+                    is_failing = run_tests(copy, tests)[0] if is_failing is None else is_failing
+                    outcome, seconds = "failing", 0.0
+                    if not is_failing:
+                        with plant(places[0], files[places[0]].replace(text, bug)):
+                            failed, seconds = run_tests(copy, tests)
+                        outcome = "caught" if failed else "missed"
+                counts[outcome] = counts.get(outcome, 0) + 1
+                print(f"{outcome:7} {seconds:4.0f} s  {tests}  {name} → {bug.strip()!r}", flush=True)
+    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+
+
+def copy_repository(root: Path, folder: Path) -> Path:
+    """Copy all files that Git knows or would add, and return the copy."""
+    listing = subprocess.check_output(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=root, text=True)
+    for name in filter(None, listing.split("\0")):
+        if (root / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, folder / name)
+    return folder
+
+
+@contextmanager
+def plant(path: Path, source: str) -> Iterator[None]:
+    """Change a file in the block; afterwards it also has its old time, by which its bytecode is known."""
+    before, times = path.read_bytes(), path.stat()
+    path.write_text(source, "utf-8")
+    yield
+    path.write_bytes(before)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def iter_code(root: Path) -> Iterator[Path]:
+    return (path for package in CODE for path in (root / package).rglob("*") if path.suffix in SUFFIXES)
+
+
+def preload():
+    """Import the libraries, which every forked run of tests then has."""
+    for name in PRELOADED:
+        __import__(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
+        del sys.modules[name]
+
+
+def run_tests(root: Path, tests: str) -> tuple[bool, float]:
+    """Run tests in a fork of this process; return whether one failed, and the seconds taken.
+
+    A run that takes too long counts as failed.
+    """
+    start, child = time.monotonic(), os.fork()
+    if not child:
+        os.setsid()
+        os.chdir(root)
+        log = os.open(root / "pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        sys.path[:] = [str(root), *(path for path in sys.path if path and Path(path).resolve() != ROOT)]
+        signal.alarm(TIMEOUT_S)
+        import pytest
+
+        os._exit(pytest.main([*find_tests(root, tests), "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]))
+    _pid, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 1) and code != -signal.SIGALRM:
+        print((root / "pytest.log").read_text("utf-8", "replace")[-3000:], file=sys.stderr)
+    return code != 0, time.monotonic() - start
+
+
+def find_tests(root: Path, tests: str) -> list[str]:
+    """Return pytest's arguments; a test file that moved is found by its name, "" stands for one that is not there."""
+
+    def locate(name: str) -> str:
+        path = root / "tests" / name
+        return str(path if path.exists() else next((root / "tests").rglob(path.name), ""))
+
+    return [locate(word) if word.endswith(".py") else word for word in tests.split()]
+
+
+if __name__ == "__main__":
+    main()
