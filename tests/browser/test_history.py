@@ -132,7 +132,7 @@ def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
 
 
 def test_undo_brings_back_the_prompt_before_with_what_was_generated(person):
-    """By the button and by Ctrl Z; in a box that somebody types in, the key is the browser's."""
+    """Undo by the button and by Ctrl Z; in a box that somebody types in, the key is the browser's."""
     undo, names = person.page.locator("#undo"), ("query", "generated", "prompt")
     text = person.prompt.input_value()
     expect(undo).to_be_disabled()

@@ -15,6 +15,7 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
     "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
+    "lessons/glossary/__init__.py": {"residual stream": "a key"},
     "lessons/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),

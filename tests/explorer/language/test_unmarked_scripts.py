@@ -29,6 +29,7 @@ EXCEPTIONS = {
         (
             *("item {}", "block opened", "guess share", "shape {}", "switch here", "wire later", "curve {}"),
             *("ffn less", "answer share", "pattern here", "number {}", "name here", "bars {}", "value {}"),
+            *("soft of-q", "soft of-k"),
         ),
         "names of classes",
     ),

@@ -373,8 +373,7 @@ def summarise_difference(
     differences = prediction.sampled - other.sampled
     token_id = int(np.nan_to_num(np.abs(differences)).argmax())
     return _(
-        "A − B, after temperature and filters: {token} differs most, {a}% in A and {b}% in B, {points} percentage "
-        "points.",
+        "A − B, after temperature and filters: {token} differs most: A {a}%, B {b}%, {points} percentage points.",
         token=quote_token(vocabulary[token_id]),
         a=format_number(100 * prediction.sampled[token_id]),
         b=format_number(100 * other.sampled[token_id]),
