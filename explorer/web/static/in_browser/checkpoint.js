@@ -3,10 +3,8 @@
 import { Tokenizer } from "./tokenizer.js";
 import { ModelError, TransformerLM } from "./transformer_lm.js";
 
-/**
- * Name -> value in float32, of a file of the safetensors format: the header's length in 8 bytes, the header, the numbers.
- * @param {ArrayBuffer} buffer @returns {Record<string, import("./transformer_lm.js").Value>}
- */
+/** Name -> value in float32, of a file of the safetensors format: the header's length in 8 bytes, the header, the numbers.
+ * @param {ArrayBuffer} buffer @returns {Record<string, import("./transformer_lm.js").Value>} */
 export function readSafetensors(buffer) {
   const damaged = (why) => new ModelError(`model.safetensors is damaged (${why}): download it again.`);
   if (buffer.byteLength < 8) throw damaged("it is too short");
@@ -47,10 +45,8 @@ function halfToNumber(bits) {
   return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction) : 2 ** -14 * fraction);
 }
 
-/**
- * Loads a model and its tokenizer; a series of snapshots shares the tokenizer of the folder above.
- * @param {URL} folder ending in "/" @param {(bytes: number, total: number) => void} [onProgress] of the weights
- */
+/** Loads a model and its tokenizer; a series of snapshots shares the tokenizer of the folder above.
+ * @param {URL} folder ending in "/" @param {(bytes: number, total: number) => void} [onProgress] of the weights */
 export async function loadCheckpoint(folder, onProgress = () => {}) {
   const [config, weights, tokenizer] = await Promise.all([
     fetchFile(new URL("config.json", folder)).then((response) => response.json()),

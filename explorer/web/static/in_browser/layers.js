@@ -2,10 +2,8 @@
 // The layers of model/layers/ on rows of numbers: an array (T, D) lies row after row in a Float32Array, a weight is (out, in).
 // Numbers are stored in float32 and summed in float64.
 
-/**
- * Linear map y = x Wᵀ + b: (T, in) -> (T, out). Four rows of x meet two of W at a time, so that each number is read less often.
- * @param {Float32Array} x @param {Float32Array} weight (out, in) @param {Float32Array | undefined} bias (out,) @param {number} dIn
- */
+/** Linear map y = x Wᵀ + b: (T, in) -> (T, out). Four rows of x meet two of W at a time, so that each number is read less often.
+ * @param {Float32Array} x @param {Float32Array} weight (out, in) @param {Float32Array | undefined} bias (out,) @param {number} dIn */
 export function linear(x, weight, bias, dIn) {
   const numRows = x.length / dIn, dOut = weight.length / dIn, y = new Float32Array(numRows * dOut);
   let row = 0;
@@ -51,13 +49,11 @@ export function dot(a, i, b, j, size) {
   return sum;
 }
 
-/** Sum of two arrays of one shape. @param {Float32Array} x @param {Float32Array} y */
+/** Sum of two arrays. @param {Float32Array} x @param {Float32Array} y */
 export const add = (x, y) => x.map((value, i) => value + y[i]);
 
-/**
- * A norm of each row, (T, D) -> (T, D): RMSNorm x / √(mean(x²) + ε) · g, or LayerNorm (x - mean(x)) / √(var(x) + ε) · γ + β.
- * @param {string} kind of `config.norm` @param {Float32Array} x @param {Float32Array} gain (D,) @param {Float32Array | undefined} shift (D,) @param {number} eps
- */
+/** A norm of each row, (T, D) -> (T, D): RMSNorm x / √(mean(x²) + ε) · g, or LayerNorm (x - mean(x)) / √(var(x) + ε) · γ + β.
+ * @param {string} kind of `config.norm` @param {Float32Array} x @param {Float32Array} gain (D,) @param {Float32Array | undefined} shift (D,) @param {number} eps */
 export function norm(kind, x, gain, shift, eps) {
   const width = gain.length, y = new Float32Array(x.length);
   for (let start = 0; start < x.length; start += width) {
@@ -75,10 +71,8 @@ export function normScale(kind, x, eps) {
   return { mean, divisor: Math.sqrt(squares / x.length + eps) };
 }
 
-/**
- * Sinusoidal position vectors (T, D): dimension 2i is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 the cosine of the same angle.
- * @param {number} start the first position @param {number} count T @param {number} dModel D
- */
+/** Sinusoidal position vectors (T, D): dimension 2i is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 the cosine of the same angle.
+ * @param {number} start the first position @param {number} count T @param {number} dModel D */
 export function sinusoidalPositions(start, count, dModel) {
   return Float32Array.from({ length: count * dModel }, (_none, k) => {
     const dimension = k % dModel, angle = (start + Math.floor(k / dModel)) * 10000 ** (-(dimension - (dimension % 2)) / dModel);
@@ -86,10 +80,8 @@ export function sinusoidalPositions(start, count, dModel) {
   });
 }
 
-/**
- * Rotation angles m · θ⁻²ⁱᐟᵈ (T, F), radians.
- * @param {number} start the first position @param {number} count T @param {number} dHead d = 2 F @param {number} theta
- */
+/** Rotation angles m · θ⁻²ⁱᐟᵈ (T, F), radians.
+ * @param {number} start the first position @param {number} count T @param {number} dHead d = 2 F @param {number} theta */
 export function rotaryAngles(start, count, dHead, theta) {
   const numPairs = dHead / 2;
   return Float32Array.from({ length: count * numPairs }, (_none, k) => (start + Math.floor(k / numPairs)) * theta ** ((-2 * (k % numPairs)) / dHead));
@@ -106,24 +98,20 @@ export function rotateAdjacent(x, angles) {
   return y;
 }
 
-/** (T, H d) -> (H, T, d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export function splitHeads(x, numHeads, dHead) {
-  const y = new Float32Array(x.length), width = numHeads * dHead, numRows = x.length / width;
-  for (let t = 0; t < numRows; t++) for (let h = 0; h < numHeads; h++) y.set(x.subarray(t * width + h * dHead, t * width + (h + 1) * dHead), (h * numRows + t) * dHead);
-  return y;
-}
-
+/** (T, H d) -> (H, T, d), by exchanging the first two of the axes (T, H, d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
+export const splitHeads = (x, numHeads, dHead) => exchange(x, x.length / (numHeads * dHead), numHeads, dHead);
 /** (H, T, d) -> (T, H d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export function mergeHeads(x, numHeads, dHead) {
-  const y = new Float32Array(x.length), width = numHeads * dHead, numRows = x.length / width;
-  for (let t = 0; t < numRows; t++) for (let h = 0; h < numHeads; h++) y.set(x.subarray((h * numRows + t) * dHead, (h * numRows + t + 1) * dHead), t * width + h * dHead);
+export const mergeHeads = (x, numHeads, dHead) => exchange(x, numHeads, x.length / (numHeads * dHead), dHead);
+
+/** (A, B, width) -> (B, A, width). @param {Float32Array} x @param {number} numA @param {number} numB @param {number} width */
+function exchange(x, numA, numB, width) {
+  const y = new Float32Array(x.length);
+  for (let a = 0; a < numA; a++) for (let b = 0; b < numB; b++) y.set(x.subarray((a * numB + b) * width, (a * numB + b + 1) * width), (b * numA + a) * width);
   return y;
 }
 
-/**
- * Attention scores q kᵀ / √d, before the mask: (H, T, d) and the first K of keys (H, C, d) -> (H, T, K).
- * @param {Float32Array} q @param {Float32Array} keys @param {{ numHeads: number, numKeys: number, dHead: number }} sizes
- */
+/** Attention scores q kᵀ / √d, before the mask: (H, T, d) and the first K of keys (H, C, d) -> (H, T, K).
+ * @param {Float32Array} q @param {Float32Array} keys @param {{ numHeads: number, numKeys: number, dHead: number }} sizes */
 export function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
   const numRows = q.length / (numHeads * dHead), stride = keys.length / numHeads, scores = new Float32Array(numHeads * numRows * numKeys);
   for (let row = 0, i = 0; row < numHeads * numRows; row++) {
@@ -133,10 +121,8 @@ export function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
   return scores;
 }
 
-/**
- * Softmax of the scores over the keys up to each query's own position, 0 after it: (H, T, K) -> (H, T, K).
- * @param {Float32Array} scores @param {number} numRows T, the last T of the K positions @param {number} numKeys K
- */
+/** Softmax of the scores over the keys up to each query's own position, 0 after it: (H, T, K) -> (H, T, K).
+ * @param {Float32Array} scores @param {number} numRows T, the last T of the K positions @param {number} numKeys K */
 export function attentionPattern(scores, numRows, numKeys) {
   const pattern = new Float32Array(scores.length);
   for (let start = 0, row = 0; start < scores.length; start += numKeys, row++) {
@@ -156,10 +142,8 @@ export function softmax(x) {
   return y;
 }
 
-/**
- * Average of the values by each query's pattern: (H, T, K) and the first K of values (H, C, d) -> (H, T, d).
- * @param {Float32Array} pattern @param {Float32Array} values @param {{ numHeads: number, numKeys: number, dHead: number }} sizes
- */
+/** Average of the values by each query's pattern: (H, T, K) and the first K of values (H, C, d) -> (H, T, d).
+ * @param {Float32Array} pattern @param {Float32Array} values @param {{ numHeads: number, numKeys: number, dHead: number }} sizes */
 export function weightValues(pattern, values, { numHeads, numKeys, dHead }) {
   const numRows = pattern.length / (numHeads * numKeys), stride = values.length / numHeads, z = new Float32Array(numHeads * numRows * dHead);
   const sums = new Float64Array(dHead);
@@ -177,6 +161,5 @@ export function weightValues(pattern, values, { numHeads, numKeys, dHead }) {
 
 /** max(x, 0). @param {Float32Array} x */
 export const relu = (x) => x.map((value) => Math.max(value, 0));
-
 /** x / (1 + e⁻ˣ). @param {Float32Array} x */
 export const silu = (x) => x.map((value) => value / (1 + Math.exp(-value)));

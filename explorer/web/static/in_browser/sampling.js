@@ -3,21 +3,17 @@
 
 /** @typedef {{ temperature?: number, top_k?: number | null, top_p?: number | null, min_p?: number | null, repetition_penalty?: number }} SamplingSettings */
 
-/**
- * The distribution that the settings make of logits, stage by stage.
+/** The distribution that the settings make of logits, stage by stage.
  * @typedef {object} SamplingStages
  * @property {ArrayLike<number>} penalised (V,) logits after the repetition penalty
  * @property {{ top_k: ArrayLike<number>, top_p: ArrayLike<number>, min_p: ArrayLike<number> }} retained ids of the tokens that remain after each limit and those before it, ascending
- * @property {Float64Array} probabilities of the tokens that remain after all three, in the order of their ids
- */
+ * @property {Float64Array} probabilities of the tokens that remain after all three, in the order of their ids */
 
-/**
- * @param {Float32Array} logits (V,)
+/** @param {Float32Array} logits (V,)
  * @param {SamplingSettings} [settings] temperature 0 leaves only the largest logit; `top_k` keeps the k largest, of equal ones the lower ids;
  *   `top_p` of those the fewest, the likeliest first, that sum to it; `min_p` of those the ones at least this many times as likely as the likeliest
  * @param {ArrayLike<number>} [previous] ids whose logits the penalty divides where positive, and multiplies where negative
- * @returns {SamplingStages}
- */
+ * @returns {SamplingStages} */
 export function samplingStages(logits, { temperature = 1, top_k = null, top_p = null, min_p = null, repetition_penalty = 1 } = {}, previous = []) {
   const penalised = repetition_penalty === 1 ? logits : applyRepetitionPenalty(logits, previous, repetition_penalty);
   const k = temperature === 0 ? 1 : top_k || logits.length;
@@ -70,11 +66,9 @@ function rankReaching(descending, isEnough) {
   return rank;
 }
 
-/**
- * The token whose interval of the cumulative distribution contains u, and its probability. The likeliest token has the first
+/** The token whose interval of the cumulative distribution contains u, and its probability. The likeliest token has the first
  * interval, of equally likely ones the lower id.
- * @param {SamplingStages} stages @param {number} u in [0, 1)
- */
+ * @param {SamplingStages} stages @param {number} u in [0, 1) */
 export function drawToken({ probabilities, retained }, u) {
   const descending = probabilities.slice().sort().reverse(), probability = descending[rankReaching(descending, (reached) => reached > u)];
   const rank = rankReaching(descending, (reached) => reached > u), ties = [...probabilities.keys()].filter((i) => probabilities[i] === probability);

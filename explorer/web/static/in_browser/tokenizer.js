@@ -24,8 +24,6 @@ export class Tokenizer {
     this.words = new Map(); // ids of words that were encoded before
   }
 
-  get vocabSize() { return this.tokens.length; }
-
   /** Reads tiktoken's own format: a line per token with its bytes in base64 and its id; of a special token a third word. @param {string} file */
   static parse(file) {
     const lines = file.split("\n").filter(Boolean).map((line) => line.split(" ")), ranks = new Map(), special = [];
@@ -47,10 +45,8 @@ export class Tokenizer {
     return ids;
   }
 
-  /**
-   * The ids of a word. The neighbours of the lowest rank are merged first, the leftmost of equals, until no two merge.
-   * @param {string} word its bytes @returns {number[]}
-   */
+  /** The ids of a word. The neighbours of the lowest rank are merged first, the leftmost of equals, until no two merge.
+   * @param {string} word its bytes @returns {number[]} */
   merge(word) {
     const whole = this.ranks.get(word);
     if (whole !== undefined) return [whole];

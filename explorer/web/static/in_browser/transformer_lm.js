@@ -4,11 +4,9 @@
 // dimensions, d / 2), V vocabulary, K positions so far.
 import { add, attentionPattern, attentionScores, linear, mergeHeads, norm, relu, rotaryAngles, rotateAdjacent, silu, sinusoidalPositions, splitHeads, weightValues } from "./layers.js";
 
-/**
- * The fields of config.json that the two bundled styles use (model/config.py).
+/** The fields of config.json that the two bundled styles use (model/config.py).
  * @typedef {{ vocab_size: number, context_length: number, d_model: number, num_layers: number, num_heads: number, d_ff: number, norm: string,
- *   norm_eps: number, position: string, rope_theta?: number, ffn: string, bias?: boolean, tie_embeddings?: boolean, scale_embeddings?: boolean }} ModelConfig
- */
+ *   norm_eps: number, position: string, rope_theta?: number, ffn: string, bias?: boolean, tie_embeddings?: boolean, scale_embeddings?: boolean }} ModelConfig */
 
 /** A named array, row after row. @typedef {{ data: Float32Array, shape: number[] }} Value */
 
@@ -28,10 +26,8 @@ export class KVCache {
     this.length = 0;
   }
 
-  /**
-   * Stores k and v (H, T, d) after the filled positions. The caller advances `length` when every layer has stored its part.
-   * @param {number} layer @param {Float32Array} k @param {Float32Array} v @param {number} dHead
-   */
+  /** Stores k and v (H, T, d) after the filled positions. The caller advances `length` when every layer has stored its part.
+   * @param {number} layer @param {Float32Array} k @param {Float32Array} v @param {number} dHead */
   append(layer, k, v, dHead) {
     const numHeads = this.keys[layer].length / (this.capacity * dHead), size = k.length / numHeads;
     for (let head = 0; head < numHeads; head++) {
@@ -59,10 +55,8 @@ export class TransformerLM {
     this.weights["lm_head.weight"] ??= this.weights["token_embedding.weight"];
   }
 
-  /**
-   * Logits (T, V) for token ids (T,); of the last position alone, (1, V), if `lastOnly`.
-   * @param {ArrayLike<number>} tokenIds @param {{ cache?: KVCache, tap?: Tap, lastOnly?: boolean }} [options] the tokens continue those in `cache` and are appended to it
-   */
+  /** Logits (T, V) for token ids (T,); of the last position alone, (1, V), if `lastOnly`.
+   * @param {ArrayLike<number>} tokenIds @param {{ cache?: KVCache, tap?: Tap, lastOnly?: boolean }} [options] the tokens continue those in `cache` and are appended to it */
   forward(tokenIds, { cache = new KVCache(this.config, tokenIds.length), tap = (_name, data) => data, lastOnly = false } = {}) {
     const { config, weights } = this, D = config.d_model, T = tokenIds.length, start = cache.length;
     if (T < 1 || start + T > config.context_length) throw new ModelError(`The model sees 1 to ${config.context_length} positions, got ${T} tokens after ${start}.`);
@@ -88,10 +82,8 @@ export class TransformerLM {
     return tap("embed", x, [T, D]);
   }
 
-  /**
-   * Attention, then feed-forward, each reading a normalised copy of the residual stream and adding to it: (T, D) -> (T, D).
-   * @param {number} layer @param {Float32Array} x @param {Float32Array | null} angles (T, d / 2) @param {KVCache} cache @param {Tap} tap
-   */
+  /** Attention, then feed-forward, each reading a normalised copy of the residual stream and adding to it: (T, D) -> (T, D).
+   * @param {number} layer @param {Float32Array} x @param {Float32Array | null} angles (T, d / 2) @param {KVCache} cache @param {Tap} tap */
   transformerBlock(layer, x, angles, cache, tap) {
     const block = `blocks.${layer}`, D = this.config.d_model, shape = [x.length / D, D], feedForward = this.config.ffn === "swiglu" ? this.swiglu : this.feedForward;
     x = tap(`${block}.resid_pre`, x, shape);
@@ -101,10 +93,8 @@ export class TransformerLM {
     return tap(`${block}.resid_post`, add(x, feedForward.call(this, `${block}.ffn`, ffnNorm, tap)), shape);
   }
 
-  /**
-   * Multi-head causal self-attention: independent heads, whose outputs o_proj mixes: (T, D) -> (T, D).
-   * @param {number} layer @param {Float32Array} x @param {Float32Array | null} angles @param {KVCache} cache @param {Tap} tap
-   */
+  /** Multi-head causal self-attention: independent heads, whose outputs o_proj mixes: (T, D) -> (T, D).
+   * @param {number} layer @param {Float32Array} x @param {Float32Array | null} angles @param {KVCache} cache @param {Tap} tap */
   multiHeadSelfAttention(layer, x, angles, cache, tap) {
     const { config: { d_model: D, num_heads: H }, dHead } = this, attn = `blocks.${layer}.attn`, T = x.length / D, shape = [H, T, dHead];
     const project = (name) => tap(`${attn}.${name}`, splitHeads(this.linear(`${attn}.${name}_proj`, x), H, dHead), shape); // (T, D) -> (H, T, d)

@@ -6,8 +6,8 @@ import { pathToFileURL } from "node:url";
 
 const [modules, askedFile, out] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(join(modules, `${name}.js`)).href);
-const [{ readSafetensors }, { Tokenizer }, { KVCache, TransformerLM }, { samplingStages, uniformDraw, drawToken }, { generate }, { Trace, directLogitAttribution, logitLens }] =
-  await Promise.all(["checkpoint", "tokenizer", "transformer_lm", "sampling", "generation", "trace"].map(load));
+const [{ readSafetensors }, { Tokenizer }, { KVCache, TransformerLM }, { samplingStages, uniformDraw, drawToken }, { generate }, { Trace }, { directLogitAttribution, logitLens }] =
+  await Promise.all(["checkpoint", "tokenizer", "transformer_lm", "sampling", "generation", "trace", "../../without_server/analysis"].map(load));
 
 const asked = JSON.parse(readFileSync(askedFile, "utf8")), answers = {}, arrays = openSync(join(out, "arrays.bin"), "w");
 let offset = 0;
@@ -30,9 +30,9 @@ const tasks = {
   /** Token ids of texts, and texts of ids. */
   tokenize({ file, texts, ids }) {
     const tokenizer = Tokenizer.parse(readFileSync(file, "utf8"));
-    return { ids: texts.map((text) => tokenizer.encode(text)), texts: ids.map((some) => tokenizer.decode(some)), vocabulary: Array.from({ length: tokenizer.vocabSize }, (_none, id) => tokenizer.tokenText(id)), end: tokenizer.endOfText };
+    return { ids: texts.map((text) => tokenizer.encode(text)), texts: ids.map((some) => tokenizer.decode(some)), vocabulary: Array.from({ length: tokenizer.tokens.length }, (_none, id) => tokenizer.tokenText(id)), end: tokenizer.endOfText };
   },
-  parse: ({ file }) => attempt(() => Tokenizer.parse(readFileSync(file, "utf8")).vocabSize),
+  parse: ({ file }) => attempt(() => Tokenizer.parse(readFileSync(file, "utf8")).tokens.length),
   tensors: ({ file }) => attempt(() => Object.fromEntries(Object.entries(readSafetensors(bufferOf(file))).map(([name, { data, shape }]) => [name, { shape, ...store(data) }]))),
   model: ({ config, folder }) => attempt(() => new TransformerLM(config, readSafetensors(bufferOf(join(folder, "model.safetensors")))).dHead),
   forward: ({ folder, ids }) => attempt(() => lmOf(folder).forward(ids).length),
