@@ -68,6 +68,7 @@ def js_constants() -> dict[str, Any]:
         "ADDRESS_DEFAULTS": address_defaults(),
         "COMPARING": [view.name for view in full_page_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
+        "HAS_PLOTLY": True,
         "FULL_TABS": [view.name for view in full_page_views(has_own_module=True)],
         "LESSON": LESSON,
         "MARK": MARK,

@@ -6,6 +6,7 @@ The served page's scripts and styles run there as they are. Only the channel dif
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.run import checkpoints_of_training
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import ENGLISH, messages_for_js
-from explorer.views import VIEWS
+from explorer.views import VIEWS, View
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.web import protocol
 from explorer.web.assets import WEB, figure_theme, js_constants_module
@@ -29,6 +30,7 @@ ROOT = WEB.parents[1]
 TARGET = ROOT / "docs" / "try"
 UP = "../../"  # from there to the repository
 FIELDS = THEME_FIELDS | {"border_color_primary": "faint", "input_background_fill": "background"}
+DRAWN = ("whole_model",)  # kinds of panels
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
     *("lessons", "present", "room", "search", "language", "copy-python", "open-file", "glossary", "open-model"),
@@ -51,16 +53,21 @@ def page_files() -> dict[str, str]:
         "FIRST_PROMPT": next(iter(EXAMPLES.values())),
         "MODELS": models,
         "RANGES": RANGES,
-        "MARKUP": {view.name: view_markup(view) for view in VIEWS},
+        "MARKUP": {view.name: view_markup(without_plotly(view)) for view in VIEWS},
     }
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    constants = protocol.js_constants() | {"LANGUAGES": {ENGLISH: "English"}, "THEMES": themes}
+    constants = protocol.js_constants() | {"LANGUAGES": {ENGLISH: "English"}, "HAS_PLOTLY": False, "THEMES": themes}
     return {
         "index.html": page_html(catalog),
         "page_data.js": js_constants_module(data),
         "protocol.js": js_constants_module(constants),
         "messages.en.js": js_constants_module({"MESSAGES": messages_for_js(ENGLISH)}),
     }
+
+
+def without_plotly(view: View) -> View:
+    """Return the view with those panels that the page without a server draws."""
+    return replace(view, panels=tuple(panel for panel in view.panels if panel.kind in DRAWN))
 
 
 def page_html(catalog: ModelCatalog) -> str:

@@ -8,7 +8,7 @@ import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isE
 import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
 import { _, language, lookUp, N_ } from "./language.js";
 import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
-import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
+import { HAS_PLOTLY, SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
 import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./asking.js";
@@ -309,7 +309,7 @@ window.explorer = Object.freeze({
 function settled() { return allDrawn(() => isBusy() || isWriting() || isPlotlyComing || !state.checkpoint); }
 
 addBase();
-if (openedFirst().view !== STORY_TABS[0]) fetchPlotly();
+if (HAS_PLOTLY && openedFirst().view !== STORY_TABS[0]) fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();

@@ -46,7 +46,7 @@ export async function* contentsOf(about, state) {
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
   const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
   const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
-  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking((await plainRun()).logits) };
+  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking((await plainRun()).logits), now: ranking(logits) };
   const contents = {
     problem: "",
     "next-token": packTable(prediction, model.vocabulary, state.find ?? ""),
@@ -66,7 +66,7 @@ export async function* contentsOf(about, state) {
   async function plainRun() { return run.edits.length ? ask("prediction", { run: { ...run, edits: [] }, position }) : { logits }; }
   async function wholeModel() {
     const ids = targetAndContrast(shown.order, state), numbers = await ask("overview", { run, position, ...ids });
-    const rank = 1 + ranking(logits).indexOf(ids.tokenId), probability = prediction.plain[ids.tokenId];
+    const rank = 1 + shown.now.indexOf(ids.tokenId), probability = prediction.plain[ids.tokenId];
     return packWholeModel({ ...shown, rank, probability, numbers, value: (name) => ask("value", { run, name }) });
   }
 }
@@ -74,13 +74,12 @@ export async function* contentsOf(about, state) {
 /** Of a view that this page does not compute: how to have it. @param {string} view */
 function needsPython(view) {
   const words = _("This view needs Python: install it with “pip install .” in a copy of the project, then start “python app.py”.");
-  const panels = [...new DOMParser().parseFromString(MARKUP[view], "text/html").querySelectorAll(".panels > .block")];
-  return { [`${view}-words`]: words, ...Object.fromEntries(panels.map(({ id }, i) => [id, i ? { folded: true } : { instead: words }])) };
+  return { [`${view}-words`]: words };
 }
 
 /** The tokens with their shades, and the text (TokenStrip.pack). */
-async function packTokens({ prompt, generated }, { config, vocabulary }, tokens, measures, earlier, before) {
-  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => ids.map((id) => vocabulary[id]).join("");
+async function packTokens({ checkpoint, prompt, generated }, { config }, tokens, measures, earlier, before) {
+  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => ask("decode", { checkpoint, ids });
   const shade = (values, share, words) => ({ shares: values.map((value) => +Math.min(1, Math.max(0, share(value) || 0)).toFixed(3)), words: values.map((value) => (Number.isNaN(value) ? "" : words(value))) });
   return {
     strip: {
@@ -92,7 +91,7 @@ async function packTokens({ prompt, generated }, { config, vocabulary }, tokens,
       },
     },
     "strip-b": null,
-    story: { prompt: text(prompt), generated: text(generated) },
+    story: { prompt: await text(prompt), generated: await text(generated) },
     playback: { first, tokens: tokens.slice(first), unseen: generated.length - tokens.length + first + 1 },
     branches: [],
   };

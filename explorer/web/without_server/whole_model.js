@@ -5,8 +5,8 @@ import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
-/** What is on show. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
- *   order: ids by logit without interventions; rank and probability: of the explained token in this run; numbers: of the worker's `overview` */
+/** What is on show. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], now: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
+ *   order and now: ids by logit without interventions and with them; rank and probability: of the explained token in this run; numbers: of the worker's `overview` */
 
 /** As JSON takes it, rounded. @param {number} value @param {number} [digits] */
 const finite = (value, digits = 4) => (Number.isFinite(value) ? Math.round(value * 10 ** digits) / 10 ** digits : null);
@@ -25,7 +25,7 @@ export async function packWholeModel(shown) {
     "overview-words": sentence(about),
     "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
     "overview-choosers": packChoosers(shown),
-    "overview-code": "", "overview-what-ifs": [], "overview-map": { folded: true }, "overview-sum": { folded: true },
+    "overview-code": "", "overview-what-ifs": [],
   };
 }
 
@@ -42,9 +42,12 @@ function logitLabel(vocabulary, { tokenId, contrastId }) {
 }
 
 /** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Shown} shown */
-function nextTokenOptions({ order, state, vocabulary, actual }) {
+function nextTokenOptions({ order, now, state, vocabulary, actual }) {
   const ranks = new Set([...Array(NUM_LISTED).keys()].map((i) => i + 1).concat(Math.max(1, state.target), Math.max(1, state.rival), actual === null ? [] : order.indexOf(actual) + 1));
-  return [...ranks].sort((a, b) => a - b).map((rank) => [rank, `${rank}.  ${escapeToken(vocabulary[order[rank - 1]])}`]);
+  return [...ranks].sort((a, b) => a - b).map((rank) => {
+    const token = escapeToken(vocabulary[order[rank - 1]]), current = now.indexOf(order[rank - 1]) + 1;
+    return [rank, current === rank ? `${rank}.  ${token}` : _("{rank}.  {token} (now {now}.)", { rank, token, now: formatCount(current) })];
+  });
 }
 
 /** Layer, head and key of the largest contribution from an earlier token; null if none is above 0. */

@@ -42,23 +42,36 @@ async function traceOf({ checkpoint, ids, edits }) {
   return trace;
 }
 
-/** Logits of the run that was asked for last, token by token: a text that goes on needs its new tokens alone.
- * @type {{ key: string, ids: number[], cache: KVCache, rows: Float32Array[], sums: ReturnType<typeof summarise>[] } | null} */
+/** Of the run that was asked for last the logits after each token, and how each token was predicted: a text that goes on needs its
+ * new tokens alone.
+ * @type {{ key: string, ids: number[], cache: KVCache, rows: Float32Array[], measures: Record<"surprisal" | "entropy" | "rank", number[]> } | null} */
 let latest = null;
 
 /** @param {Run} run */
 async function logitsOf({ checkpoint, ids, edits }) {
   const { lm } = await load(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
   const goesOn = latest?.key === key && latest.ids.length <= ids.length && latest.ids.every((id, i) => id === ids[i]);
-  if (!goesOn) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], sums: [] };
+  if (!goesOn) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
   const added = ids.slice(latest.ids.length);
   if (added.length) {
     const logits = lm.forward(added, { cache: latest.cache, tap: interventionTap(edits, lm.config) });
-    for (let i = 0; i < added.length; i++) latest.rows.push(logits.slice(i * V, (i + 1) * V));
-    latest.sums.push(...latest.rows.slice(-added.length).map(summarise));
+    for (const [i, id] of added.entries()) {
+      measure(latest.measures, latest.rows.at(-1), id);
+      latest.rows.push(logits.slice(i * V, (i + 1) * V));
+    }
     latest.ids = ids;
   }
   return latest;
+}
+
+/** Adds how a token was predicted: surprisal and entropy in bits, and rank; NaN for the first. @param {Record<string, number[]>} measures @param {Float32Array | undefined} logits @param {number} id */
+function measure(measures, logits, id) {
+  const { logTotal, entropy } = logits ? summarise(logits) : { logTotal: NaN, entropy: NaN };
+  let rank = 1;
+  for (const logit of logits ?? []) if (logit > logits[id]) rank++;
+  measures.surprisal.push((logTotal - logits?.[id]) / Math.LN2);
+  measures.entropy.push(entropy);
+  measures.rank.push(logits ? rank : NaN);
 }
 
 /** Of whichever model, the functions that the page asks. @type {Record<string, (given: any, tell: (part: any) => void, isWanted: () => boolean) => Promise<any>>} */
@@ -70,15 +83,9 @@ const functions = {
   },
   async encode({ checkpoint, text }) { return (await load(checkpoint)).tokenizer.encode(text); },
   async decode({ checkpoint, ids }) { return (await load(checkpoint)).tokenizer.decode(ids); },
-  /** Logits (V,) after a position, and of every token but the first how it was predicted: surprisal and entropy in bits, and rank. */
+  /** Logits (V,) after a position, and the measures of all tokens. */
   async prediction({ run, position }) {
-    const { rows, sums } = await logitsOf(run), measures = { surprisal: [NaN], entropy: [NaN], rank: [NaN] };
-    for (let i = 1; i < run.ids.length; i++) {
-      const logits = rows[i - 1], logit = logits[run.ids[i]];
-      measures.surprisal.push((sums[i - 1].logTotal - logit) / Math.LN2);
-      measures.entropy.push(sums[i - 1].entropy);
-      measures.rank.push(1 + logits.reduce((count, other) => count + (other > logit ? 1 : 0), 0));
-    }
+    const { rows, measures } = await logitsOf(run);
     return { logits: rows[position], measures };
   },
   /** What the whole model does at a position for the logit of a token, or its difference from another's. */

@@ -51,22 +51,16 @@ export async function loadCheckpoint(folder, onProgress = () => {}) {
   const [config, weights, tokenizer] = await Promise.all([
     fetchFile(new URL("config.json", folder)).then((response) => response.json()),
     fetchFile(new URL("model.safetensors", folder)).then((response) => readWithProgress(response, onProgress)),
-    fetchFile(new URL("tokenizer.tiktoken", folder), new URL("../tokenizer.tiktoken", folder)).then((response) => response.text()),
+    fetchFile(new URL(/\/step-\d+\/$/.test(folder.pathname) ? "../tokenizer.tiktoken" : "tokenizer.tiktoken", folder)).then((response) => response.text()),
   ]);
   return { lm: new TransformerLM(config, readSafetensors(weights)), tokenizer: Tokenizer.parse(tokenizer) };
 }
 
-/** The first of the files that is there. @param {URL[]} urls */
-async function fetchFile(...urls) {
-  let why = "";
-  for (const url of urls) {
-    try {
-      const response = await fetch(url);
-      if (response.ok) return response;
-      why = `${response.status} ${response.statusText}`.trim();
-    } catch (error) { why = String(error); }
-  }
-  throw new ModelError(`${urls[0].pathname} cannot be loaded (${why}): serve the whole repository, so that its checkpoints are found.`);
+/** @param {URL} url */
+async function fetchFile(url) {
+  const response = await fetch(url).catch((error) => ({ ok: false, status: 0, statusText: String(error) }));
+  if (response instanceof Response && response.ok) return response;
+  throw new ModelError(`${url.pathname} cannot be loaded (${response.status || ""} ${response.statusText}): serve the whole repository, so that its checkpoints are found.`);
 }
 
 /** @param {Response} response @param {(bytes: number, total: number) => void} onProgress */

@@ -23,6 +23,7 @@ from explorer.tracing.capture import tap_shapes
 from model import generate, load_checkpoint
 from model.checkpoint import CHECKPOINTS
 from model.generation.sampling import sampling_stages, uniform_draw
+from model.tokenizer import Tokenizer
 from tests.explorer.web.in_browser.node import Answers, ask_node
 from tests.nasty_prompts import NASTY_PROMPTS
 
@@ -198,11 +199,25 @@ def odd_files(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def answers(texts, id_lists, odd_files, tmp_path_factory) -> Answers:
+def later_merges(tmp_path_factory) -> Tokenizer:
+    """Return a tokenizer in which a merge brings about a pair of a lower rank: "abab" is "aba" and "b"."""
+    tokenizer = Tokenizer({bytes([byte]): byte for byte in range(256)} | {b"aba": 256, b"ab": 257, b"bab": 258})
+    tokenizer.path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.tiktoken"
+    tokenizer.save(tokenizer.path)
+    return tokenizer
+
+
+LATER_MERGES = ["abab", "ababab", "babab", "aabbaabab", "ab" * 30]
+
+
+@pytest.fixture(scope="module")
+def answers(texts, id_lists, odd_files, later_merges, tmp_path_factory) -> Answers:
     folder = {name: CHECKPOINTS / name for name in MODELS}
     file = str(folder[MODELS[0]] / "tokenizer.tiktoken")
     config = json.loads((folder[MODELS[0]] / "config.json").read_text(encoding="utf-8"))
     questions = {"tokens": {"task": "tokenize", "file": file, "texts": texts, "ids": id_lists}}
+    path = str(later_merges.path)
+    questions["later merges"] = {"task": "tokenize", "file": path, "texts": LATER_MERGES, "ids": []}
     questions |= {f"trace {key}": question for key, question in trace_questions(list(PROMPTS)).items()}
     questions |= {f"generate {key}": question for key, question in generation_questions(100).items()}
     questions |= {f"stages {i}": {"task": "stages"} | question for i, question in enumerate(stage_questions())}
@@ -234,6 +249,11 @@ def test_texts_have_the_same_token_ids(answers, texts):
     ]
     assert not different, different[:5]
     assert len(texts) == 2000
+
+
+def test_a_merge_may_come_before_one_of_the_same_rank_as_the_last(answers, later_merges):
+    assert answers["later merges"]["ids"] == [later_merges.encode(text) for text in LATER_MERGES]
+    assert answers["later merges"]["ids"][0] == [256, ord("b")]
 
 
 def test_ids_have_the_same_texts(answers, id_lists):
