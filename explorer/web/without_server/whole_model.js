@@ -80,7 +80,8 @@ function foldTokens(importance, required) {
 
 async function figure(about, cell) {
   const { config, tokens, position, vocabulary, tokenId, contrastId, numbers: { attribution, sources, guesses, norms }, state, rank, probability, best, token, logit } = about, { num_layers: L, num_heads: H } = config, T = tokens.length;
-  const key = Math.min(state.key, position), importance = Float64Array.from(tokens, (_none, i) => sources.norms.reduce((total, norm, k) => total + (k % T === i ? norm : 0), 0) - 1e-9 * Math.abs(i - position));
+  const key = Math.min(state.key, position), importance = Float64Array.from(tokens, (_none, i) => -1e-9 * Math.abs(i - position)); // near ones first among equals
+  sources.norms.forEach((norm, i) => { importance[i % T] += norm; });
   const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(about);
   const alt = [_("The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads in each take from earlier tokens.", { token: quoteToken(tokens[position]), layers: L, heads: H })];
   if (best) alt.push(_("The most for {logit} comes from {key} through head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), head: `${best.layer}.${best.head}`, effect: formatContribution(best.effect) }));

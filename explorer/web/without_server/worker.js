@@ -10,7 +10,7 @@ import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } f
 /** A model, the ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
 /** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} Loaded */
 
-const CHECKPOINTS = new URL("../../../checkpoints/", import.meta.url), MAX_MODELS = 3, MAX_TRACES = 2;
+const CHECKPOINTS = new URL("../../../checkpoints/", import.meta.url), MAX_MODELS = 3, MAX_TRACES = 1;
 /** @type {Map<string, Promise<Loaded>>} */
 const models = new Map();
 /** @type {Map<string, Trace>} */

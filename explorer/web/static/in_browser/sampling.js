@@ -57,21 +57,23 @@ export function topKIndices(values, k) {
 }
 
 /** Indices of the fewest probabilities (N,), the largest first, that sum to `mass` or more. @param {Float64Array} probabilities @param {number} mass */
-function smallestNucleus(probabilities, mass) { return topKIndices(probabilities, rankReaching(probabilities.slice().sort().reverse(), (reached) => reached >= mass) + 1); }
+const smallestNucleus = (probabilities, mass) => topKIndices(probabilities, nucleusBoundary(probabilities, mass, (reached) => reached >= mass).rank + 1);
 
-/** The first index at which the sum so far is enough; the last if it never is. @param {Float64Array} descending @param {(reached: number) => boolean} isEnough */
-function rankReaching(descending, isEnough) {
+/** The largest probabilities, sorted, and the first index at which their sum is enough, about `mass`; the last if it never is.
+ * @param {Float64Array} probabilities @param {number} mass @param {(reached: number) => boolean} isEnough */
+function nucleusBoundary(probabilities, mass, isEnough) {
+  // What is left then, 1 - mass or more, are N shares at most, and that one is the largest of them: smaller ones need not be sorted.
+  const least = (1 - mass) / (probabilities.length + 1), descending = probabilities.filter((p) => p >= least).sort().reverse();
   let reached = 0, rank = 0;
   while (rank < descending.length - 1 && !isEnough(reached += descending[rank])) rank++;
-  return rank;
+  return { descending, rank };
 }
 
 /** The token whose interval of the cumulative distribution contains u, and its probability. The likeliest token has the first
- * interval, of equally likely ones the lower id.
- * @param {SamplingStages} stages @param {number} u in [0, 1) */
+ * interval, of equally likely ones the lower id. @param {SamplingStages} stages @param {number} u in [0, 1) */
 export function drawToken({ probabilities, retained }, u) {
-  const descending = probabilities.slice().sort().reverse(), probability = descending[rankReaching(descending, (reached) => reached > u)];
-  const rank = rankReaching(descending, (reached) => reached > u), ties = [...probabilities.keys()].filter((i) => probabilities[i] === probability);
+  const { descending, rank } = nucleusBoundary(probabilities, u, (reached) => reached > u), probability = descending[rank];
+  const ties = Array.from(probabilities.keys()).filter((i) => probabilities[i] === probability);
   return { tokenId: retained.min_p[ties[rank - descending.indexOf(probability)]], probability };
 }
 

@@ -49,7 +49,8 @@ export class TransformerLM {
     /** @type {Record<string, Float32Array>} */
     this.weights = {};
     for (const [name, shape] of Object.entries(weightShapes(config))) {
-      if (String(weights[name]?.shape) !== String(shape)) throw new ModelError(`The weights do not fit the model: ${name} should be (${shape}), and is ${weights[name] ? `(${weights[name].shape})` : "missing"}.`);
+      const found = weights[name] ? String(weights[name].shape) : "missing";
+      if (found !== String(shape)) throw new ModelError(`The weights do not fit the model: ${name} should be ${shape}, and is ${found}.`);
       this.weights[name] = weights[name].data;
     }
     this.weights["lm_head.weight"] ??= this.weights["token_embedding.weight"];

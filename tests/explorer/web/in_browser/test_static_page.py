@@ -29,8 +29,8 @@ SERVED = ("docs/try", "explorer/web", "checkpoints")  # what of the repository t
 
 
 def test_its_files_are_those_of_the_served_page():
-    told = "run python -m explorer.web.static_page"
-    assert {path.name: path.read_text(encoding="utf-8") for path in TARGET.iterdir()} == page_files(), told
+    advice = "run python -m explorer.web.static_page"
+    assert {path.name: path.read_text(encoding="utf-8") for path in TARGET.iterdir()} == page_files(), advice
 
 
 class Files(SimpleHTTPRequestHandler):
