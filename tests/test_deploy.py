@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.options import is_public, parse_arguments
+from explorer.cli_options import is_public, parse_arguments
 from explorer.state.run import Run
 from explorer.state.selection import Selection
-from explorer.web.stores import open_store
+from explorer.web.key_value_stores import open_store
 from model import load_checkpoint
 from tests.benchmarks.visitor import merge_outputs
 from tests.deployment import NGINX_CONF, REDIS_OPTIONS, ROOT, AppProcess, Deployment, deploy

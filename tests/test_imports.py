@@ -34,7 +34,7 @@ VIOLATIONS = [  # `explain` may import what is in `tracing`, but not what needs 
     ("explorer/lessons/planted_j.py", "from explorer.web.page import Page"),
     ("explorer/architecture/planted_k.py", "from explorer.tracing.trace import Trace"),
     ("explorer/analysis/planted_l.py", "import plotly.graph_objects"),
-    ("explorer/web/actions/run_factory.py", "import gradio"),
+    ("explorer/web/actions/page_state_builder.py", "import gradio"),
     ("explorer/web/planted_n.py", "import app"),
     ("explorer/views/style.py", "from explorer.views.attention import VIEW"),
     ("explorer/views/planted_p/__init__.py", "from explorer.views.attention import VIEW"),

@@ -21,7 +21,7 @@ MULTIPLY_FUNCTIONS = "mul", "__mul__", "__rmul__", "multiply"
 NORM_FUNCTIONS = "layer_norm", "rms_norm"
 
 
-class RunningBlocks:
+class CurrentBlockTracker:
     """Tracks which block is running, to name values by its layer even where it runs another layer's submodule."""
 
     def __init__(self):
@@ -60,7 +60,7 @@ class RunningBlocks:
 class WeightUseRecorder:
     """Records `values`, as in `RecordedValues`, of the first function that reads each weight."""
 
-    def __init__(self, locations: Mapping[str, WeightLocation], length: int, running: RunningBlocks):
+    def __init__(self, locations: Mapping[str, WeightLocation], length: int, running: CurrentBlockTracker):
         self.length, self.values, self.running = length, {}, running
         self.owners: dict[int, list[tuple[str, WeightLocation]]] = defaultdict(list)
         for name, location in locations.items():
@@ -200,7 +200,7 @@ def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int
         UserError: the module fails, or its output is no logits.
     """
     recorded = RecordedValues(tuple(token_ids))
-    running = RunningBlocks()
+    running = CurrentBlockTracker()
     weight_uses = WeightUseRecorder(match.locations, len(token_ids), running)
     op_recorder = _OpRecorder(recorded, weight_uses)
     with ExitStack() as hooks:
@@ -274,7 +274,7 @@ def _hook(
     module: nn.Module,
     value_name: str,
     location: WeightLocation | None,
-    running: RunningBlocks | None = None,
+    running: CurrentBlockTracker | None = None,
 ) -> None:
     length = len(recorded.token_ids)
 

@@ -78,7 +78,7 @@ class Comparison:
         return self.trace.token_ids[: counts[0]], self.other.token_ids[: counts[1]]
 
     @property
-    def is_comparable(self) -> bool:
+    def has_aligned_tokens(self) -> bool:
         """True if tokens of one run are aligned with tokens of the other."""
         return self.alignment.kind != "none"
 

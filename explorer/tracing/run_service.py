@@ -172,7 +172,7 @@ class RunService:
         get_trace = get_trace or self.trace
         trace = get_trace(state.run)
         if state.visible_other:
-            other = self.other(state)
+            other = self.second_run(state)
             comparison = Comparison.from_traces(trace, get_trace(other), state.pins)
             return replace(
                 comparison,
@@ -183,7 +183,7 @@ class RunService:
             )
         return Comparison.with_unchanged(trace) if trace.baseline else None
 
-    def other(self, state: PageState) -> Run:
+    def second_run(self, state: PageState) -> Run:
         """Return the second run, with the first run's text if it has none of its own.
 
         Raises:

@@ -106,9 +106,9 @@ def verify_captured(*templates: str) -> Verifier:
     def verify(trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_names(templates, trace, selection)
+        names = expand_tap_templates(templates, trace, selection)
         checks = check_values(trace, names)
-        inputs = join_names(without_layer(read) for name in checks for read in input_names(trace, name))
+        inputs = join_names(tap_name_without_layer(read) for name in checks for read in input_names(trace, name))
         text = _("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
         details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
         return Verification.from_checks(checks, text, details, trace)
@@ -127,7 +127,7 @@ def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selecti
     def verify(trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_names(templates, trace, selection)
+        names = expand_tap_templates(templates, trace, selection)
         checks = check_values(trace, names)
         texts = [input_error_text(checks)] if checks else []
         if against:
@@ -155,7 +155,7 @@ def verify_comparison(
 
     def verify(comparison: Comparison, selection: Selection) -> Verification:
         trace = comparison.trace
-        names = expand_names([*templates, "rope.angles", "local_rope.angles"], trace, selection)
+        names = expand_tap_templates([*templates, "rope.angles", "local_rope.angles"], trace, selection)
         runs = ("{name}, A", "{name}, B")
         details = _("{values} of A and B", values=join_names(names))
         if comparison.is_unchanged:
@@ -211,7 +211,7 @@ def inspect_captured(template: str, *axes: str) -> Inspect:
     return inspect_cell
 
 
-def expand_names(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
+def expand_tap_templates(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
     """Return the names of the values and weights that exist, filled in from the selection."""
     names = [template.format(**selection.as_dict()) for template in templates]
     return [name for name in names if trace.has_tap(name) or name in trace.weights]
@@ -224,7 +224,7 @@ def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
     return {name: check_captured_value(trace, name) for name in expanded if name in trace}
 
 
-def without_layer(name: str) -> str:
+def tap_name_without_layer(name: str) -> str:
     """Return a tap's name without its layer."""
     return re.sub(r"^blocks\.\d+\.", "", name)
 

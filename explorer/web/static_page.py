@@ -1,7 +1,7 @@
 """The page without a server: `python -m explorer.web.static_page` writes docs/try/ from the served page's parts.
 
 The served page's scripts and styles run there as they are. Only the channel differs: an import map puts
-`without_server/channel.js` in the place of `static/connection.js`, and Gradio's controls are plain ones.
+`without_server/channel.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.lessons.prompts import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.run import checkpoints_of_training
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import ENGLISH, messages_for_js
 from explorer.views import VIEWS, View
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
-from explorer.web import protocol
+from explorer.web import shared_constants
 from explorer.web.assets import WEB, figure_theme, js_constants_module
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
@@ -56,11 +56,15 @@ def page_files() -> dict[str, str]:
         "MARKUP": {view.name: view_markup(without_plotly(view)) for view in VIEWS},
     }
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    constants = protocol.js_constants() | {"LANGUAGES": {ENGLISH: "English"}, "HAS_PLOTLY": False, "THEMES": themes}
+    constants = shared_constants.js_constants() | {
+        "LANGUAGES": {ENGLISH: "English"},
+        "HAS_PLOTLY": False,
+        "THEMES": themes,
+    }
     return {
         "index.html": page_html(catalog),
         "page_data.js": js_constants_module(data),
-        "protocol.js": js_constants_module(constants),
+        "shared_constants.js": js_constants_module(constants),
         "messages.en.js": js_constants_module({"MESSAGES": messages_for_js(ENGLISH)}),
     }
 
@@ -74,8 +78,8 @@ def page_html(catalog: ModelCatalog) -> str:
     """Return the page."""
     static, own = f"{UP}explorer/web/static/", f"{UP}explorer/web/without_server/"
     imports = {
-        f"{static}connection.js": f"{own}channel.js",
-        f"{static}protocol.js": "./protocol.js",
+        f"{static}server_connection.js": f"{own}channel.js",
+        f"{static}shared_constants.js": "./shared_constants.js",
         f"{static}messages.en.js": "./messages.en.js",
         f"{own}page_data.js": "./page_data.js",
     }

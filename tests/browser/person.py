@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
-from explorer.web.protocol import address_defaults
+from explorer.web.shared_constants import url_field_defaults
 
 CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -37,7 +37,7 @@ IN_ADDRESS = """(fields) => {
   const query = new URLSearchParams(location.search);
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
-DEFAULTS = {name: str(value) for name, value in address_defaults().items()}  # which an address does not have
+DEFAULTS = {name: str(value) for name, value in url_field_defaults().items()}  # which an address does not have
 ANSWER = "**/explorer/answer"  # what the page asks Python
 AT_REST = "document.querySelector('#view')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"

@@ -22,7 +22,7 @@ NOT_COMPARED = ", ".join(
         "#notices",  # tells of an event, and goes by itself
         "#connection, #place",  # of the connection, and of who waits
         "#definition, #next-token .note",  # of what is pointed at
-        ".inspection",  # of what was clicked: gone at the next change (contents.js)
+        ".inspection",  # of what was clicked: gone at the next change (widget_contents.js)
         ".words-here",  # under which of several pictures a term is told that several have
         "#guess output",  # of what was drawn, as long as the prompt is the same
         ".falls",  # what the settings before drew, as long as the place is the same

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from explorer.cli_options import parse_arguments
 from explorer.diagnosis.register import register_own_module
-from explorer.options import parse_arguments
 from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 from tests import course

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.lessons.prompts import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-view=${view}]`).click();

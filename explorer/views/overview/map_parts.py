@@ -108,7 +108,7 @@ class MapArrangement:
 
 
 @dataclass(frozen=True)
-class Diagram:
+class ModelMap:
     """The map of a model: its parts, and their arrangements for wide and for narrow pages.
 
     Attributes:
@@ -181,7 +181,7 @@ ADDITIONS = {  # by the sublayers that are added
 
 
 @dataclass(frozen=True)
-class MapParts:
+class MapPartBuilder:
     """All map parts of a run, in the order of the data flow.
 
     Attributes:

@@ -34,16 +34,16 @@ from explorer.views.overview.map_layout import (
     PortraitLayout,
 )
 from explorer.views.overview.map_parts import (
-    Diagram,
     MapArrangement,
     MapLabel,
     MapLine,
     MapPart,
-    MapParts,
+    MapPartBuilder,
+    ModelMap,
     NextTokenBox,
 )
 from explorer.views.style import shorten_token
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from explorer.views.view import TwoRunRenderer
 
 THIN = 1.2
@@ -54,7 +54,7 @@ def residual_lines(plan: MapLayout, overview: Overview) -> Iterator[MapLine]:
     max_norm = max(overview.stream.max(), overview.write_norms.max(), overview.token, overview.positions) or 1.0
 
     def flow(kind: str, norm: float, *points: tuple[float, float]) -> MapLine:
-        return MapLine(kind, plan.corners(*points), max(1.0, plan.max_line_width * float(norm / max_norm)))
+        return MapLine(kind, plan.xy_coordinates(*points), max(1.0, plan.max_line_width * float(norm / max_norm)))
 
     for layer, (attention, feed_forward) in enumerate(overview.write_norms):
         along = plan.offset(layer, "add_attn")
@@ -91,7 +91,7 @@ def stream_read_lines(plan: MapLayout) -> Iterator[MapLine]:
     """Yield the thin lines along which sublayers and the unembedding read the stream."""
 
     def wire(*points: tuple[float, float]) -> MapLine:
-        return MapLine("residual", plan.corners(*points), THIN, arrow=True)
+        return MapLine("residual", plan.xy_coordinates(*points), THIN, arrow=True)
 
     yield wire(
         (plan.offset_after_blocks("lm_head_end"), plan.stream), (plan.offset_after_blocks("list") - 3, plan.stream)
@@ -126,10 +126,10 @@ def rope_lines(plan: MapLayout) -> Iterator[MapLine]:
     middles = [plan.heads_centre(layer) for layer in range(plan.config.num_layers) if plan.config.has_rope(layer)]
     if not middles:
         return
-    all_along = plan.corners((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
+    all_along = plan.xy_coordinates((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
     yield MapLine("embedding", all_along, THIN)
     for along in middles:
-        yield MapLine("embedding", plan.corners((along, plan.rotary), (along, plan.heads[0])), THIN, arrow=True)
+        yield MapLine("embedding", plan.xy_coordinates((along, plan.rotary), (along, plan.heads[0])), THIN, arrow=True)
 
 
 DISCS = {"norm": N_("norm"), "addition": N_("addition"), "rotation": N_("rotation")}  # as shown
@@ -263,7 +263,7 @@ ROTATED_TAPS = "attn.q_rot", "attn.k_rot"
 HEAD_TAPS = "attn.q", "attn.k", "attn.v", *ROTATED_TAPS, "attn.scores", "attn.pattern", "attn.z"
 
 
-def mark_first_difference(diagram: Diagram, report: DiagnosisReport | None) -> Diagram:
+def mark_first_difference(diagram: ModelMap, report: DiagnosisReport | None) -> ModelMap:
     """Return the map with the parts marked that compute the first differing value; unchanged if there is none."""
     if report is None or report.first is None or not (indices := parts_for_tap(report.first, diagram.parts)):
         return diagram
@@ -323,12 +323,12 @@ SINGLE_RUN_LABELS = ("number", "sum", "heading")  # kinds of labels that do not 
 NEXT_TOKEN = "next_token"
 
 
-def share_map_scale(diagram: Diagram, other: Diagram) -> Diagram:
+def share_map_scale(diagram: ModelMap, other: ModelMap) -> ModelMap:
     """Return the map with a colour scale for both runs."""
     return _rescale_colours(diagram, max(diagram.largest, other.largest))
 
 
-def map_difference(first: Diagram, second: Diagram, comparison: Comparison, title: str) -> Diagram:
+def map_difference(first: ModelMap, second: ModelMap, comparison: Comparison, title: str) -> ModelMap:
     """Return the map of A − B: differences of contributions, with both runs' numbers in the hover texts.
 
     Lines are A's.
@@ -364,7 +364,7 @@ def _subtract(part_a: MapPart, part_b: MapPart) -> MapPart:
     )
 
 
-def _rescale_colours(diagram: Diagram, largest: float) -> Diagram:
+def _rescale_colours(diagram: ModelMap, largest: float) -> ModelMap:
     """Return the map with colours that end at `largest`, and the labels of the colour scale adapted."""
 
     def rescale_sheet(arrangement: MapArrangement) -> MapArrangement:
@@ -384,14 +384,14 @@ MAPS = TwoRunRenderer(share_map_scale, map_difference)
 LEGEND_ROW = 19
 
 
-def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> Diagram:
+def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> ModelMap:
     """Return the map of the model in both arrangements, with this run's numbers at the query.
 
     Args:
         score: name of the explained logit.
         alt: alternative text, in a sentence.
     """
-    all_parts = MapParts(trace, selection, overview, score)
+    all_parts = MapPartBuilder(trace, selection, overview, score)
     map_parts, (landscape, portrait) = tuple(all_parts), all_parts.layouts
     largest = (
         float(max(np.abs(overview.attribution.heads).max(), np.abs(overview.attribution.feed_forward).max())) or 1.0
@@ -414,7 +414,7 @@ def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: 
         make_sheet(landscape, landscape_labels(landscape, overview, contribution_label), max_chars=7),
         make_sheet(portrait, portrait_labels(portrait, overview), max_chars=24),
     )
-    return mark_first_difference(Diagram(map_parts, sheets, largest, alt), trace.diagnosis)
+    return mark_first_difference(ModelMap(map_parts, sheets, largest, alt), trace.diagnosis)
 
 
 def legend_disc(plan: MapLayout, row: int) -> Box:

@@ -22,7 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.plots import component_bar_data
+from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -30,7 +30,7 @@ from explorer.views.style import (
     figure,
     frame_head,
     head_map_axes,
-    positions,
+    position_labels,
     token_axis,
 )
 from explorer.views.verification import verify_derived
@@ -159,7 +159,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
     """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
     contributions = token_contributions(trace, query, token_id, contrast_id)
-    names = positions(trace.tokens)[: query + 1]
+    names = position_labels(trace.tokens)[: query + 1]
     rows, axes = [], {}
     for row, method in enumerate(METHODS):
         values, axis = contributions.by_method[method], str(row + 1) if row else ""

@@ -1,7 +1,7 @@
 // @ts-check
 // What the page says besides what was asked for: that nobody answers, sentences that go by themselves, and how many wait.
 import { button, find, make, say } from "./dom.js";
-import { _, ngettext } from "./language.js";
+import { _, ngettext } from "./translations.js";
 
 // What is said above all else: that nobody answers, or that writing broke off.
 
@@ -41,7 +41,7 @@ export function notify(text) {
 }
 
 /** How many requests wait, this one among them; null once it does not. @param {number | null} count */
-export function tellWaiting(count) {
+export function showNumWaiting(count) {
   if (count === null && !place) return;
   if (!place) {
     place = make("div", { id: "place", role: "status" });

@@ -1,7 +1,7 @@
 // @ts-check
 // What is done to the page's state before it is answered, as explorer/web/actions/page_actions.py.
-import { _, ngettext } from "../static/language.js";
-import { ADDRESS_DEFAULTS } from "../static/protocol.js";
+import { _, ngettext } from "../static/translations.js";
+import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { editsOf, openModel, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { ranking } from "./next_token.js";

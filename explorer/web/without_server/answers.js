@@ -1,8 +1,8 @@
 // @ts-check
-// What follows from the page's state, by element id, as explorer/web/answers/endpoints.py answers: from the model in the worker.
+// What follows from the page's state, by element id, as explorer/web/browser_api/endpoints.py answers: from the model in the worker.
 import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
-import { _ } from "../static/language.js";
+import { _ } from "../static/translations.js";
 import { announce } from "../static/notices.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";

@@ -1,23 +1,23 @@
 // @ts-check
-// The page's channel without a server, in place of static/connection.js (an import map of the page says so): the same questions,
+// The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
 // answered by the model in this browser.
 import { apply } from "./actions.js";
 import { contentsOf, editsOf, openModel, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
-import { _ } from "../static/language.js";
+import { _ } from "../static/translations.js";
 
-export { announce, notify, placeBanner, placeNotices, tellWaiting } from "../static/notices.js";
+export { announce, notify, placeBanner, placeNotices, showNumWaiting } from "../static/notices.js";
 
 /** A sentence in place of an answer. */
 export class Refused extends Error {}
 
-export const visitor = "this-browser", isLost = false;
-export function onReturn() {} // nobody goes away
+export const visitor = "this-browser", isServerLost = false;
+export function onServerReturn() {} // nobody goes away
 export function watchServer() {}
 export async function look() {}
 
-/** One of the functions of answers/endpoints.py that need no Python. @type {Record<string, (...given: any[]) => Promise<any>>} */
+/** One of the functions of browser_api/endpoints.py that need no Python. @type {Record<string, (...given: any[]) => Promise<any>>} */
 const functions = {
   async next_token_scores(state) {
     const { ids } = visibleIds(state, await openModel(state.checkpoint)), position = Math.min(state.query, ids.length - 1);

@@ -1,8 +1,8 @@
 // @ts-check
 // What the page says of the next token, as explorer/web/widgets/next_token/ and tokens/ pack it.
-import { _ } from "../static/language.js";
+import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/sampling.js";
-import { formatLogit } from "../static/sampling.js";
+import { formatLogit } from "../widgets/next_token/next_token.js";
 import { formatCount, formatGeneral, formatNumber, formatPercent, quoteToken } from "./notation.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */

@@ -1,7 +1,7 @@
 // @ts-check
 // Numbers and tokens as text, as explorer/explain/notation.py and views/style.py write them.
-import { _ } from "../static/language.js";
-import { formatNumber } from "../static/sampling.js";
+import { _ } from "../static/translations.js";
+import { formatNumber } from "../widgets/next_token/next_token.js";
 
 /** A token with spaces, line breaks and control characters made visible. @param {string} token */
 export const escapeToken = (token) => Array.from(token, escapeCharacter).join("") || "∅";

@@ -1,7 +1,7 @@
 // @ts-check
 // Starts the page without a server: the controls that are Gradio's on the served page are plain ones here.
-import { connectState } from "../static/state.js";
-import { controls, merge } from "../static/asking.js";
+import { connectState } from "../static/page_state.js";
+import { controls, merge } from "../static/page_actions.js";
 import { find, findAll } from "../static/dom.js";
 import { notify } from "../static/notices.js";
 import * as page from "../static/page.js";

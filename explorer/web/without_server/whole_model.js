@@ -1,6 +1,6 @@
 // @ts-check
 // The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
-import { _ } from "../static/language.js";
+import { _ } from "../static/translations.js";
 import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, quoteToken, shortenToken } from "./notation.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;

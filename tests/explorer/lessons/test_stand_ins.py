@@ -5,8 +5,8 @@ import pytest
 
 from explorer.analysis.prediction_reasons import Redundancy, find_redundancy
 from explorer.interventions import parse_interventions
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.prediction_explanation import explain_redundancy
-from explorer.lessons.prompts import EXAMPLES
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

@@ -16,8 +16,8 @@ from explorer.tracing import devices
 from explorer.tracing.model_library import ModelLibrary, pick_device
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 
 
 def pickle_round_trip(value):
@@ -55,8 +55,8 @@ def library(style_checkpoints) -> ModelLibrary:
 
 
 def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, calls):
-    endpoints = Endpoints(RunService(library))
-    state = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
+    endpoints = BrowserEndpoints(RunService(library))
+    state = PageStateBuilder(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
     for view in (view.name for view in VIEWS):
         for part in (0, 1, 2):
             endpoints.answer("show", state | Selection(view=view, query=3, key=1).as_dict(), part)

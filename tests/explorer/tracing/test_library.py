@@ -15,7 +15,7 @@ from explorer.state.run import Run
 from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache
-from explorer.web.answers.page_contents import ContinuationSurprisals
+from explorer.web.browser_api.page_contents import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES
 

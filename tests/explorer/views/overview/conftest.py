@@ -6,7 +6,7 @@ from explorer.analysis.direct_logit_attribution import overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout
-from explorer.views.overview.map_parts import Diagram, MapPart
+from explorer.views.overview.map_parts import MapPart, ModelMap
 
 from .shown import SELECTION
 
@@ -22,7 +22,7 @@ def found(trace, token_id):
 
 
 @pytest.fixture
-def diagram(trace) -> Diagram:
+def diagram(trace) -> ModelMap:
     return draw_model_map(trace, SELECTION)
 
 

@@ -9,9 +9,9 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.actions.second_run import SecondRunCommands
-from explorer.web.api import Api
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.actions.second_run_commands import SecondRunCommands
+from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.config import window_start
 from tests.browser.checkpoints import STEPS, write_training_checkpoints
@@ -57,7 +57,7 @@ def test_an_unknown_model_is_refused(opening, checkpoint):
 def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_path, tiny_tokenizer, monkeypatch):
     monkeypatch.setattr("model.checkpoint.CHECKPOINTS", tmp_path)
     write_training_checkpoints(tmp_path / "fables", tiny_tokenizer)
-    opening, last = RunFactory(RunService(ModelLibrary("cpu"))), f"fables/step-{STEPS[-1]:06d}"
+    opening, last = PageStateBuilder(RunService(ModelLibrary("cpu"))), f"fables/step-{STEPS[-1]:06d}"
     linked = opening.state_from_query(
         {"checkpoint": "fables", "text": "the moon", "b.checkpoint": "fables", "view": "training"}
     )
@@ -66,7 +66,7 @@ def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_p
     )
     assert [linked.run.checkpoint, linked.other.checkpoint, compared.other.checkpoint] == [last] * 3
     assert opening.create_run("fables", "the moon").checkpoint == last
-    assert Api(opening, last).explore("the moon", "fables") == Api(opening, last).explore("the moon", last)
+    assert PublicApi(opening, last).explore("the moon", "fables") == PublicApi(opening, last).explore("the moon", last)
     assert (
         opening.state_from_query({"checkpoint": "fables/step-000004", "text": "a"}).run.checkpoint
         == "fables/step-000004"

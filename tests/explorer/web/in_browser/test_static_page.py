@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.static_page import ROOT, TARGET, page_files
 from model import generate, load_checkpoint
 from tests.browser import chromium
@@ -92,8 +92,8 @@ def opener() -> Iterator[Opener]:
 
 
 @pytest.fixture(scope="module")
-def endpoints() -> Endpoints:
-    return Endpoints(RunService(ModelLibrary("cpu")))
+def endpoints() -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(ModelLibrary("cpu")))
 
 
 STORY = {"depth": "story"}
@@ -210,6 +210,10 @@ def test_a_student_goes_through_it(opener, sites, path):
     assert state("generated") == [step.token_id for step in expected]
     page.click("#undo")
     page.wait_for_function("window.explorer.state.generated.length === 60")
+    token = int(page.get_attribute("#next-token tbody tr:nth-child(4)", "data-token"))
+    page.locator("#next-token tbody tr:nth-child(4) .take").dispatch_event("click")
+    page.wait_for_function("window.explorer.state.generated.length === 61")
+    assert state("generated")[-1] == token
     page.fill("#temperature input >> nth=0", "0")
     settle(page)
     assert "largest" in page.text_content("#next-token thead")
