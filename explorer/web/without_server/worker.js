@@ -50,8 +50,10 @@ let latest = null;
 /** @param {Run} run */
 async function logitsOf({ checkpoint, ids, edits }) {
   const { lm } = await load(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
-  const goesOn = latest?.key === key && latest.ids.length <= ids.length && latest.ids.every((id, i) => id === ids[i]);
-  if (!goesOn) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
+  if (latest?.key !== key) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
+  const other = latest.ids.findIndex((id, i) => id !== ids[i]), numKept = other < 0 ? latest.ids.length : other; // tokens that both texts begin with
+  for (const list of [latest.ids, latest.rows, ...Object.values(latest.measures)]) list.length = numKept;
+  latest.cache.length = numKept;
   const added = ids.slice(latest.ids.length);
   if (added.length) {
     const logits = lm.forward(added, { cache: latest.cache, tap: interventionTap(edits, lm.config) });
@@ -59,7 +61,7 @@ async function logitsOf({ checkpoint, ids, edits }) {
       measure(latest.measures, latest.rows.at(-1), id);
       latest.rows.push(logits.slice(i * V, (i + 1) * V));
     }
-    latest.ids = ids;
+    latest.ids = [...ids];
   }
   return latest;
 }
