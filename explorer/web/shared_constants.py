@@ -70,6 +70,7 @@ def js_constants() -> dict[str, Any]:
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
+        "HAS_PLOTLY": True,
         "LESSON": LESSON,
         "MARK": MARK,
         "HEADING": HEADING,

@@ -1,58 +1,13 @@
 // @ts-check
 // The way to Python: what the page asks it, and what the page does and says while nobody answers.
-import { button, find, make, say } from "./dom.js";
-import { _, ngettext } from "./translations.js";
+import { announce } from "./notices.js";
+import { _ } from "./translations.js";
+
+export { announce, notify, placeBanner, placeNotices, showNumWaiting } from "./notices.js";
 
 // Who asks: a name made up when the page was opened.
 
 export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-// What is said above all else: that nobody answers, or that writing broke off.
-
-/** @type {HTMLElement} */
-let banner;
-
-/** Puts the banner, which says nothing yet, at the top of the page. */
-export function placeBanner() {
-  banner = make("div", { id: "connection", role: "status" });
-  document.body.prepend(banner);
-}
-
-/** @param {string} words */
-export function announce(words) { banner.textContent = words; }
-
-// What Python tells a person besides what was asked for: sentences that go by themselves, and how many wait.
-
-const STAYS_MS = 12_000;
-/** @type {HTMLElement} */
-let list;
-/** @type {HTMLElement} */
-let place;
-
-/** Puts both into the page: the notices at its end, how many wait below the prompt. */
-export function placeNotices() {
-  list = make("div", { id: "notices", role: "status" });
-  document.body.append(list);
-}
-
-/** @param {string} text */
-export function notify(text) {
-  for (const other of list.children) if (/** @type {HTMLElement} */ (other).dataset.text === text) other.remove();
-  const notice = make("div", { className: "notice", dataset: { text } }, make("span", {}, text));
-  notice.append(button("×", () => notice.remove(), { ariaLabel: _("Close") }));
-  list.append(notice);
-  setTimeout(() => notice.remove(), STAYS_MS);
-}
-
-/** How many requests wait, this one among them; null once it does not. @param {number | null} count */
-export function showNumWaiting(count) {
-  if (count === null && !place) return;
-  if (!place) {
-    place = make("div", { id: "place", role: "status" });
-    find(document, "#prompt-row").append(place);
-  }
-  say(place, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
-}
 
 // The way to Python: what the page asks it, and what the page does while nobody answers. What Gradio sends by itself goes
 // another way; where that breaks off, Gradio loads the page anew as soon as somebody answers again.

@@ -9,6 +9,8 @@ export const CHOOSERS: string;
 export const COMPARING: string[];
 export const FORMULA: string;
 export const FULL_TABS: string[];
+/** Whether figures are drawn by Plotly, which the page without a server lacks. */
+export const HAS_PLOTLY: boolean;
 export const HEADING: string;
 export const LESSON: string;
 export const MARK: string;

@@ -1,0 +1,130 @@
+// @ts-check
+// What is done to the page's state before it is answered, as explorer/web/actions/page_actions.py.
+import { _, ngettext } from "../static/translations.js";
+import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
+import { editsOf, openModel, visibleIds } from "./answers.js";
+import { ask, ToldError } from "./model.js";
+import { ranking } from "./next_token.js";
+import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
+
+/** @typedef {Record<string, any>} State @typedef {{ change?: State, prompt?: string | null, done: boolean, notices?: string[] }} Update */
+
+const MAX_TOKENS = 2048, FIRST_MODEL = Object.keys(MODELS)[0];
+const OTHER_RUN = { "b.checkpoint": "", "b.prompt": "", "b.generated": "", "b.dropped": "", "b.edits": "", "b.pins": "" }; // there is one run
+const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+
+/** The change that an action makes; if it is refused, none, and a sentence. @param {{ kind: string } & State} action @param {State} state @returns {Promise<Update>} */
+export async function apply(action, state) {
+  const work = ACTIONS[action.kind];
+  if (!work) return { done: false, notices: [_("This needs Python: start “python app.py” in a copy of the project.")] };
+  try { return await work(action, state); } catch (error) {
+    if (action.kind === "load" || !(error instanceof ToldError)) throw error;
+    return { done: false, notices: [error.message] };
+  }
+}
+
+/** @type {Record<string, (action: any, state: State) => Promise<Update>>} */
+const ACTIONS = {
+  /** Opens a link, or else the first example. */
+  async load({ query }, state) {
+    const view = query.view ?? state.view, fields = Object.fromEntries(Object.entries(ADDRESS_DEFAULTS).map(([name, value]) => [name, read(query[name], value)]));
+    for (const [name, [low, high]] of Object.entries(RANGES)) fields[name] = clamp(fields[name], low, high);
+    const checkpoint = MODELS[query.checkpoint]?.at(-1) ?? (Object.values(MODELS).flat().includes(query.checkpoint) ? query.checkpoint : FIRST_MODEL);
+    const { config } = await openModel(checkpoint), ids = (name) => (query[name] ?? "").split(".").filter(Boolean).map(Number).filter((id) => Number.isInteger(id) && id >= 0 && id < config.vocab_size);
+    const run = ids("prompt").length ? { prompt: ids("prompt").slice(0, MAX_TOKENS), generated: ids("generated").slice(0, MAX_TOKENS), dropped: fields.dropped } : { ...(await encode(checkpoint, query.text || FIRST_PROMPT)), generated: [] };
+    const change = /** @type {State} */ ({ ...fields, ...OTHER_RUN, ...run, checkpoint, branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "", layer: +query.layer || 0, head: +query.head || 0 });
+    Object.assign(change, await selectPosition(change, "query" in query ? change.query : Infinity, "query" in query ? change.key : Infinity));
+    if (!("layer" in query || "head" in query)) Object.assign(change, await strongestHead(change));
+    return { change, prompt: await ask("decode", { checkpoint, ids: run.prompt }), done: true };
+  },
+  prompt: (action, state) => runText(action.text, state.checkpoint, state),
+  async example(action, state) {
+    const update = await runText(action.text, state.checkpoint, { ...state, target: 1, rival: 0 });
+    Object.assign(update.change, { target: 1, rival: 0 }, await strongestHead({ ...state, ...update.change, target: 1, rival: 0 }));
+    return update;
+  },
+  /** The same text with another model, which has the same tokens. */
+  async model({ text, checkpoint }, state) {
+    if (text !== (await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }))) return runText(text, checkpoint, state);
+    return { change: { ...runChange(state), checkpoint }, prompt: null, done: true };
+  },
+  async step(_action, state) {
+    let change = null;
+    await write(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
+    return { change: change ?? undefined, done: change !== null };
+  },
+  undo: async (_action, state) => moved(state, { generated: state.generated.slice(0, -1) }),
+  /** Another token than the text has after the selected one. */
+  async take({ token }, state) {
+    const { earlier } = visibleIds(state, await openModel(state.checkpoint)), cut = earlier + state.query + 1, { prompt, generated } = state;
+    return moved(state, { prompt: prompt.slice(0, cut), generated: [...generated.slice(0, Math.max(0, cut - prompt.length)), token] });
+  },
+  async follow(_action, state) { return { prompt: await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
+};
+
+/** A field of an address, or its default. @param {string | undefined} text @param {string | number} value */
+function read(text, value) {
+  if (text === undefined || (typeof value === "number" && !Number.isFinite(+text))) return value;
+  return typeof value === "number" ? +text : text;
+}
+
+/** The ids of a prompt in the window that the model sees, and the number of those before it. @param {string} checkpoint @param {string} text */
+async function encode(checkpoint, text) {
+  const model = await openModel(checkpoint), prompt = await ask("encode", { checkpoint, text });
+  if (!prompt.length) throw new ToldError(_("The prompt is empty. Type a few words for the model to continue."));
+  const { ids, earlier } = visibleIds({ prompt, generated: [], dropped: 0 }, model);
+  return { prompt: ids, dropped: earlier };
+}
+
+/** The fields of the run as they are, with another turn. @param {State} state */
+const runChange = ({ checkpoint, prompt, generated, dropped, edits, began, query, key, turn }) => ({ checkpoint, prompt, generated, dropped, edits, ...OTHER_RUN, branches: "", began, query, key, turn: turn + 1 });
+
+/** A position as the query and, unless another is named, the one before as the key. @param {State} state @param {number} query @param {number} [key] */
+async function selectPosition(state, query, key = Infinity) {
+  const { ids } = visibleIds(state, await openModel(state.checkpoint)), last = clamp(query, 0, ids.length - 1);
+  return { query: last, key: clamp(key, 0, key === Infinity ? Math.max(0, last - 1) : last) };
+}
+
+/** @param {string} text @param {string} checkpoint @param {State} state */
+async function runText(text, checkpoint, state) {
+  const run = { ...(await encode(checkpoint, text)), generated: [], checkpoint, began: 0 }, { config } = await openModel(checkpoint), tokens = run.dropped + run.prompt.length;
+  const change = { ...runChange({ ...state, ...run }), ...(await selectPosition({ ...state, ...run }, Infinity)) };
+  const notices = run.dropped ? [_("The prompt has {tokens} tokens; the model sees {context} at once: the last {seen} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
+  return { change, prompt: null, done: true, notices };
+}
+
+/** Another run, its last token selected. @param {State} state @param {State} change */
+async function moved(state, change) {
+  const after = { ...state, ...change }, isOther = String(after.prompt) !== String(state.prompt);
+  const prompt = isOther ? await ask("decode", { checkpoint: state.checkpoint, ids: after.prompt }) : null;
+  return { change: { ...runChange({ ...after, began: after.generated.length }), ...(await selectPosition(after, Infinity)) }, prompt, done: true };
+}
+
+/** The head with the largest effect on the likeliest token's logit. @param {State} state */
+async function strongestHead(state) {
+  const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) };
+  const { logits } = await ask("prediction", { run, position: state.query }), order = ranking(logits);
+  const { attribution: { heads } } = await ask("overview", { run, position: state.query, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
+  const best = heads.reduce((top, value, i) => (Math.abs(value) > Math.abs(heads[top]) ? i : top), 0), { num_heads: H } = model.config;
+  return { layer: Math.floor(best / H), head: best % H };
+}
+
+/** Continues the run, telling the page of every token (Generation.generation_steps).
+ * @param {State} state @param {State} settings @param {(update: { change: State, ask: string, steps: number[] }) => void} tell @param {AbortSignal} [signal] */
+export async function write(state, settings, tell, signal) {
+  const model = await openModel(state.checkpoint), count = Math.min(settings.max_new_tokens, MAX_TOKENS - state.generated.length), steps = [];
+  if (count < 1) throw new ToldError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
+  let { generated } = state, text = "";
+  const enough = new AbortController(), { stop_strings: stop } = settings;
+  signal?.addEventListener("abort", () => enough.abort());
+  const options = Object.fromEntries(["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"].map((name) => [name, settings[name]]));
+  const ids = [...state.prompt, ...generated], given = { checkpoint: state.checkpoint, ids, edits: editsOf(state), settings: { ...options, num_dropped: +state.dropped || 0, max_new_tokens: count } };
+  await ask("generate", given, { signal: enough.signal, tell: ({ tokenId }) => {
+    if (enough.signal.aborted) return;
+    generated = [...generated, tokenId];
+    text += model.vocabulary[tokenId];
+    const query = visibleIds({ ...state, generated }, model).ids.length - 1, isLast = steps.push(query) === count || tokenId === model.endOfText || Boolean(stop && text.includes(stop));
+    if (isLast) enough.abort();
+    tell({ change: { ...runChange({ ...state, generated }), query, key: Math.max(0, query - 1) }, ask: isLast ? "show" : "token", steps: [...steps] });
+  } });
+}

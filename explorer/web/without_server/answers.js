@@ -1,0 +1,119 @@
+// @ts-check
+// What follows from the page's state, by element id, as explorer/web/browser_api/endpoints.py answers: from the model in the worker.
+import { windowStart } from "../static/in_browser/generation.js";
+import { uniformDraw } from "../static/in_browser/sampling.js";
+import { _ } from "../static/translations.js";
+import { announce } from "../static/notices.js";
+import { ask } from "./model.js";
+import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
+import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";
+import { MARKUP, MODELS } from "./page_data.js";
+import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";
+
+/** @typedef {Record<string, any>} State the page's */
+/** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
+
+/** @type {Map<string, Promise<Model>>} */
+const models = new Map();
+
+/** A model, fetched once; the page says how much of it has come. @param {string} checkpoint @returns {Promise<Model>} */
+export function openModel(checkpoint) {
+  if (!models.has(checkpoint)) {
+    const tell = ({ bytes, total }) => announce(_("The model is being fetched: {done} of {all} MB", { done: (bytes / 1e6).toFixed(1), all: (total / 1e6).toFixed(1) }));
+    const opening = ask("model", { checkpoint }, { tell });
+    opening.catch(() => models.delete(checkpoint)).finally(() => announce(""));
+    models.set(checkpoint, opening);
+  }
+  return models.get(checkpoint);
+}
+
+/** @param {State} state @returns {string[]} */
+export const editsOf = ({ edits }) => (edits ? edits.split("~") : []);
+
+/** The ids that the model sees, and how many are before them. @param {State} state @param {Model} model */
+export function visibleIds({ prompt, generated, dropped }, { config }) {
+  const all = [...prompt, ...generated], start = windowStart(all.length, config.context_length);
+  return { ids: all.slice(start), earlier: start, before: start + (+dropped || 0) };
+}
+
+/** The contents in stages, those that are quick first.
+ * @param {string} about "tune" for the prediction alone, "token" for the tokens as well, "pick" for the view, "view" for another, "show" for everything
+ * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
+export async function* contentsOf(about, state) {
+  const model = await openModel(state.checkpoint), { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
+  const run = { checkpoint: state.checkpoint, ids, edits: editsOf(state) }, tokens = ids.map((id) => model.vocabulary[id]);
+  const { logits, measures } = await ask("prediction", { run, position });
+  const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
+  const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
+  const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
+  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking((await plainRun()).logits), now: ranking(logits) };
+  const contents = {
+    problem: "",
+    "next-token": packTable(prediction, model.vocabulary, state.find ?? ""),
+    "next-token-words": summariseDistribution(prediction, model.vocabulary, tokens[position], position),
+    guess: packGuess(prediction, model.vocabulary, tokens[position], state.guess ?? "", previous),
+    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: model.vocabulary[prediction.drawn], probability: formatNumber(prediction.sampled[prediction.drawn]) },
+  };
+  if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
+  if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };
+  if (about === "tune" || about === "token") return yield contents;
+  if (about === "show") Object.assign(contents, packAround(state, model));
+  const { view } = state, markup = MARKUP[view];
+  yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };
+  yield { changes: { edits: editsOf(state).map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : needsPython(view)) };
+
+  /** The prediction without interventions, by which ranks name tokens. */
+  async function plainRun() { return run.edits.length ? ask("prediction", { run: { ...run, edits: [] }, position }) : { logits }; }
+  async function wholeModel() {
+    const ids = targetAndContrast(shown.order, state), numbers = await ask("overview", { run, position, ...ids });
+    const rank = 1 + shown.now.indexOf(ids.tokenId), probability = prediction.plain[ids.tokenId];
+    return packWholeModel({ ...shown, rank, probability, numbers, value: (name) => ask("value", { run, name }) });
+  }
+}
+
+/** Of a view that this page does not compute: how to have it. @param {string} view */
+function needsPython(view) {
+  const words = _("This view needs Python: install it with “pip install .” in a copy of the project, then start “python app.py”.");
+  return { [`${view}-words`]: words };
+}
+
+/** The tokens with their shades, and the text (TokenStrip.pack). */
+async function packTokens({ checkpoint, prompt, generated }, { config }, tokens, measures, earlier, before) {
+  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => ask("decode", { checkpoint, ids });
+  const shade = (values, share, words) => ({ shares: values.map((value) => +Math.min(1, Math.max(0, share(value) || 0)).toFixed(3)), words: values.map((value) => (Number.isNaN(value) ? "" : words(value))) });
+  return {
+    strip: {
+      tokens, num_prompt: Math.max(0, prompt.length - earlier), earlier: before, beginning: ["", true],
+      shades: {
+        surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits} bits (probability {probability})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
+        entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits} bits (as open as {choices} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
+        rank: shade(measures.rank, (rank) => Math.log2(rank) / Math.log2(V), (rank) => _("rank {place} of the model's guesses", { place: formatCount(rank) })),
+      },
+    },
+    "strip-b": null,
+    story: { prompt: await text(prompt), generated: await text(generated) },
+    playback: { first, tokens: tokens.slice(first), unseen: generated.length - tokens.length + first + 1 },
+    branches: [],
+  };
+}
+
+/** What stands around the views. @param {State} state @param {Model} model */
+function packAround({ checkpoint }, { config, parameters }) {
+  const names = { rmsnorm: "RMSNorm", layernorm: "LayerNorm", rope: "RoPE", sinusoidal: _("sinusoidal positions"), swiglu: "SwiGLU", relu: "ReLU" };
+  const facts = [names[config.norm], names[config.position], names[config.ffn], _("{millions} M parameters", { millions: (parameters / 1e6).toFixed(1) }), _("{layers} layers × {heads} heads", { layers: config.num_layers, heads: config.num_heads }), _("context {tokens}", { tokens: config.context_length }), _("in this browser")];
+  const series = Object.values(MODELS).find((checkpoints) => checkpoints.includes(checkpoint)) ?? [], step = (name) => +name.replace(/.*step-/, "");
+  return {
+    facts: facts.join(" · "), vocabulary: "", advice: { words: "", offer: "" },
+    picker: Object.entries(MODELS).map(([name, checkpoints]) => [name, checkpoints.at(-1)]),
+    series: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(step(name)) }), formatCount(step(name))]) : [],
+  };
+}
+
+/** An intervention in words. @param {string} text */
+function describe(text) {
+  const [, layer, kind, index, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
+  const values = { layer, index, factor: (factor ?? "").replace("-", "−") };
+  if (kind === "attn.z") return index ? (factor ? _("head {index} of layer {layer} × {factor}", values) : _("head {index} of layer {layer} ablated", values)) : factor ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer} ablated", values);
+  return index ? (factor ? _("neuron {index} of layer {layer} × {factor}", values) : _("neuron {index} of layer {layer} ablated", values)) : factor ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer} ablated", values);
+}
+

@@ -1,0 +1,56 @@
+// @ts-check
+// The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
+// answered by the model in this browser.
+import { apply } from "./actions.js";
+import { contentsOf, editsOf, openModel, visibleIds } from "./answers.js";
+import { ask, ToldError } from "./model.js";
+import { samplingStages } from "../static/in_browser/sampling.js";
+import { _ } from "../static/translations.js";
+
+export { announce, notify, placeBanner, placeNotices, showNumWaiting } from "../static/notices.js";
+
+/** A sentence in place of an answer. */
+export class Refused extends Error {}
+
+export const visitor = "this-browser", isServerLost = false;
+export function onServerReturn() {} // nobody goes away
+export function watchServer() {}
+export async function look() {}
+
+/** One of the functions of browser_api/endpoints.py that need no Python. @type {Record<string, (...given: any[]) => Promise<any>>} */
+const functions = {
+  async next_token_scores(state) {
+    const { ids } = visibleIds(state, await openModel(state.checkpoint)), position = Math.min(state.query, ids.length - 1);
+    const { logits } = await ask("prediction", { run: { checkpoint: state.checkpoint, ids, edits: editsOf(state) }, position });
+    const { penalised } = samplingStages(logits, { repetition_penalty: state.repetition_penalty }, ids.slice(0, position + 1));
+    const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
+    return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
+  },
+};
+
+/** @param {string} name @param {any[]} given */
+export async function call(name, given) {
+  if (!functions[name]) throw new Refused(_("This needs Python: start “python app.py” in a copy of the project."));
+  return functions[name](...given);
+}
+
+/** The lines of an answer, as they come. @param {{ about: string, state: any, action?: any, inspect?: any }} question @param {AbortSignal} signal */
+export async function* answerLines({ about, state, action, inspect }, signal) {
+  try {
+    if (action) {
+      const update = await apply(action, state);
+      yield update;
+      if (!update.done) return;
+      state = { ...state, ...update.change };
+    }
+    if (inspect) yield { inspection: "" };
+    for await (const contents of contentsOf(about, state)) {
+      if (signal.aborted) throw signal.reason;
+      yield { contents, version: state.checkpoint };
+    }
+  } catch (error) {
+    if (error instanceof ToldError) throw new Refused(error.message);
+    throw error;
+  }
+}
+

@@ -1,0 +1,170 @@
+// @ts-check
+// What the page says of the next token, as explorer/web/widgets/next_token/ and tokens/ pack it.
+import { _ } from "../static/translations.js";
+import { drawToken, samplingStages } from "../static/in_browser/sampling.js";
+import { formatLogit } from "../widgets/next_token/next_token.js";
+import { formatCount, formatGeneral, formatNumber, formatPercent, quoteToken } from "./notation.js";
+
+/** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
+
+const NUM_ROWS = 10, MAX_MATCHES = 4, MIN_INTERVAL_WIDTH = 0.003;
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+/** Softmax in float64. @param {ArrayLike<number>} logits */
+function softmax(logits) {
+  const all = Float64Array.from(logits), max = all.reduce((a, b) => Math.max(a, b), -Infinity), weights = all.map((logit) => Math.exp(logit - max)), total = sum(weights);
+  return weights.map((weight) => weight / total);
+}
+const entropy = (probabilities) => -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0)));
+
+/** All ids by a number, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
+export const ranking = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);
+
+/** The distribution of the token after a position.
+ * @param {Float32Array} logits (V,) @param {Settings} settings @param {number[]} seen ids up to the position @param {number | null} actual the token that the text has next @param {number} u the random number that draws it */
+export function makePrediction(logits, settings, seen, actual, u) {
+  const stages = samplingStages(logits, settings, seen), sampled = new Float64Array(logits.length), plain = softmax(logits);
+  Array.from(stages.retained.min_p).forEach((id, i) => { sampled[id] = stages.probabilities[i]; });
+  return { logits, settings, stages, sampled, plain, actual, u, drawn: drawToken(stages, u).tokenId };
+}
+/** @typedef {ReturnType<typeof makePrediction>} Prediction */
+
+/** The numbers of every token at each stage (SamplingTable). @param {Prediction} prediction */
+function samplingTable({ stages, logits, settings, sampled, plain }) {
+  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = ranking(stages.penalised), places = new Map(order.map((id, i) => [id, i]));
+  const largest = scaled[order[0]], limits = Object.entries(stages.retained).map(([name, ids]) => [name, new Set(Array.from(ids))]);
+  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = ranking(sampled), cumulative = new Map(), ahead = new Map();
+  let reached = 0, before = 0;
+  for (const id of drawable) cumulative.set(id, reached += sampled[id]);
+  const total = sum(Array.from(stages.retained.top_k, (id) => weight[id]));
+  for (const id of order) { ahead.set(id, before / total); if (/** @type {Set<number>} */ (limits[0][1]).has(id)) before += weight[id]; }
+  return {
+    order, largest, total: 1 / sampled.reduce((a, b) => Math.max(a, b)), cumulative,
+    row: (id) => ({
+      id, rank: places.get(id) + 1, logit: logits[id], penalised: stages.penalised[id], scaled: scaled[id], plain: plain[id], weight: weight[id], ahead: ahead.get(id),
+      cutBy: limits.find(([, ids]) => !(/** @type {Set<number>} */ (ids)).has(id))?.[0] ?? null, probability: sampled[id], cumulative: cumulative.get(id),
+    }),
+  };
+}
+
+const LIMITS = { top_k: "top-k", top_p: "top-p", min_p: "min-p" };
+const subtracted = (value) => (value < 0 ? `(${formatLogit(value)})` : formatLogit(value));
+
+/** The columns that these settings have: name, title, what it is, a row's text, and how that comes about.
+ * @param {ReturnType<typeof samplingTable>} table @param {Settings} settings */
+function stageColumns(table, { temperature, top_k, top_p, min_p, repetition_penalty }) {
+  const cutoff = (name, title, about, before, words) => [name, title, about,
+    (row) => (before.includes(row.cutBy) ? "" : row.cutBy === name ? _("cut") : "✓"),
+    (row) => (before.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : words(row))];
+  const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), least = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
+  return [
+    ["logit", _("logit"), _("The model's score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
+    ["model", _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
+    repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty}, or multiplied where they are negative.", { penalty }),
+      ({ penalised }) => formatLogit(penalised), ({ logit, penalised }) => (logit === penalised ? _("{logit} stays: the token is not in the text so far", { logit: formatLogit(logit) })
+        : _("{logit} {sign} {penalty} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],
+    isGreedy && ["argmax", _("largest"), _("Temperature 0 takes the token with the largest logit and no other (argmax)."), ({ cutBy }) => (cutBy ? _("cut") : "✓"),
+      ({ cutBy, rank }) => (cutBy ? _("rank {rank}: not the largest, cut", { rank: formatCount(rank) }) : _("rank {rank}: the largest, taken", { rank: formatCount(rank) }))],
+    !isGreedy && ["scaled", `÷ ${t}`, _("Divided by the temperature, {temperature}: below 1 the differences grow, above 1 they shrink.", { temperature: t }),
+      ({ scaled }) => formatLogit(scaled), ({ penalised, scaled }) => `${formatLogit(penalised)} / ${t} = ${formatLogit(scaled)}`],
+    !isGreedy && top_k && cutoff("top_k", _("top-k\n{k}", { k }), _("Only the {k} likeliest tokens are kept.", { k }), [],
+      ({ rank, cutBy }) => (cutBy === "top_k" ? _("rank {rank} > top-k {k}: cut", { rank: formatCount(rank), k }) : _("rank {rank} ≤ top-k {k}: kept", { rank: formatCount(rank), k }))),
+    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p}", { p }), _("Of those kept so far, only the fewest that have the probability {p} together, the likeliest (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
+      if (rank === 1) return _("rank 1: always kept");
+      return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p}: cut", { ahead: formatNumber(ahead), p }) : _("likelier ones hold {ahead} < top-p {p}: kept", { ahead: formatNumber(ahead), p });
+    }),
+    !isGreedy && min_p && cutoff("min_p", _("min-p\n{p}", { p: least }), _("Of those kept so far, only tokens at least {p} times as likely as the likeliest.", { p: least }), ["top_k", "top_p"], ({ rank, cutBy, scaled, weight }) => {
+      if (rank === 1) return _("rank 1: always kept");
+      const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
+      return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p}: kept", values);
+    }),
+    ["probability", _("after temperature\nand filters"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
+      ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
+        if (cutBy) return isGreedy ? _("cut, so never drawn") : _("cut by {limit}, so never drawn", { limit: LIMITS[cutBy] });
+        if (isGreedy) return _("the largest, so its probability is 1");
+        return `e^(${formatLogit(scaled)} − ${subtracted(table.largest)}) / Σ = ${formatNumber(weight)} / ${formatNumber(table.total)} = ${formatNumber(probability)}`;
+      }],
+    ["cumulative", _("sum\nso far"), _("Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below ends."),
+      ({ cutBy, cumulative }) => (cutBy ? "" : formatNumber(cumulative)), ({ cutBy, cumulative, probability }) => (cutBy ? _("cut, so no random number falls on it")
+        : _("{before} + {probability} = {sum}: drawn where the random number is from {before} to {sum}", { before: formatNumber(Math.max(0, cumulative - probability)), probability: formatNumber(probability), sum: formatNumber(cumulative) }))],
+  ].filter(Boolean);
+}
+
+/** The table of the next token, and its bar of probability (NextTokenTable.pack). @param {Prediction} prediction @param {string[]} vocabulary @param {string} find */
+export function packTable(prediction, vocabulary, find) {
+  const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), columns = stageColumns(table, settings);
+  const always = new Set(actual === null ? [drawn] : [drawn, actual]), found = findTokens(vocabulary, find, table.order);
+  const best = table.order.slice(0, NUM_ROWS).filter((id) => !always.has(id)).slice(0, Math.max(0, NUM_ROWS - always.size));
+  const rows = [...new Set([...always, ...best, ...found])].map(table.row).sort((a, b) => a.rank - b.rank);
+  const stretches = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (always.has(id) && sampled[id] > 0))
+    .map((id) => ({ id, token: vocabulary[id], start: Math.max(0, table.cumulative.get(id) - sampled[id]), end: table.cumulative.get(id) })).sort((a, b) => a.start - b.start);
+  return {
+    columns: columns.map(([name, title, about]) => ({ name, title, about })),
+    rows: rows.map((row) => ({
+      id: row.id, token: vocabulary[row.id], rank: row.rank,
+      about: _("{token}: token {id}, rank {rank} of {size}", { token: quoteToken(vocabulary[row.id]), id: row.id, rank: formatCount(row.rank), size: formatCount(vocabulary.length) }),
+      cells: columns.map(([, , , cell]) => /** @type {Function} */ (cell)(row)), notes: columns.map(([, , , , words]) => /** @type {Function} */ (words)(row)),
+      probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: found.includes(row.id),
+    })),
+    settings: Object.fromEntries(["temperature", "top_k", "top_p", "min_p"].map((name) => [name, settings[name]])),
+    cut: _("cut"), actual, drawn, find, found: found.length, u, words: drawWords(prediction, vocabulary),
+    stretches: stretches.map((stretch) => ({ ...stretch, note: _("{token} is drawn where the random number is from {start} to {end}", { token: quoteToken(stretch.token), start: formatNumber(stretch.start), end: formatNumber(stretch.end) }) })),
+  };
+}
+
+/** Ids of tokens that match a text best, or the one whose id it is. @param {string[]} vocabulary @param {string} find @param {number[]} order */
+function findTokens(vocabulary, find, order) {
+  const text = find.replaceAll("·", " ").toLowerCase(), isId = /^\d{1,9}$/.test(text) && +text < vocabulary.length;
+  if (!text) return [];
+  const containing = order.filter((id) => vocabulary[id].toLowerCase().includes(text) && !(isId && id === +text));
+  const isExact = (id) => vocabulary[id].toLowerCase().trim() === text.trim();
+  return [...(isId ? [+text] : []), ...containing.filter(isExact), ...containing.filter((id) => !isExact(id))].slice(0, MAX_MATCHES);
+}
+
+/** Which token the random number falls on. @param {Prediction} prediction @param {string[]} vocabulary */
+function drawWords({ settings, u, drawn, actual }, vocabulary) {
+  const values = { seed: settings.seed, u: formatNumber(u), token: quoteToken(vocabulary[drawn]) };
+  if (actual === null) return _("With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", values);
+  if (actual === drawn) return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.", values);
+  return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has {other}.", { ...values, other: quoteToken(vocabulary[actual]) });
+}
+
+/** The distribution in a sentence or two. @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
+export function summariseDistribution({ sampled, plain, actual }, vocabulary, after, position) {
+  const text = _("After {token} (position {position}): {kept} of {size} tokens can be drawn, entropy {entropy} bits after temperature and filters; the model’s own is {own}.", {
+    token: quoteToken(after), position, kept: formatCount(sampled.filter((p) => p > 0).length), size: formatCount(sampled.length), entropy: formatNumber(Math.max(0, entropy(sampled))), own: formatNumber(Math.max(0, entropy(plain))),
+  });
+  if (actual === null) return text;
+  const rank = 1 + plain.filter((p) => p > plain[actual]).length;
+  return `${text} ${_("The text goes on with {token}, rank {rank}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
+}
+
+/** What is asked and told of a guess (NextTokenGuess.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before that the token was drawn from */
+export function packGuess(prediction, vocabulary, after, guess, before) {
+  const { sampled, plain } = prediction, best = ranking(sampled)[0];
+  const words = [...new Set(ranking(plain).slice(0, 12).map((id) => vocabulary[id].trim()).filter((text) => /^\p{L}+$/u.test(text)))];
+  return {
+    choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
+    says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteToken(after), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]) }),
+    told: guess.trim() ? guessWords(prediction, vocabulary, guess.trim()) : "",
+    wrote: before && before.drawn === before.actual ? writtenWords(before, vocabulary) : "",
+  };
+}
+
+/** @param {Prediction} before @param {string[]} vocabulary */
+function writtenWords({ drawn, settings, sampled }, vocabulary) {
+  const token = quoteToken(vocabulary[drawn]);
+  if (settings.temperature === 0) return _("{token} was the likeliest token, which temperature 0 always takes.", { token });
+  return _("A random number fell on {token}; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
+}
+
+/** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
+function guessWords({ sampled, plain }, vocabulary, guess) {
+  const word = guess.toLowerCase(), texts = vocabulary.map((text) => text.trim().toLowerCase()), ids = [...texts.keys()];
+  const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
+  if (!candidates.length) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
+  const [best] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
+  const list = sampled[best] > 0 ? sampled : plain, values = { guess: quoteToken(guess), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(1 + list.filter((p) => p > list[best]).length), size: formatCount(vocabulary.length) };
+  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank} of {size}.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank} of {size}.", values);
+  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank} of {size}.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank} of {size}.", values);
+}

@@ -1,0 +1,56 @@
+// @ts-check
+// Numbers and tokens as text, as explorer/explain/notation.py and views/style.py write them.
+import { _ } from "../static/translations.js";
+import { formatNumber } from "../widgets/next_token/next_token.js";
+
+/** A token with spaces, line breaks and control characters made visible. @param {string} token */
+export const escapeToken = (token) => Array.from(token, escapeCharacter).join("") || "∅";
+
+/** @param {string} character */
+function escapeCharacter(character) {
+  if (character in MARKS) return MARKS[character];
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}]/u.test(character) ? `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩` : character;
+}
+const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
+
+/** For use within a sentence. @param {string} token */
+export const quoteToken = (token) => `“${escapeToken(token)}”`;
+
+/** At most so many characters, its direction apart from what is around it. @param {string} token @param {number} [max] */
+export function shortenToken(token, max = 14) {
+  const text = Array.from(escapeToken(token));
+  return `\u2068${text.length > max ? `${text.slice(0, max - 1).join("")}…` : text.join("")}\u2069`;
+}
+
+const MINUS = "−";
+
+/** With two decimals and its sign; none if it rounds to 0. @param {number} value */
+export function formatContribution(value) {
+  const text = Math.abs(value).toFixed(2);
+  return +text === 0 ? text : `${value < 0 ? MINUS : "+"}${text}`;
+}
+
+/** @param {number} value @param {number} digits */
+export const formatFixed = (value, digits) => value.toFixed(digits).replace("-", MINUS);
+
+/** As Python's format "g". @param {number} value @param {number} [digits] */
+export function formatGeneral(value, digits = 6) {
+  if (!value) return "0";
+  const power = +value.toExponential(digits - 1).split("e")[1];
+  if (power >= -4 && power < digits) return String(+value.toFixed(Math.max(0, digits - 1 - power)));
+  return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2");
+}
+
+/** "84%", "3.1%", "over 99%". @param {number} share */
+export function formatPercent(share) {
+  if (share >= 0.995 && share < 1) return _("over 99%");
+  if (share >= 0.1 || share === 0) return `${(100 * share).toFixed(0)}%`;
+  return share >= 0.0001 ? `${formatGeneral(100 * share, 2)}%` : _("less than 0.01%");
+}
+
+/** With thousands apart. @param {number} value */
+export const formatCount = (value) => value.toLocaleString("en");
+
+export { formatNumber };

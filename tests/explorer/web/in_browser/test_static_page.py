@@ -1,0 +1,255 @@
+"""The page without a server, served as plain files: what it says is what Python says, and it asks nobody else."""
+
+import functools
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page as BrowserPage
+from playwright.sync_api import sync_playwright
+
+from explorer.tracing.model_library import ModelLibrary
+from explorer.tracing.run_service import RunService
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.static_page import ROOT, TARGET, page_files
+from model import generate, load_checkpoint
+from tests.browser import chromium
+
+TIMEOUT_MS = 60_000
+SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
+# Contents that say where the model runs, or that need Python
+OTHER = {"view", "facts", "advice", "overview-code", "overview-what-ifs", "version", "picker", "series"}
+SERVED = ("docs/try", "explorer/web", "checkpoints")  # what of the repository the page reads
+
+
+def test_its_files_are_those_of_the_served_page():
+    advice = "run python -m explorer.web.static_page"
+    assert {path.name: path.read_text(encoding="utf-8") for path in TARGET.iterdir()} == page_files(), advice
+
+
+class Files(SimpleHTTPRequestHandler):
+    """A plain static server, without a line for each request."""
+
+    def log_message(self, *_args):
+        pass
+
+
+def serve(folder: Path) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory) -> Iterator[dict[str, str]]:
+    """Return the page's URLs, on the root of a host, and below a path of another."""
+    above = tmp_path_factory.mktemp("site")
+    (above / "course").mkdir()
+    (above / "course" / "explorer").symlink_to(ROOT)
+    servers = {"docs/try/": serve(ROOT), "course/explorer/docs/try/": serve(above)}
+    yield {path: f"http://127.0.0.1:{server.server_port}/{path}" for path, server in servers.items()}
+    for server in servers.values():
+        server.shutdown()
+
+
+Opener = Callable[..., BrowserPage]
+
+
+@pytest.fixture(scope="module")
+def opener() -> Iterator[Opener]:
+    """Return a function that opens a page of a URL; the test fails if the page complains or asks another host."""
+    complaints = []
+    with sync_playwright() as playwright:
+        try:
+            path = chromium.executable(playwright)
+        except FileNotFoundError as missing:
+            pytest.skip(str(missing))
+        browser = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
+
+        def open_page(url: str, is_whole: bool = True, **options) -> BrowserPage:
+            page = browser.new_context(viewport={"width": 1440, "height": 900}, **options).new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            host = url.split("/")[2]
+            page.on("request", lambda request: host in request.url or complaints.append(f"asks {request.url}"))
+            if is_whole:
+                page.on("console", lambda line: line.type in ("error", "warning") and complaints.append(line.text))
+                page.on("pageerror", lambda error: complaints.append(error.stack))
+                page.on("response", lambda r: r.status < 400 or complaints.append(f"{r.status} {r.url}"))
+            page.goto(url)
+            if is_whole:
+                page.wait_for_function(SETTLED)
+            return page
+
+        yield open_page
+        browser.close()
+    assert not complaints
+
+
+@pytest.fixture(scope="module")
+def endpoints() -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(ModelLibrary("cpu")))
+
+
+STORY = {"depth": "story"}
+LONG = "Once upon a time there was a little girl named Mia. She had a red ball. One day, Mia went to the park with " * 2
+STATES = {
+    "first": {},
+    "story": STORY | {"guess": "she"},
+    "twin": {"checkpoint": "llama-fables-gpt", "target": 3, "rival": 1, "seed": 9},
+    "snapshot": {"checkpoint": "llama-fables-snapshots/step-000512", "query": 5, "key": 2},
+    "greedy": {"temperature": 0, "find": "fo"},
+    "all settings": {"temperature": 1.3, "top_k": 0, "top_p": 0.85, "min_p": 0.03, "repetition_penalty": 1.4},
+    "block": {"open": "block", "layer": 2},
+    "head": {"open": "head", "layer": 4, "head": 4},
+    "cell": {"open": "cell", "layer": 1, "head": 3, "query": 9, "key": 7},
+    "cell of the twin": {"open": "cell", "layer": 5, "head": 0, "key": 7, "checkpoint": "llama-fables-gpt"},
+    "ablated": {"edits": "blocks.4.attn.z.4*zero~blocks.2.ffn.hidden.7*zero", "target": 2},
+    "long": {"text": LONG},
+    "odd": {"text": "e\u0301 🌙 שלום\n\n\tx<b>"},
+    "written": STORY | {"num_written": 5, "query": 15},
+}
+
+
+def make_state(page: BrowserPage, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the page's state with changes, of another text if they have one."""
+    state = page.evaluate("({ ...window.explorer.state, depth: 'numbers' })") | changes
+    lm, tokenizer = load_checkpoint(state["checkpoint"])
+    if text := state.pop("text", None):
+        state["prompt"] = tokenizer.encode(text)
+        state |= {"query": len(state["prompt"]) - 1, "key": 0}
+    count = state.pop("num_written", 0)
+    settings = {"temperature": state["temperature"], "top_k": state["top_k"], "seed": state["seed"]}
+    steps = generate(lm, state["prompt"], max_new_tokens=count, **settings)
+    return state | {"generated": [step.token_id for step in steps]}
+
+
+@pytest.fixture(scope="module")
+def first_page(opener, sites) -> BrowserPage:
+    return opener(f"{sites['docs/try/']}?depth=numbers&view=overview")
+
+
+ASK = """async (state) => {
+  const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI), all = {};
+  const { contentsOf } = await import(url);
+  for await (const contents of contentsOf("show", state)) Object.assign(all, contents);
+  return JSON.stringify(all);
+}"""
+ERROR = re.compile(r"off by [^ \n]+")  # rounding errors, which are each implementation's own
+NUMBER = re.compile(r"[−+-]?\d[\d,]*(?:\.\d+)?(?:e[−+-]\d+)?")
+
+
+def difference(ours: Any, pythons: Any, path: str = "") -> str:
+    """Return where two contents differ, beyond a unit of the last digit that is written; "" for nowhere."""
+    if isinstance(pythons, dict) and isinstance(ours, dict):
+        if ours.keys() != pythons.keys():
+            return f"{path}: {sorted(ours)} is not {sorted(pythons)}"
+        return next(filter(None, (difference(ours[k], pythons[k], f"{path}.{k}") for k in pythons)), "")
+    if isinstance(pythons, list) and isinstance(ours, list) and len(ours) == len(pythons):
+        pairs = enumerate(zip(ours, pythons, strict=True))
+        return next(filter(None, (difference(one, other, f"{path}[{i}]") for i, (one, other) in pairs)), "")
+    if isinstance(pythons, float) and isinstance(ours, int | float):
+        return "" if abs(ours - pythons) <= 2e-4 else f"{path}: {ours} is not {pythons}"
+    if isinstance(pythons, str) and isinstance(ours, str):
+        ours, pythons = ERROR.sub("", ours), ERROR.sub("", pythons)
+        if ours != pythons and not have_near_numbers(ours, pythons):
+            return f"{path}: {ours!r} is not {pythons!r}"
+        return ""
+    return "" if ours == pythons else f"{path}: {ours!r} is not {pythons!r}"
+
+
+def have_near_numbers(one: str, other: str) -> bool:
+    """Return whether two texts are the same but for a unit of the last of three digits."""
+    if NUMBER.split(one) != NUMBER.split(other):
+        return False
+    numbers = ([float(n.replace("−", "-").replace(",", "")) for n in NUMBER.findall(text)] for text in (one, other))
+    return all(abs(a - b) <= max(0.0101 * abs(b), 0.0101) for a, b in zip(*numbers, strict=True))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_it_says_what_python_says(first_page, endpoints, name):
+    state = make_state(first_page, STATES[name])
+    ours = json.loads(first_page.evaluate(ASK, state))
+    pythons = json.loads(json.dumps(endpoints.answer("show", state, 0)["contents"]))
+    assert {"next-token", "strip", "guess", "overview-whole", "overview-words", "overview-formula"} <= ours.keys()
+    missing = {*OTHER, "runs", "open-model", "overview-map", "overview-sum"}
+    assert ours.keys() | missing >= pythons.keys()
+    differences = [difference(ours[key], pythons[key], key) for key in sorted(ours.keys() & pythons.keys() - missing)]
+    assert not list(filter(None, differences))
+
+
+def settle(page: BrowserPage):
+    page.evaluate("window.explorer.settled()")
+
+
+@pytest.mark.parametrize("path", ["docs/try/", "course/explorer/docs/try/"])
+def test_a_student_goes_through_it(opener, sites, path):
+    page, (lm, tokenizer) = opener(sites[path]), load_checkpoint("llama-fables")
+
+    def state(name: str) -> Any:
+        return page.evaluate("(name) => window.explorer.state[name]", name)
+
+    page.click(".choices button >> nth=0")  # a guess, after which the answer is uncovered
+    settle(page)
+    assert "place" in page.inner_text("#guess output")
+    page.click("#step")
+    page.wait_for_function("window.explorer.state.generated.length === 1")
+    page.click("[data-mode=numbers]")
+    settle(page)
+    assert state("depth") == "numbers"
+    page.click("#generate")
+    page.wait_for_function("window.explorer.state.generated.length === 61")
+    settle(page)
+    prompt = tokenizer.encode("Once upon a time there was a fox who wanted the moon.")
+    expected = generate(lm, prompt, max_new_tokens=61, temperature=0.8, top_k=40, seed=0)
+    assert state("generated") == [step.token_id for step in expected]
+    page.click("#undo")
+    page.wait_for_function("window.explorer.state.generated.length === 60")
+    token = int(page.get_attribute("#next-token tbody tr:nth-child(4)", "data-token"))
+    page.locator("#next-token tbody tr:nth-child(4) .take").dispatch_event("click")
+    page.wait_for_function("window.explorer.state.generated.length === 61")
+    assert state("generated")[-1] == token
+    page.fill("#temperature input >> nth=0", "0")
+    settle(page)
+    assert "largest" in page.text_content("#next-token thead")
+    page.fill("#prompt textarea", "The dog")
+    page.press("#prompt textarea", "Enter")
+    page.wait_for_function("window.explorer.state.prompt.length === 2")
+    settle(page)
+    assert state("prompt") == tokenizer.encode("The dog")
+    page.select_option("#picker select", "llama-fables-gpt")
+    page.wait_for_function("window.explorer.state.checkpoint === 'llama-fables-gpt'")
+    settle(page)
+    assert "LayerNorm" in page.text_content("#facts")
+    page.evaluate("window.explorer.select({ open: 'head', layer: 2, head: 1 })")
+    settle(page)
+    assert "Head 2.1" in page.inner_text("#overview-words")
+    page.click("[data-view=attention]")
+    settle(page)
+    assert "needs Python" in page.inner_text("#attention-words")
+    page.go_back()
+    settle(page)
+    assert state("view") == "overview"
+    page.reload()
+    page.wait_for_function(SETTLED)
+    assert (state("checkpoint"), state("prompt")) == ("llama-fables-gpt", tokenizer.encode("The dog"))
+
+
+@pytest.mark.parametrize("is_missing, words", [(True, "cannot be loaded"), (False, "is damaged")])
+def test_a_model_that_cannot_be_read_is_told_of(opener, tmp_path, is_missing, words):
+    for name in SERVED:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*snapshots*", "__pycache__"))
+    weights = tmp_path / "checkpoints" / "llama-fables" / "model.safetensors"
+    if is_missing:
+        weights.unlink()
+    else:
+        weights.write_bytes(weights.read_bytes()[:9999])
+    server = serve(tmp_path)
+    page = opener(f"http://127.0.0.1:{server.server_port}/docs/try/", is_whole=False)
+    page.wait_for_function("(words) => document.querySelector('#problem')?.innerText.includes(words)", arg=words)
+    server.shutdown()
