@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,8 @@ from model.file_formats import (
     unsupported_file_error,
     unsupported_files_error,
 )
-from model.offloading import Device, Placement, ShardedPlacement, SingleDevicePlacement
+from model.offloading import Device, Placement, ShardedPlacement, SingleDevicePlacement, parse_bytes
+from model.pretrained.gguf_loader import load_gguf
 from model.pretrained.hub import get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
@@ -75,7 +77,7 @@ def checkpoint_files(name_or_path: str | Path) -> list[Path]:
     path = checkpoint_folder(name_or_path)
     weights: list[Path] = []
     if path.is_file():
-        if is_llama2c(path):
+        if is_model_file(path):
             return [path]
         path, weights = path.parent, [path]
     elif not (path / SINGLE).exists() and not (path / INDEX).exists():
@@ -134,13 +136,14 @@ def load_checkpoint(
 
     Args:
         name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that
-            Hugging Face's transformers saved, to a file in one of these, or to a model of llama2.c, `x.bin` with
-            its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub, "owner/name", which is
-            downloaded once.
+            Hugging Face's transformers saved, to a file in one of these, to a GGUF file of llama.cpp, or to a model of
+            llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub,
+            "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 for this project's checkpoints, the stored type for others.
         device_map: "auto", or a device for each module, for a model that is sharded over several devices, in place
             of `device` (see `model.offloading.ShardedPlacement`); needs the package accelerate.
-        max_memory: bound for each device, as in {"cpu": "2GiB"}.
+        max_memory: bound for each device, as in {"cpu": "2GiB"}. Without a `device_map` it is only for GGUF: matrices
+            beyond it stay in the file, and are dequantised whenever they are used.
         tokenizer: used in place of the tokenizer in a checkpoint of this project; None: the checkpoint's own.
 
     Raises:
@@ -154,7 +157,10 @@ def load_checkpoint(
     name = Path(name_or_path).name or str(name_or_path)
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
-        if is_llama2c(path):
+        if is_gguf(path):
+            max_bytes = parse_bytes(max_memory["cpu"]) if max_memory and not device_map else math.inf
+            lm, tokenizer = load_gguf(path, dtype, placement, max_bytes)
+        elif is_llama2c(path):
             lm, tokenizer = load_llama2c(path, dtype or torch.float32, placement)
         elif is_hugging_face_folder(folder):
             lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file)
@@ -204,8 +210,18 @@ def is_llama2c(path: Path) -> bool:
     return path.suffix == ".bin" and path.is_file() and not (content_kind(path) or PICKLED.fullmatch(path.name))
 
 
+def is_gguf(path: Path) -> bool:
+    """Return True for a path of a GGUF file, by its content or else by its name."""
+    return path.is_file() and file_kind(path) == "gguf"
+
+
+def is_model_file(path: Path) -> bool:
+    """Return True for a path of a file that holds a whole model: of llama.cpp (GGUF), or of llama2.c."""
+    return is_gguf(path) or is_llama2c(path)
+
+
 def find_checkpoint(name_or_path: str | Path) -> Path:
-    """Resolve a name or path to the model's folder, or to the file of llama2.c or of its weights.
+    """Resolve a name or path to the model's folder, or to the file of its weights or of the whole model.
 
     A file of a model's folder stands for the folder, and a folder for the only model in it.
 
@@ -227,7 +243,7 @@ def find_checkpoint(name_or_path: str | Path) -> Path:
 
 def _resolve_file(path: Path) -> Path:
     require_readable(path)
-    if is_llama2c(path):
+    if is_model_file(path):
         return path
     folder, kind = path.parent, file_kind(path)
     if path.name in NON_WEIGHT_FILES or is_missing(folder / "config.json"):
@@ -275,6 +291,15 @@ def _resolve_folder(folder: Path) -> Path:
             "the folder holds {count} models, {names}: open one of them",
             count=len(inner),
             names=", ".join(path.name for path in inner[:4]) + ", …" * (len(inner) > 4),
+        )
+    files = [folder / name for name in names if name.endswith(".gguf")]
+    if len(files) == 1:
+        return files[0]
+    if files:
+        raise ModelError(
+            "the folder holds {count} models, {names}: open one of them",
+            count=len(files),
+            names=", ".join(path.name for path in files[:4]) + ", …" * (len(files) > 4),
         )
     raise unsupported_files_error(names, folder) or ModelError(
         "the folder has no config.json, which says what model its weights are: download that, too (there are {names})",

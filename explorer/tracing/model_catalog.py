@@ -20,11 +20,13 @@ from model.checkpoint import (
     file_stat,
     find_checkpoint,
     is_checkpoint,
+    is_gguf,
     is_remote_checkpoint,
     list_checkpoints,
     summarize_names,
 )
 from model.errors import ModelError, Note
+from model.pretrained.gguf_loader import gguf_num_bytes
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
 from model.pretrained.weight_files import INDEX, find_weight_files
@@ -158,6 +160,8 @@ def weight_num_bytes(path: Path, dtype: torch.dtype | None = None) -> int:
         dtype: of the weights in memory; None for the type in the files, float32 for our own checkpoints.
     """
     try:
+        if path.is_file() and is_gguf(path):
+            return gguf_num_bytes(path, dtype)
         files = [path] if path.is_file() else find_weight_files(path)
         stored = sum(file.stat().st_size for file in files)
     except (ModelError, OSError):

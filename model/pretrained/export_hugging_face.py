@@ -17,7 +17,7 @@ from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
-from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.config_reader import HFConfigReader, convert_to_half_split
 from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
@@ -199,15 +199,6 @@ def llama_weights(lm: TransformerLM) -> Weights:
             if name.endswith(rotary_suffixes):
                 weights[name] = convert_to_half_split(weights[name], lm.config.d_head)
     return weights
-
-
-def convert_to_half_split(weight: Tensor, d_head: int) -> Tensor:
-    """Reorder (H d, …) from adjacent to half-split rotary pairs: each head's even rows, then its odd ones.
-
-    Pairs that were neighbours are then d/2 apart.
-    """
-    heads = weight.reshape(-1, d_head // 2, 2, *weight.shape[1:])  # (H, d/2, 2, …)
-    return heads.transpose(1, 2).reshape(weight.shape)
 
 
 def gpt2_fields(config: ModelConfig) -> dict[str, Any]:

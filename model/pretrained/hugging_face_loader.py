@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from model.config import ModelConfig
 from model.errors import ModelError, Note
 from model.offloading import Placement, build_model
 from model.pretrained import (
+    gemma,
     gemma2,
     gemma3,
     gpt2,
@@ -39,11 +40,26 @@ from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 
-FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
+
+class Family(Protocol):
+    """How weights and config of a family of models are read: a module, or an object with the same attributes.
+
+    A family may also have `PREFIX`, `weight_multiplier` and `default_weights`.
+    """
+
+    NAMES: Mapping[str, str]  # name of a module in the files -> ours, with * for the layer
+
+    @staticmethod
+    def parse_config(settings: HFConfigReader) -> ModelConfig:
+        """Parse the fields of a config; ModelError if a value is not supported."""
+
+
+FAMILIES: dict[str, Family] = {  # model_type -> how its config and weights are read
     "llama": llama,
     "mistral": llama,
     "qwen2": llama,
     "qwen3": llama,
+    "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
     "gpt2": gpt2,
@@ -86,21 +102,30 @@ def load_hugging_face(
     """
     fields = add_missing_model_type(read_json(folder / "config.json"))
     family = find_family(fields)
-    settings = HFConfigReader(fields)
-    settings.check_supported()
-    config = limit_longrope_context(family.parse_config(settings))
+    HFConfigReader(fields).check_supported()
     weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
     check_not_quantized_or_adapter(weights)
-    by_name, notes = name_weights(weights, family, config)
-    if config.tie_embeddings and not tie_unembedding(by_name):
-        settings = HFConfigReader(fields | {"tie_word_embeddings": False})
-        config = limit_longrope_context(family.parse_config(settings))
-        notes.append(
-            Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
-        )
+    lm = assemble_model(fields, family, weights, dtype, placement)
     if (folder / "adapter_config.json").exists():
-        notes.append(Note("an adapter lies beside the weights (adapter_config.json), which is not applied"))
-    check_completeness(by_name, config, weights)
+        lm.notes += (Note("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
+    tokenizer = read_tokenizer(folder, lm.config.vocab_size, eos_ids(folder, fields))
+    lm.notes += tokenizer.notes
+    return lm, tokenizer
+
+
+def assemble_model(
+    fields: dict[str, Any],
+    family: Family,
+    weights: Sequence[StoredWeight],
+    dtype: torch.dtype | None,
+    placement: Placement | None,
+) -> TransformerLM:
+    """Return the model of a config's fields with the weights of files; `load_hugging_face` says more.
+
+    Args:
+        family: of the names and layout of the weights.
+    """
+    settings, config, by_name, notes = match_weights(fields, family, weights)
     dtype = dtype or stored_dtype(by_name, config)
     checked_weights = check_weight_stream(config, read_weights(by_name, family, settings, config))
 
@@ -112,13 +137,33 @@ def load_hugging_face(
         (name, convert_tensor(name, weight, target_dtype(name, weight))) for name, weight in checked_weights
     )
     lm = build_model(config, converted_weights, dtype, placement)
-    tokenizer = read_tokenizer(folder, config.vocab_size, eos_ids(folder, fields))
-    lm.notes += (*settings.notes(), *notes, *tokenizer.notes)
-    return lm, tokenizer
+    lm.notes += (*settings.notes(), *notes)
+    return lm
+
+
+def match_weights(
+    fields: dict[str, Any], family: Family, weights: Sequence[StoredWeight]
+) -> tuple[HFConfigReader, ModelConfig, dict[str, StoredWeight], list[Note]]:
+    """Return the reader of a config's fields, the config, the weights of files by our names, and notes.
+
+    Raises:
+        ModelError: config and weights do not fit.
+    """
+    settings = HFConfigReader(fields)
+    config = limit_longrope_context(family.parse_config(settings))
+    by_name, notes = name_weights(weights, family, config)
+    if config.tie_embeddings and not tie_unembedding(by_name):
+        settings = HFConfigReader(fields | {"tie_word_embeddings": False})
+        config = limit_longrope_context(family.parse_config(settings))
+        notes.append(
+            Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
+        )
+    check_completeness(by_name, config, weights)
+    return settings, config, by_name, notes
 
 
 def name_weights(
-    weights: Iterable[StoredWeight], family: ModuleType, config: ModelConfig
+    weights: Iterable[StoredWeight], family: Family, config: ModelConfig
 ) -> tuple[dict[str, StoredWeight], list[Note]]:
     """Return the weights of the files by our names, and notes on unused ones.
 
@@ -237,7 +282,7 @@ def add_missing_model_type(fields: dict) -> dict:
     return fields
 
 
-def find_family(fields: dict) -> ModuleType:
+def find_family(fields: dict) -> Family:
     """Return the module that reads a model type; ModelError if it is not supported."""
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
@@ -248,7 +293,7 @@ def find_family(fields: dict) -> ModuleType:
 
 
 def read_weights(
-    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: HFConfigReader, config: ModelConfig
+    by_name: Mapping[str, StoredWeight], family: Family, settings: HFConfigReader, config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield all weights in our layout, each read on demand; its memory may be the file's.
 
@@ -265,7 +310,7 @@ def read_weights(
     yield from getattr(family, "default_weights", lambda config: {})(config).items()
 
 
-def to_our_weight_name(hf_name: str, family: ModuleType) -> str | None:
+def to_our_weight_name(hf_name: str, family: Family) -> str | None:
     """Return our name of a weight, with or without the family's prefix; None if the family has no such weight."""
     module, _dot, kind = hf_name.rpartition(".")
     number = re.search(r"\.(\d+)\.", module)
@@ -278,13 +323,13 @@ def to_our_weight_name(hf_name: str, family: ModuleType) -> str | None:
     return f"{our_name.replace('*', number[1]) if number else our_name}.{kind}"
 
 
-def candidate_names(name: str, family: ModuleType) -> tuple[str, ...]:
+def candidate_names(name: str, family: Family) -> tuple[str, ...]:
     """Return possible names of a weight in the family: unwrapped, with the family's prefix, and without it."""
     unwrapped, prefix = WRAPPERS.sub("", name), getattr(family, "PREFIX", PREFIX)
     return unwrapped, prefix + unwrapped, unwrapped.removeprefix(prefix)
 
 
-def belongs_to_model(hf_name: str, family: ModuleType) -> bool:
+def belongs_to_model(hf_name: str, family: Family) -> bool:
     """Return True if a weight is in a block or another part of the family, whether its name is known or not.
 
     Such a weight would change the computation.
