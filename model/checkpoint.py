@@ -157,6 +157,7 @@ def load_checkpoint(
     name = Path(name_or_path).name or str(name_or_path)
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
+        check_links(path)
         if is_gguf(path):
             max_bytes = parse_bytes(max_memory["cpu"]) if max_memory and not device_map else math.inf
             lm, tokenizer = load_gguf(path, dtype, placement, max_bytes)
@@ -203,6 +204,22 @@ def download_checkpoint(name: str) -> Path:
         return get_or_download_folder(name)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
+
+
+def check_links(path: Path) -> None:
+    """Raise ModelError if a file of a model's folder is a link to one outside, other than in the Hub's cache."""
+    if is_model_file(path):
+        return
+    folder = path.parent if path.is_file() else path
+    inside = folder.resolve()
+    for file in {*checkpoint_files(path), *folder.glob("*.safetensors")}:
+        if file.is_symlink() and not (target := file.resolve()).is_relative_to(inside):
+            if target.parent.name == "blobs" and target.parent.parent in inside.parents:
+                continue
+            raise ModelError(
+                "its {file} is a link to a file outside of its folder, which is not followed: copy the file there",
+                file=file.name,
+            )
 
 
 def is_llama2c(path: Path) -> bool:

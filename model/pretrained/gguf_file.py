@@ -22,6 +22,7 @@ from model.pretrained.gguf_types import TYPES, BlockType, dequantize
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_HEADER_BYTES = 1 << 26  # a vocabulary of a million tokens takes less
+MAX_TEXTS = 1 << 21  # in a list: more than any vocabulary has pieces, or merges
 MAX_DIMENSIONS = 4
 ALIGNMENT = 32  # of data, unless the metadata have another
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # number -> code
@@ -122,8 +123,8 @@ class _HeaderReader:
             raise ModelError("{file} is damaged: its metadata have a value of type {kind}", file=self.name, kind=kind)
         kind, count = self.number("I"), self.number("Q")
         if kind == STRING:
-            self.take(8 * count)  # there are as many lengths at least, or the count is damaged
-            self.offset -= 8 * count
+            if count > MAX_TEXTS:
+                raise ModelError("{file} is damaged: it has a list of {count:,} texts", file=self.name, count=count)
             return [self.text() for _ in range(count)]
         if kind not in SCALARS:
             raise ModelError("{file} is damaged: its metadata have a list of type {kind}", file=self.name, kind=kind)

@@ -26,7 +26,7 @@ from model.pretrained.gguf_file import GGUFHeader, GGUFTensor, check_types, read
 from model.pretrained.gguf_tokenizer import read_gguf_tokenizer
 from model.pretrained.gguf_types import BlockType
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
-from model.pretrained.mapped_weights import use_mapped_weights
+from model.pretrained.memory_mapping import use_mapped_weights
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.transformer_lm import TransformerLM
 
@@ -117,7 +117,7 @@ def convert_gpt2(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Te
 
 
 class Architecture(NamedTuple):
-    """How the files of an architecture of llama.cpp are read.
+    """Reading of the files of an architecture of llama.cpp.
 
     Attributes:
         model_type: of the family in transformers.
@@ -175,17 +175,31 @@ def load_gguf(
     architecture = find_architecture(header)
     fields, unused = parse_fields(header, architecture)
     tokenizer = read_gguf_tokenizer(header.metadata, fields["vocab_size"])
-    parse_config = FAMILIES[architecture.model_type].parse_config
-    family = GGUFFamily(architecture.names, parse_config, architecture.convert_weight)
-    weights = [tensor for tensor in header.tensors if tensor.name not in ROPE_FACTORS]
+    family, weights = make_family(architecture), model_tensors(header)
     is_large = weight_num_bytes(header.tensors, dtype) > max_bytes
     lm = map_model(fields, family, weights) if is_large else assemble_model(fields, family, weights, dtype, placement)
     notes = [describe_quantization(header.tensors)] if any(map(is_quantized, header.tensors)) else []
     if unused:
-        examples = ", ".join(unused[:MAX_NAMES]) + ", …" * (len(unused) > MAX_NAMES)
-        notes.append(Note("values of its metadata that were not used: {names}", names=examples))
+        notes.append(note_unused(unused))
     lm.notes = (*notes, *lm.notes, *tokenizer.notes)
     return lm, tokenizer
+
+
+def make_family(architecture: Architecture) -> GGUFFamily:
+    """Return the family of an architecture's weights."""
+    parse_config = FAMILIES[architecture.model_type].parse_config
+    return GGUFFamily(architecture.names, parse_config, architecture.convert_weight)
+
+
+def model_tensors(header: GGUFHeader) -> list[GGUFTensor]:
+    """Return a file's weights, without factors of rotations."""
+    return [tensor for tensor in header.tensors if tensor.name not in ROPE_FACTORS]
+
+
+def note_unused(names: Sequence[str]) -> Note:
+    """Return a note on values of the metadata that were not used."""
+    examples = ", ".join(names[:MAX_NAMES]) + ", …" * (len(names) > MAX_NAMES)
+    return Note("values of its metadata that were not used: {names}", names=examples)
 
 
 def map_model(fields: dict[str, Any], family: GGUFFamily, tensors: Sequence[GGUFTensor]) -> TransformerLM:
@@ -282,19 +296,21 @@ def parse_fields(header: GGUFHeader, architecture: Architecture) -> tuple[dict[s
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     if "token_embd.weight" not in shapes:
         raise ModelError("its weights lack {name}", name="token_embd.weight")
-    known = DEFAULTS[architecture.model_type]
-    fields = {field: values[name] for name, field in architecture.fields.items() if name in values and field in known}
+    supported = DEFAULTS[architecture.model_type]
+    fields = {
+        field: values[name] for name, field in architecture.fields.items() if name in values and field in supported
+    }
     for name, field in architecture.fields.items():
         if field in REQUIRED and field not in fields:
             raise ModelError("its metadata lack {name}", name=prefix + name)
     fields |= {"vocab_size": shapes["token_embd.weight"][0], "tie_word_embeddings": "output.weight" not in shapes}
-    if "attention_bias" in known:
+    if "attention_bias" in supported:
         fields["attention_bias"] = "blk.0.attn_q.bias" in shapes
-    if "mlp_bias" in known:
+    if "mlp_bias" in supported:
         fields["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
-    read = NO_EFFECT | {name for name, field in architecture.fields.items() if field in known}
+    read = NO_EFFECT | {name for name, field in architecture.fields.items() if field in supported}
     if architecture.model_type != "gpt2":
-        fields |= {name: value for name, value in _parse_heads(values, fields, prefix).items() if name in known}
+        fields |= {name: value for name, value in _parse_heads(values, fields, prefix).items() if name in supported}
         fields |= _parse_scaling(header, values, fields)
         read |= ROPE_VALUES
     if not fields.get("sliding_window", True):

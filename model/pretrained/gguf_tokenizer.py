@@ -24,7 +24,7 @@ TEKKEN_PATTERN = (
 
 
 class _WordSplit(NamedTuple):
-    """How a byte-level tokenizer prepares a text.
+    """Preparation of a text by a byte-level tokenizer.
 
     Attributes:
         pattern: of words; None: GPT-2's.

@@ -42,7 +42,7 @@ from model.transformer_lm import TransformerLM
 
 
 class Family(Protocol):
-    """How weights and config of a family of models are read: a module, or an object with the same attributes.
+    """Reading of the config and weights of a family of models: a module, or an object with the same attributes.
 
     A family may also have `PREFIX`, `weight_multiplier` and `default_weights`.
     """

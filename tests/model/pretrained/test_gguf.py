@@ -214,6 +214,7 @@ PROMISES = {
     ),
     "a text of 2^60 bytes": header(struct.pack("<Q", 1 << 60)),
     "2^60 texts": header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 60)),
+    "2^22 texts": header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 22)),
     "2^60 numbers": header(text("a") + struct.pack("<IIQ", 9, 5, 1 << 60)),
     "2^60 values": b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60),
     "2^60 tensors": b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0),
