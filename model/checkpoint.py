@@ -27,9 +27,10 @@ from model.file_formats import (
 )
 from model.offloading import Device, Placement, ShardedPlacement, SingleDevicePlacement, parse_bytes
 from model.pretrained.gguf_loader import load_gguf
-from model.pretrained.hub import get_or_download_folder, is_hub_name
+from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
+from model.pretrained.lora import ADAPTER_FILES, base_model_name, is_adapter
 from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
@@ -76,6 +77,11 @@ def checkpoint_files(name_or_path: str | Path) -> list[Path]:
     """
     path = checkpoint_folder(name_or_path)
     weights: list[Path] = []
+    if is_adapter(path):
+        adapter_files = [path / name for name in ADAPTER_FILES]
+        with suppress(CheckpointError):
+            return [*adapter_files, *checkpoint_files(find_base_model(path))]
+        return adapter_files
     if path.is_file():
         if is_model_file(path):
             return [path]
@@ -131,6 +137,7 @@ def load_checkpoint(
     device_map: str | Mapping[str, Device] | None = None,
     max_memory: Mapping[Device, int | str] | None = None,
     tokenizer: Any = None,
+    adapter: str | Path | None = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
     """Load a model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
 
@@ -145,6 +152,8 @@ def load_checkpoint(
         max_memory: bound for each device, as in {"cpu": "2GiB"}. Without a `device_map` it is only for GGUF: matrices
             beyond it stay in the file, and are dequantised whenever they are used.
         tokenizer: used in place of the tokenizer in a checkpoint of this project; None: the checkpoint's own.
+        adapter: folder of a LoRA adapter that peft saved, which is merged into the weights of a model of transformers.
+            The folder alone, as `name_or_path`, opens its base model, if that is on this machine, with it.
 
     Raises:
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
@@ -155,8 +164,12 @@ def load_checkpoint(
         download_checkpoint(str(name_or_path)) if is_remote_checkpoint(name_or_path) else find_checkpoint(name_or_path)
     )
     name = Path(name_or_path).name or str(name_or_path)
+    if is_adapter(path):
+        path, adapter = find_base_model(path), path
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
+        if adapter is not None and (is_model_file(path) or not is_hugging_face_folder(folder)):
+            raise ModelError("an adapter needs its base model as a folder that transformers saved")
         check_links(path)
         if is_gguf(path):
             max_bytes = parse_bytes(max_memory["cpu"]) if max_memory and not device_map else math.inf
@@ -164,7 +177,8 @@ def load_checkpoint(
         elif is_llama2c(path):
             lm, tokenizer = load_llama2c(path, dtype or torch.float32, placement)
         elif is_hugging_face_folder(folder):
-            lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file)
+            adapter_folder = Path(adapter) if adapter is not None else None
+            lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file, adapter_folder)
         else:
             lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer, weights_file)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
@@ -220,6 +234,22 @@ def check_links(path: Path) -> None:
                 "its {file} is a link to a file outside of its folder, which is not followed: copy the file there",
                 file=file.name,
             )
+
+
+def find_base_model(adapter: Path) -> Path:
+    """Return the path of an adapter's base model; CheckpointError unless it is on this machine."""
+    try:
+        name = base_model_name(adapter)
+        folder = cached_folder(name) if is_remote_checkpoint(name) else find_checkpoint(name)
+        if folder is None:
+            raise ModelError("it is not on this machine: open it once by its name, which downloads it")
+    except ModelError as error:
+        raise CheckpointError(
+            "checkpoint {name!r} cannot be loaded: it is an adapter (LoRA), and its base model cannot be opened: {why}",
+            name=adapter.name,
+            why=error,
+        ) from None
+    return folder
 
 
 def is_llama2c(path: Path) -> bool:
@@ -289,7 +319,7 @@ def _is_shard(path: Path) -> bool:
 
 
 def _resolve_folder(folder: Path) -> Path:
-    if not is_missing(folder / "config.json"):
+    if not is_missing(folder / "config.json") or is_adapter(folder):
         return folder
     names = sorted(path.name for path in folder.iterdir())
     if not names:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint import CheckpointError, check_links, find_checkpoint, is_gguf, is_llama2c
+from model.checkpoint import CheckpointError, check_links, find_base_model, find_checkpoint, is_gguf, is_llama2c
 from model.checkpoint_reader import TOKENIZER, is_missing, open_weights, read_config, read_json
 from model.config import ModelConfig
 from model.errors import ModelError, Note
 from model.parameter_and_flop_counts import num_parameters
-from model.pretrained import gguf_loader, llama2c
+from model.pretrained import gguf_loader, llama2c, lora
 from model.pretrained.chat_template import read_chat_template
 from model.pretrained.gguf_file import GGUFHeader, read_header
 from model.pretrained.gguf_tokenizer import read_gguf_tokenizer
@@ -64,7 +64,9 @@ def describe_model(name_or_path: str | Path) -> Description:
         CheckpointError: nothing is there, or no model in a known format.
     """
     path = find_checkpoint(name_or_path)
-    if is_gguf(path):
+    if lora.is_adapter(path):
+        describe = _describe_adapter
+    elif is_gguf(path):
         describe = _describe_gguf
     elif is_llama2c(path):
         describe = _describe_llama2c
@@ -81,6 +83,18 @@ def describe_model(name_or_path: str | Path) -> Description:
     except ModelError as error:
         return Description(tuple(rows), tuple(notes), error)
     return Description(tuple(rows), tuple(notes))
+
+
+def _describe_adapter(folder: Path) -> Iterator[Row | Note]:
+    yield "folder", folder.name
+    fields = read_json(folder / lora.CONFIG)
+    yield "kind", f"adapter of peft, {fields.get('peft_type')}"
+    yield "base model", str(fields.get("base_model_name_or_path"))
+    yield "rank, alpha", f"{fields.get('r')}, {fields.get('lora_alpha')}"
+    yield "licence", _read_licence(folder)
+    lora.check_supported(fields)
+    yield from _weight_rows([folder / lora.WEIGHTS])
+    find_base_model(folder)
 
 
 def _describe_gguf(path: Path) -> Iterator[Row | Note]:

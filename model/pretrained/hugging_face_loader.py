@@ -36,6 +36,7 @@ from model.pretrained import (
     smollm3,
 )
 from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
+from model.pretrained.lora import merge_adapter
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
@@ -88,6 +89,7 @@ def load_hugging_face(
     dtype: torch.dtype | None = None,
     placement: Placement | None = None,
     weights_file: Path | None = None,
+    adapter: Path | None = None,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
     """Load the model and tokenizer of a folder that transformers saved.
 
@@ -96,6 +98,7 @@ def load_hugging_face(
             not computed with here. Gains of RMSNorms may be of a finer type than the rest.
         placement: of the weights; None: in the memory of the CPU.
         weights_file: of the weights, in place of those that `find_weight_files` returns.
+        adapter: folder of a LoRA adapter that is merged into the weights; None: the model as it is.
 
     Raises:
         ModelError: a file is missing or damaged, or has a value that is not supported.
@@ -105,8 +108,13 @@ def load_hugging_face(
     HFConfigReader(fields).check_supported()
     weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
     check_not_quantized_or_adapter(weights)
+    notes: list[Note] = []
+    if adapter is not None:
+        weights, note = merge_adapter(weights, adapter)
+        notes.append(note)
     lm = assemble_model(fields, family, weights, dtype, placement)
-    if (folder / "adapter_config.json").exists():
+    lm.notes = (*notes, *lm.notes)
+    if adapter is None and (folder / "adapter_config.json").exists():
         lm.notes += (Note("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
     tokenizer = read_tokenizer(folder, lm.config.vocab_size, eos_ids(folder, fields))
     lm.notes += tokenizer.notes

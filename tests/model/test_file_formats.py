@@ -89,7 +89,7 @@ FOLDERS = {
     "ONNX": (["config.json", "tokenizer.json", "onnx/model.onnx"], "onnx/model.onnx is an ONNX graph"),
     "TensorFlow": (["config.json", "tf_model.h5"], "tf_model.h5 is a file of TensorFlow"),
     "Flax": (["config.json", "flax_model.msgpack"], "holds weights of Flax"),
-    "LoRA": (["adapter_config.json", "adapter_model.safetensors", "tokenizer.json"], r"adapter \(LoRA\)"),
+    "LoRA": (["adapter_config.json", "adapter_model.safetensors", "tokenizer.json"], r"adapter \(LoRA\), and its base"),
     "LoRA with a config": (["config.json", "adapter_config.json", "adapter_model.safetensors"], r"adapter \(LoRA\)"),
     "diffusers": (["model_index.json", "unet/config.json", "text_encoder/config.json"], "pipeline of diffusers"),
     "Meta": (["consolidated.00.pth", "params.json", "tokenizer.model"], "original format of Meta"),
