@@ -10,6 +10,9 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from model.errors import ModelError, Note
 from model.pretrained.tokenizer import BYTE, QWEN_PATTERN, PretrainedTokenizer, build_sentencepiece
 
+# Name in chat templates -> of the id in the metadata.
+SPECIAL_NAMES = {"bos_token": "bos_token_id", "eos_token": "eos_token_id", "unk_token": "unknown_token_id"}
+SPECIAL_NAMES |= {"pad_token": "padding_token_id"}
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, SINGLE_BYTE = range(1, 7)  # `tokenizer.ggml.token_type`
 # Names of tokens that end a turn, which files do not always list as such (llama.cpp, `llama-vocab.cpp`).
 END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>")
@@ -117,6 +120,7 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], vocab_size: int) -> Pretrai
         vocab_size,
         notes,
         template if isinstance(template, str) else None,
+        {name: pieces[id_] for name, key in SPECIAL_NAMES.items() for id_ in _ids(values, key, len(pieces))},
     )
 
 

@@ -35,9 +35,10 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
+from model.pretrained.chat_template import read_chat_template
 from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
 from model.pretrained.lora import merge_adapter
-from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
+from model.pretrained.tokenizer import PretrainedTokenizer, read_special_names, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 
@@ -117,6 +118,8 @@ def load_hugging_face(
     if adapter is None and (folder / "adapter_config.json").exists():
         lm.notes += (Note("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
     tokenizer = read_tokenizer(folder, lm.config.vocab_size, eos_ids(folder, fields))
+    tokenizer.chat_template = read_chat_template(folder)
+    tokenizer.special_names = read_special_names(folder)
     lm.notes += tokenizer.notes
     return lm, tokenizer
 

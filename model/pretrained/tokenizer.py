@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from numbers import Integral
@@ -41,6 +41,7 @@ class PretrainedTokenizer:
         vocab_size: of the model, which may have more ids than there are pieces; None: the number of pieces.
         notes: on how its files were read.
         chat_template: of its chat model, in Jinja; None: it has none.
+        special_names: name of special tokens in templates, such as "eos_token" -> text of the token.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class PretrainedTokenizer:
         vocab_size: int | None = None,
         notes: Sequence[Note] = (),
         chat_template: str | None = None,
+        special_names: Mapping[str, str] | None = None,
     ):
         tokenizer.encode_special_tokens = True  # as text
         self._tokenizer = tokenizer
@@ -63,7 +65,7 @@ class PretrainedTokenizer:
             tuple(token_id for token_id in ids if 0 <= token_id < self.vocab_size) for ids in (bos_ids, eos_ids)
         )
         self.notes = tuple(notes)
-        self.chat_template = chat_template
+        self.chat_template, self.special_names = chat_template, dict(special_names or {})
         self._decoder = [component["type"] for component in _components(tokenizer.decoder)]
 
     @property
@@ -97,6 +99,17 @@ class PretrainedTokenizer:
         """
         text = replace_surrogates(text)
         return call_tokenizer_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
+
+    def encode_with_special_tokens(self, text: str) -> list[int]:
+        """Return the ids of a text in which the names of special tokens stand for these, as in a rendered chat."""
+        text = replace_surrogates(text)
+        return call_tokenizer_library(self._special_reader.encode, text, add_special_tokens=False).ids
+
+    @cached_property
+    def _special_reader(self) -> tokenizers.Tokenizer:
+        reader = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        reader.encode_special_tokens = False
+        return reader
 
     def encode_continuation(self, text: str) -> list[int]:
         """Return the ids of a text that continues another, without an added space; errors as in `encode`.
@@ -478,6 +491,12 @@ def _added_tokens(folder: Path, settings: dict[str, Any], special_texts: set[str
         int(token_id): AddedToken(text, normalized=text not in special, special=text in special)
         for text, token_id in entries.items()
     }
+
+
+def read_special_names(folder: Path) -> dict[str, str]:
+    """Return name -> text of a folder's special tokens, as chat templates call them."""
+    settings = _read_settings(folder)
+    return {name: text for name in SPECIAL_TOKEN_KEYS if (text := _token_text(settings.get(name)))}
 
 
 def _token_text(token: Any) -> str | None:
