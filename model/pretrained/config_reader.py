@@ -526,3 +526,9 @@ def convert_to_half_split(weight: Tensor, d_head: int) -> Tensor:
     """
     heads = weight.reshape(-1, d_head // 2, 2, *weight.shape[1:])  # (H, d/2, 2, …)
     return heads.transpose(1, 2).reshape(weight.shape)
+
+
+def convert_to_adjacent(weight: Tensor, d_head: int) -> Tensor:
+    """Reorder (H d, …) from half-split to adjacent rotary pairs, the inverse of `convert_to_half_split`."""
+    heads = weight.reshape(-1, 2, d_head // 2, *weight.shape[1:])  # (H, 2, d/2, …)
+    return heads.transpose(1, 2).reshape(weight.shape)

@@ -82,7 +82,7 @@ def save_hugging_face(
         ValueError: a weight is too large for `dtype`.
     """
     config = lm.config
-    export_format = _FORMATS["llama" if config.norm == "rmsnorm" else "gpt2"]
+    export_format = choose_format(config)
     config_fields = export_format.fields(config)
     check_round_trip(config, export_format, config_fields)
     weights = {}
@@ -112,6 +112,11 @@ def save_hugging_face(
     (folder / TOKENIZER_JSON).write_text(tokenizer_json(tokenizer), encoding="utf-8")
     save_reference_logits(folder, lm, tokenizer)
     return folder
+
+
+def choose_format(config: ModelConfig) -> _Format:
+    """Return the format that a model may be exported in, if any."""
+    return _FORMATS["llama" if config.norm == "rmsnorm" else "gpt2"]
 
 
 def check_round_trip(config: ModelConfig, export_format: _Format, config_fields: dict[str, Any]):

@@ -1,5 +1,6 @@
 """Tokenizer of a GGUF file, from its metadata: byte-level BPE, or SentencePiece's BPE."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -150,7 +151,12 @@ def _byte_level(values: Mapping[str, Any], pieces: Sequence[str], split: _WordSp
         tokenizer = tokenizers.Tokenizer(models.BPE(ids, pairs, ignore_merges=split.ignores_merges))
     except Exception as error:  # the package raises no narrower one
         raise ModelError("its tokenizer cannot be read: {why}", why=str(error) or type(error).__name__) from None
-    adds_space = values.get("add_space_prefix", False) is True
+    _prepare_words(tokenizer, split, values.get("add_space_prefix", False) is True)
+    return tokenizer
+
+
+def _prepare_words(tokenizer: tokenizers.Tokenizer, split: _WordSplit, adds_space: bool = False) -> None:
+    """Set the steps of a byte-level tokenizer before and after its merges."""
     steps = [pre_tokenizers.Digits(individual_digits=True)] if split.splits_digits else []
     if split.pattern:
         steps.append(pre_tokenizers.Split(tokenizers.Regex(split.pattern), "isolated"))
@@ -159,7 +165,28 @@ def _byte_level(values: Mapping[str, Any], pieces: Sequence[str], split: _WordSp
     tokenizer.decoder = decoders.ByteLevel()
     if split.applies_nfc:
         tokenizer.normalizer = normalizers.NFC()
-    return tokenizer
+
+
+def find_word_split(tokenizer: tokenizers.Tokenizer) -> str | None:
+    """Return how a byte-level tokenizer cuts texts into words, by the name in GGUF files; None if that has no name."""
+    description = json.loads(tokenizer.to_str())
+    for name, split in _WORD_SPLITS.items():
+        other = tokenizers.Tokenizer(models.BPE(ignore_merges=split.ignores_merges))
+        _prepare_words(other, split)
+        expected = json.loads(other.to_str())
+        if (
+            _steps(description["pre_tokenizer"]) == _steps(expected["pre_tokenizer"])
+            and description["normalizer"] == expected["normalizer"]
+            and description["model"].get("ignore_merges") == expected["model"]["ignore_merges"]
+        ):
+            return name
+    return None
+
+
+def _steps(pre_tokenizer: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the steps of a pre-tokenizer, without settings that change no ids."""
+    steps = (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer] if pre_tokenizer else [])
+    return [{key: value for key, value in step.items() if key != "trim_offsets"} for step in steps]
 
 
 def _sentencepiece(
