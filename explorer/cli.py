@@ -6,12 +6,15 @@ Imports only Python's own modules before `main`, so that it can say what is miss
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import os
 import socket
 import sys
 import tempfile
+from pathlib import Path
 
 MIN_PYTHON = (3, 11)  # of the packages in requirements.txt
+REQUIREMENTS = Path(__file__).parent.parent / "requirements.txt"  # of a clone; an installed package has metadata
 
 
 def main() -> None:
@@ -22,22 +25,20 @@ def main() -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     # Threads of NumPy's small products would wait for one another under several users.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from explorer.requirements_check import other_versions
-
     try:
-        from explorer.options import parse_arguments
+        from explorer.cli_options import parse_arguments
 
         options = parse_arguments()
         check_port(options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1", options.port)
         check_temporary_folder()
         from explorer.serving import serve  # Gradio, which takes seconds
     except Exception as error:
-        if not (others := other_versions()):
+        if not (others := mismatched_versions()):
             raise
         why = f"{type(error).__name__}: {error}"
         sys.exit(f"error: {why} ({'; '.join(others)}): install what is needed, pip install -r requirements.txt")
     try:
-        serve(options)
+        serve(options, mismatched_versions())
     except MemoryError:
         sys.exit("error: memory ran out: close other programs, or open a smaller model with --checkpoint")
 
@@ -65,3 +66,28 @@ def check_temporary_folder() -> None:
         tempfile.gettempdir()
     except OSError:
         sys.exit("error: no folder for temporary files can be written: set TMPDIR to one that can, with some MB free")
+
+
+def mismatched_versions() -> list[str]:
+    """Return what is installed in other versions than the explorer was tried with, or is missing, as texts."""
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:  # as in an environment where nothing is installed
+        return ["the packages are missing"]
+    if REQUIREMENTS.is_file():
+        lines = [line.partition("#")[0].strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines()]
+    else:
+        try:
+            lines = importlib.metadata.requires("transformerlm-explorer") or []
+        except importlib.metadata.PackageNotFoundError:
+            lines = []
+    others = []
+    for requirement in map(Requirement, filter(None, lines)):
+        try:
+            installed = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            others.append(f"{requirement.name} is missing")
+            continue
+        if not requirement.specifier.contains(installed, prereleases=True):
+            others.append(f"{requirement.name} is {installed}, tried with {requirement.specifier}")
+    return others

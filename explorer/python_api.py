@@ -15,15 +15,15 @@ from urllib.parse import urlencode
 import numpy as np
 import torch
 
-from explorer.diagnosis.register import choose_tokenizer
+from explorer.diagnosis.command_line import choose_tokenizer
 from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
-from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select
+from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select_with_defaults
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.apply_interventions import generate_with_interventions
-from explorer.tracing.capture import make_services
+from explorer.tracing.capture import make_model_functions
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_registry import register_services
+from explorer.tracing.model_registry import register_model_functions
 from explorer.tracing.patching import activation_patching
 from explorer.tracing.token_ids import encode_prompt
 from explorer.tracing.trace import Trace
@@ -88,7 +88,7 @@ class Model:
     def __init__(self, lm: TransformerLM, tokenizer: Tokenizer, library: ModelLibrary, name: str = ""):
         self.lm, self.tokenizer, self.library, self.name = lm, tokenizer, library, name
         if not name:
-            register_services(lm, make_services)
+            register_model_functions(lm, make_model_functions)
 
     def __repr__(self) -> str:
         config = self.lm.config
@@ -117,7 +117,7 @@ class Model:
             UserError: the prompt is empty, or an intervention is invalid.
         """
         ids, dropped = self.token_ids(text, messages)
-        edits = tuple(edit.for_prompt(ids) for edit in as_interventions(interventions))
+        edits = tuple(edit.for_prompt(ids) for edit in to_interventions(interventions))
         trace = self.library.trace_model(self.lm, self.tokenizer, ids, edits)
         prompt = text if isinstance(text, str) else self.tokenizer.decode(list(ids))
         values = {field.name: getattr(trace, field.name) for field in fields(Trace)}
@@ -186,7 +186,7 @@ class Model:
             temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
         ).validate()
         ids, dropped = self.token_ids(text, messages)
-        edits = tuple(edit.for_prompt(ids) for edit in as_interventions(interventions))
+        edits = tuple(edit.for_prompt(ids) for edit in to_interventions(interventions))
         edits = self.library.resolve_patches(self.lm, self.tokenizer, ids, edits)
         options = {"stop_tokens": self.tokenizer.eos_ids, "tokenizer": self.tokenizer, "num_dropped": dropped}
         steps = [*generate_with_interventions(self.lm, edits, generate(self.lm, ids, **options, **settings.as_dict()))]
@@ -246,7 +246,7 @@ class Model:
         return self.name
 
 
-def as_interventions(interventions: Interventions) -> tuple[Intervention, ...]:
+def to_interventions(interventions: Interventions) -> tuple[Intervention, ...]:
     """Return interventions that are given as text, objects, or several of either.
 
     Raises:
@@ -325,16 +325,16 @@ class ModelPage:
             selection = selection | {"view": find_view(selection["view"]).name}
         chosen_fields = {}
         if first is not None:  # a URL without them chooses otherwise than `run.figure`
-            chosen = select(first, selection)
+            chosen = select_with_defaults(first, selection)
             chosen_fields = {name: getattr(chosen, name) for name in ("query", "key", "layer", "head", "neuron")}
-            other = other or patch_source(first)
+            other = other or find_patch_source_run(first)
         self.model, self.blocks = model, None
-        self._query = run_fields(model, first)
+        self._query = run_url_fields(model, first)
         if other is not None:
             owner = getattr(other, "owner", None) or model
             if owner.library is not model.library:
                 raise UserError("a page has the models of one device and data type: load both with the same")
-            self._query |= {f"b.{name}": value for name, value in run_fields(owner, other).items()}
+            self._query |= {f"b.{name}": value for name, value in run_url_fields(owner, other).items()}
         self._query |= {"depth": "numbers"} | chosen_fields | selection
 
     @property
@@ -376,7 +376,7 @@ class ModelPage:
         return f'<iframe src="{url}" width="100%" height="900" style="border:0"></iframe>'
 
 
-def run_fields(model: Model, run: Trace | None) -> dict[str, str]:
+def run_url_fields(model: Model, run: Trace | None) -> dict[str, str]:
     """Return the fields of a model's run in the page's URL, or of the model alone.
 
     Raises:
@@ -393,7 +393,7 @@ def run_fields(model: Model, run: Trace | None) -> dict[str, str]:
     return query | ({"edits": SEPARATOR.join(map(str, edits))} if edits else {})
 
 
-def patch_source(run: Trace) -> Trace | None:
+def find_patch_source_run(run: Trace) -> Trace | None:
     """Return the run that a run's patches take values from; None for none."""
     edits = getattr(run, "interventions", ())
     sources = (edit.source for edit in edits if isinstance(edit, CrossRunIntervention))

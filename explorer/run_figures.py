@@ -18,14 +18,14 @@ from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go
 from explorer.views.default_selection import complete_selection
 from explorer.views.style import figure, shorten_token
-from explorer.views.two_runs import Placeholder
-from explorer.views.view import PAGE_KINDS, Panel, SmallMultiples, View
-from explorer.web.answers.open_view import OpenView
+from explorer.views.two_run_figures import FigurePlaceholder
+from explorer.views.view import PAGE_KINDS, HeadHeatmaps, Panel, View
+from explorer.web.browser_api.open_view import OpenView
 
 NUM_NEXT_TOKENS = 5  # that a run's HTML lists
 
 
-def near_names(name: object, names: Collection[str]) -> str:
+def nearest_names(name: object, names: Collection[str]) -> str:
     """Return the names nearest to a wrong one, or all if none is near, as text."""
     return ", ".join(difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or sorted(names))
 
@@ -57,15 +57,15 @@ def draw_figure(run: Trace | Comparison, view: str, panel: str | None = None, **
     view = find_view(view)
     open_view = make_open_view(run, view, selection)
     content = open_view.draw(find_panel(open_view, panel))
-    if isinstance(content, Placeholder):
+    if isinstance(content, FigurePlaceholder):
         raise UserError(content.message)
-    return draw_head_grid(content) if isinstance(content, SmallMultiples) else content
+    return draw_head_grid(content) if isinstance(content, HeadHeatmaps) else content
 
 
 def find_view(name: str) -> View:
     """Return the view of that name or former name; UserError, with the nearest names, if there is none."""
     if not (current_name := resolve_tab(name)):
-        raise UserError(f"there is no view {name!r}; the nearest are {near_names(name, VIEW_BY_NAME)}")
+        raise UserError(f"there is no view {name!r}; the nearest are {nearest_names(name, VIEW_BY_NAME)}")
     return VIEW_BY_NAME[current_name]
 
 
@@ -78,7 +78,7 @@ def find_panel(open_view: OpenView, name: str | None) -> Panel:
     view = open_view.view
     panels = {panel.name: panel for panel in view.panels}
     if name is not None and name not in panels:
-        raise UserError(f"{view.name!r} has no panel {name!r}; the nearest are {near_names(name, panels)}")
+        raise UserError(f"{view.name!r} has no panel {name!r}; the nearest are {nearest_names(name, panels)}")
     available = [panel for panel in view.panels if open_view.has(panel)]
     selected = available if name is None else [panel for panel in available if panel.name == name]
     drawable = [panel for panel in selected if panel.kind not in PAGE_KINDS]
@@ -98,12 +98,12 @@ def make_open_view(run: Trace | Comparison, view: View, fields: dict[str, Any]) 
     has_other = isinstance(run, Comparison)
     trace = run.trace if has_other else run
     default_fields = {"shown": "difference"} if has_other and not view.is_comparison else {}
-    selection = select(trace, {"view": view.name} | default_fields | fields)
+    selection = select_with_defaults(trace, {"view": view.name} | default_fields | fields)
     comparison = run if has_other else Comparison.with_unchanged(trace) if trace.baseline else None
     return OpenView(view, trace, selection, comparison=comparison, has_other=has_other)
 
 
-def select(trace: Trace, fields: dict[str, Any]) -> Selection:
+def select_with_defaults(trace: Trace, fields: dict[str, Any]) -> Selection:
     """Return the selection with some fields as given and the others as the page would choose them.
 
     Raises:
@@ -111,7 +111,7 @@ def select(trace: Trace, fields: dict[str, Any]) -> Selection:
     """
     names = [*(name for name in OWN_FIELDS if name != "view"), *(field.name for field in registered_fields())]
     for name in fields.keys() - {"view", *names}:
-        raise UserError(f"there is no field {name!r} to select; the nearest are {near_names(name, names)}")
+        raise UserError(f"there is no field {name!r} to select; the nearest are {nearest_names(name, names)}")
     fields = {name: int(value) if isinstance(value, np.integer) else value for name, value in fields.items()}
     defaults = Selection().as_dict()
     for name, value in fields.items():
@@ -125,7 +125,7 @@ def select(trace: Trace, fields: dict[str, Any]) -> Selection:
     return selection
 
 
-def draw_head_grid(grid: SmallMultiples) -> go.Figure:
+def draw_head_grid(grid: HeadHeatmaps) -> go.Figure:
     """Draw a grid of small heatmaps as one heatmap: a row of squares for each layer, a column for each head."""
     values = np.asarray(grid.values)  # (L, H, T, T)
     layers, heads, tokens, _keys = values.shape
@@ -184,7 +184,7 @@ class RunComparison(Comparison):
 
     def __str__(self) -> str:
         view = VIEW_BY_NAME["compare"]
-        return view.formula(self, select(self.trace, {"view": view.name}))
+        return view.formula(self, select_with_defaults(self.trace, {"view": view.name}))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>{self.figure()._repr_html_()}"

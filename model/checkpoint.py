@@ -25,7 +25,6 @@ from model.file_formats import (
     unsupported_file_error,
     unsupported_files_error,
 )
-from model.offloading import Device, Placement, ShardedPlacement, SingleDevicePlacement, parse_bytes
 from model.pretrained.gguf_loader import load_gguf
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
@@ -35,6 +34,7 @@ from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import Device, ShardedPlacement, SingleDevicePlacement, WeightPlacement, parse_bytes
 
 _INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
 CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"
@@ -148,7 +148,7 @@ def load_checkpoint(
             "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 for this project's checkpoints, the stored type for others.
         device_map: "auto", or a device for each module, for a model that is sharded over several devices, in place
-            of `device` (see `model.offloading.ShardedPlacement`); needs the package accelerate.
+            of `device` (see `model.weight_placement.ShardedPlacement`); needs the package accelerate.
         max_memory: bound for each device, as in {"cpu": "2GiB"}. Without a `device_map` it is only for GGUF: matrices
             beyond it stay in the file, and are dequantised whenever they are used.
         tokenizer: used in place of the tokenizer in a checkpoint of this project; None: the checkpoint's own.
@@ -190,7 +190,7 @@ def load_checkpoint(
 
 def make_sharded_placement(
     device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None
-) -> Placement:
+) -> WeightPlacement:
     """Return a placement on several devices; CheckpointError if the map is invalid."""
     try:
         return ShardedPlacement(device_map, max_memory)
@@ -374,11 +374,13 @@ def _missing_error(name: str) -> CheckpointError:
     if re.search(r"[/\\]", name) or Path(name).suffix.lower() in SUFFIXES:
         return CheckpointError("there is no file or folder {path!r}", path=name)
     return CheckpointError(
-        "there is no checkpoint {name!r}; there are: {names}", name=name, names=summarize_names(list_checkpoints())
+        "there is no checkpoint {name!r}; there are: {names}",
+        name=name,
+        names=format_checkpoint_names(list_checkpoints()),
     )
 
 
-def summarize_names(names: Iterable[str]) -> str:
+def format_checkpoint_names(names: Iterable[str]) -> str:
     """Return names as a comma-separated list, with only the first and last of a series of snapshots."""
     series: dict[str, list[str]] = {}
     for name in sorted(names):

@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.file_formats import check_not_placeholder, file_kind, unsupported_file_error
-from model.offloading import Placement, build_model
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import WeightPlacement, build_model
 
 TOKENIZER = "tokenizer.tiktoken"
 
@@ -27,7 +27,7 @@ MAX_CONFIG_BYTES, MAX_TOKENIZER_BYTES = 1 << 20, 1 << 26
 def read_checkpoint(
     folder: Path,
     dtype: torch.dtype = torch.float32,
-    placement: Placement | None = None,
+    placement: WeightPlacement | None = None,
     tokenizer: Tokenizer | None = None,
     weights_file: Path | None = None,
 ) -> tuple[TransformerLM, Tokenizer]:
@@ -120,7 +120,7 @@ def read_config(path: Path) -> ModelConfig:
 
 
 def read_model(
-    config: ModelConfig, weights: safe_open, dtype: torch.dtype, placement: Placement | None
+    config: ModelConfig, weights: safe_open, dtype: torch.dtype, placement: WeightPlacement | None
 ) -> TransformerLM:
     """Build the model of a config with the weights of a file.
 

@@ -13,7 +13,7 @@ from typing import Any
 from model.checkpoint import CheckpointError, check_links, find_base_model, find_checkpoint, is_gguf, is_llama2c
 from model.checkpoint_reader import TOKENIZER, is_missing, open_weights, read_config, read_json
 from model.config import ModelConfig
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.parameter_and_flop_counts import num_parameters
 from model.pretrained import gguf_loader, llama2c, lora
 from model.pretrained.chat_template import read_chat_template
@@ -47,7 +47,7 @@ class Description:
     """
 
     rows: tuple[Row, ...]
-    notes: tuple[Note, ...] = ()
+    notes: tuple[LoadingNote, ...] = ()
     problem: ModelError | None = None
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ def describe_model(name_or_path: str | Path) -> Description:
     else:
         describe = _describe_checkpoint
     rows: list[Row] = []
-    notes: list[Note] = []
+    notes: list[LoadingNote] = []
     try:
         for item in describe(path):
             rows.append(item) if isinstance(item, tuple) else notes.append(item)
@@ -85,7 +85,7 @@ def describe_model(name_or_path: str | Path) -> Description:
     return Description(tuple(rows), tuple(notes))
 
 
-def _describe_adapter(folder: Path) -> Iterator[Row | Note]:
+def _describe_adapter(folder: Path) -> Iterator[Row | LoadingNote]:
     yield "folder", folder.name
     fields = read_json(folder / lora.CONFIG)
     yield "kind", f"adapter of peft, {fields.get('peft_type')}"
@@ -97,7 +97,7 @@ def _describe_adapter(folder: Path) -> Iterator[Row | Note]:
     find_base_model(folder)
 
 
-def _describe_gguf(path: Path) -> Iterator[Row | Note]:
+def _describe_gguf(path: Path) -> Iterator[Row | LoadingNote]:
     yield "file", f"{path.name}, {path.stat().st_size:,} bytes"
     header = read_header(path)
     yield "kind", f"GGUF {header.version}, of llama.cpp"
@@ -128,7 +128,7 @@ def _general_rows(header: GGUFHeader) -> Iterator[Row]:
         yield label, value if isinstance(value, str) else "not named"
 
 
-def _describe_hugging_face(path: Path) -> Iterator[Row | Note]:
+def _describe_hugging_face(path: Path) -> Iterator[Row | LoadingNote]:
     folder, files = (path.parent, [path]) if path.is_file() else (path, None)
     yield "folder", folder.name
     yield "kind", "safetensors with config.json, of Hugging Face’s transformers"
@@ -150,7 +150,7 @@ def _describe_hugging_face(path: Path) -> Iterator[Row | Note]:
     read_tokenizer(folder, config.vocab_size, eos_ids(folder, fields))
 
 
-def _describe_checkpoint(path: Path) -> Iterator[Row | Note]:
+def _describe_checkpoint(path: Path) -> Iterator[Row | LoadingNote]:
     folder = path.parent if path.is_file() else path
     yield "folder", folder.name
     yield "kind", "safetensors with config.json, of this project"
@@ -161,7 +161,7 @@ def _describe_checkpoint(path: Path) -> Iterator[Row | Note]:
     yield "tokenizer", describe_tokenizer(Tokenizer.load(tokenizer))
 
 
-def _describe_llama2c(path: Path) -> Iterator[Row | Note]:
+def _describe_llama2c(path: Path) -> Iterator[Row | LoadingNote]:
     yield "file", f"{path.name}, {path.stat().st_size:,} bytes"
     yield "kind", "llama2.c"
     with path.open("rb") as file:

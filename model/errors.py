@@ -17,11 +17,11 @@ class ModelError(ValueError):
         self.template, self.values = template, values
 
 
-class OverflowedRunError(ModelError):
+class NonFiniteLogitsError(ModelError):
     """A run whose logits are infinite or NaN; the message proposes a remedy."""
 
 
-class Note:
+class LoadingNote:
     """A remark for the user on how a model's files were read: a template and its values, for translation.
 
     Args:
@@ -36,4 +36,4 @@ class Note:
         return self.template.format(**self.values)
 
     def __repr__(self) -> str:
-        return f"Note({str(self)!r})"
+        return f"LoadingNote({str(self)!r})"

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from model.layers.linear import Embedding, Linear
+from model.layers.basic_layers import Embedding, Linear
 from model.transformer_lm import TransformerLM
 
 

@@ -15,17 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.errors import ModelError, Note, OverflowedRunError
+from model.errors import LoadingNote, ModelError, NonFiniteLogitsError
 from model.kv_cache import KVCache
 from model.layers.attention import softcap
-from model.layers.linear import Dropout, Embedding, Linear
+from model.layers.basic_layers import Dropout, Embedding, Linear, Tap
 from model.layers.norms import NORMS
 from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
 from model.layers.transformer_block import BLOCKS
-from model.tap import Tap
 
 if TYPE_CHECKING:
-    from model.offloading import OffloadedWeights
+    from model.weight_placement import OffloadedWeights
 
 POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
 
@@ -37,7 +36,7 @@ class TransformerLM(nn.Module):
         super().__init__()
         self.config = config
         self.offloaded: OffloadedWeights | None = None  # of a model whose weights are on several devices
-        self.notes: tuple[Note, ...] = ()  # on how its files were read
+        self.notes: tuple[LoadingNote, ...] = ()  # on how its files were read
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None
         if config.position == "rope":
@@ -147,7 +146,7 @@ class TransformerLM(nn.Module):
 
 
 def check_finite(values: Tensor, dtype: torch.dtype) -> None:
-    """Raise OverflowedRunError unless all values are finite numbers.
+    """Raise NonFiniteLogitsError unless all values are finite numbers.
 
     Args:
         values: logits, or the input of the unembedding.
@@ -167,4 +166,4 @@ def check_finite(values: Tensor, dtype: torch.dtype) -> None:
             "the numbers of this run overflow in {dtype}: weaken its interventions, or check the model’s weights",
             dtype=name,
         )
-    raise OverflowedRunError("{why}", why=reason)
+    raise NonFiniteLogitsError("{why}", why=reason)

@@ -13,7 +13,7 @@ from torch import Tensor
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 from explorer.views.view import Panel, View
 from model.transformer_lm import TransformerLM
 from tests.panels import subject
@@ -101,7 +101,7 @@ ExpectedPoints = list[list[ExpectedPoint]]
 
 
 def points_at_tokens(case: Case, label: str, values: Iterable[float], field: str | None) -> list[ExpectedPoint]:
-    labels = positions(case.trace.tokens)
+    labels = position_labels(case.trace.tokens)
     return [ExpectedPoint(v, f"{label} {labels[i]}", {field: i} if field else {}) for i, v in enumerate(values)]
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.views import graph_objects as go
-from explorer.views.overview.map_parts import Diagram
+from explorer.views.overview.map_parts import ModelMap
 from explorer.views.view import Panel
-from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.figure import PlotlyFigureWidget
+from explorer.web.widgets.model_map import ModelMapWidget
 from tests.rendered_parts import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
 
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
@@ -56,7 +56,7 @@ class RenderedFigure:
     """
 
     def __init__(self, figure: go.Figure, selects: Mapping[str, str | Sequence[str]] | None = None):
-        data, layout = Figure.pack(figure)
+        data, layout = PlotlyFigureWidget.pack(figure)
         self.parts, self.layout = (unpack_arrays(json.loads(packed)) for packed in (data, layout))
         self.selects = selects or {}
 
@@ -132,8 +132,8 @@ class RenderedMap:
         sheet: index of its layout: 0 for a wide page, 1 for a narrow one.
     """
 
-    def __init__(self, diagram: Diagram, sheet: int = 0):
-        packed = json.loads(json.dumps(ModelMap.pack(diagram)))
+    def __init__(self, diagram: ModelMap, sheet: int = 0):
+        packed = json.loads(json.dumps(ModelMapWidget.pack(diagram)))
         self.content = packed | packed["sheets"][sheet]
         kinds_with_text = self.content["written"]
         self.parts = [

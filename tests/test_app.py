@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from app import main
-from explorer import __version__, cli, requirements_check, serving
-from explorer.options import allowed_hub_models, make_parser, parse_arguments, user_limits
+from explorer import __version__, cli, serving
+from explorer.cli_options import allowed_hub_models, make_parser, parse_arguments, user_limits
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS, RANGES
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.tracing.model_library import MAX_TRACE_CACHE_BYTES
@@ -253,7 +253,7 @@ def test_the_oldest_python_is_the_packages_and_the_spaces():
 
 
 def test_memory_that_runs_out_is_said(monkeypatch):
-    def serve(options):
+    def serve(options, version_notes):
         raise MemoryError
 
     monkeypatch.setattr(serving, "serve", serve)
@@ -261,11 +261,11 @@ def test_memory_that_runs_out_is_said(monkeypatch):
 
 
 def test_other_versions_are_said_if_it_cannot_start(monkeypatch, tmp_path):
-    assert requirements_check.other_versions() == []
+    assert cli.mismatched_versions() == []
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("torch==1.13.*  # old\nno-such-package>=2\nnumpy>=1\n", encoding="utf-8")
-    monkeypatch.setattr(requirements_check, "REQUIREMENTS", requirements)
-    torch, missing = requirements_check.other_versions()
+    monkeypatch.setattr(cli, "REQUIREMENTS", requirements)
+    torch, missing = cli.mismatched_versions()
     assert torch.startswith("torch is 2.") and torch.endswith(", tried with ==1.13.*")
     assert missing == "no-such-package is missing"
     monkeypatch.setitem(sys.modules, "explorer.serving", None)  # as where an import of it fails
@@ -275,7 +275,7 @@ def test_other_versions_are_said_if_it_cannot_start(monkeypatch, tmp_path):
 
 
 def test_with_little_memory_less_is_kept():
-    library = serving.ModelLibrary("cpu", **serving.small_caches(400 << 20))
+    library = serving.ModelLibrary("cpu", **serving.small_cache_limits(400 << 20))
     memory = library.memory()
     assert memory["models_limit"] + memory["traces_limit"] + library.max_trace_bytes < 200 << 20
-    assert serving.small_caches(64 << 30)["max_trace_cache_bytes"] == MAX_TRACE_CACHE_BYTES
+    assert serving.small_cache_limits(64 << 30)["max_trace_cache_bytes"] == MAX_TRACE_CACHE_BYTES

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from huggingface_hub import SpaceCardData
 
-from explorer.options import is_public, parse_arguments
+from explorer.cli_options import is_public, parse_arguments
 from tests.benchmarks.served import free_port
 
 ROOT = Path(__file__).parent.parent

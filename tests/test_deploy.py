@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.options import is_public, parse_arguments
-from explorer.state.run import Run
+from explorer.cli_options import is_public, parse_arguments
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
-from explorer.web.stores import open_store
+from explorer.web.key_value_stores import open_store
 from model import load_checkpoint
 from tests.benchmarks.visitor import merge_outputs
 from tests.deployment import NGINX_CONF, REDIS_OPTIONS, ROOT, AppProcess, Deployment, deploy
@@ -69,7 +69,7 @@ def deployment(tmp_path_factory):
 def state() -> dict[str, Any]:
     """The page's state after a prompt."""
     _lm, tokenizer = load_checkpoint("llama-fables")
-    run = Run("llama-fables", tuple(tokenizer.encode(PROMPT)))
+    run = RunRequest("llama-fables", tuple(tokenizer.encode(PROMPT)))
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | WRITING
 
 

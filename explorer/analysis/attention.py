@@ -6,14 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.heads import without_first_key
-from explorer.architecture.attention import (
-    first_visible_key,
-    score_divisor_formula,
-    score_divisor_in_numbers,
-    visibility_mask,
-)
-from explorer.architecture.logits import softcap, softcap_formula
+from explorer.analysis.head_scores import without_first_key
+from explorer.architecture.attention import first_visible_key, visibility_mask
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap, softcap_formula
 from explorer.explain.arithmetic import largest, mean
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
@@ -167,7 +162,7 @@ def query_attention_stages(trace: Trace, layer: int, head: int, query: int) -> A
     )
 
 
-FILE, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
+FILE, HEADS = "explorer/analysis/attention.py", "explorer/analysis/head_scores.py"
 
 
 def displayed_weight(
@@ -259,11 +254,13 @@ def value_output_norm(trace: Trace, layer: int, head: int, key: int) -> tuple[fl
     """Return ‖W_O v‖ of a head's value, and its inputs."""
     name = f"blocks.{layer}.attn.v"
     v, from_v = read_input(trace, name, kv_head_index(trace, name, head), key)
-    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(v)))
+    output, from_output = read_input(
+        trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_projection_columns(head, len(v))
+    )
     return math.sqrt(math.fsum(x * x for x in output @ v)), (from_v, from_output)
 
 
-def output_columns(head: int, d: int) -> slice:
+def output_projection_columns(head: int, d: int) -> slice:
     """Return the columns of W_O that multiply a head's z."""
     return slice(head * d, (head + 1) * d)
 
@@ -327,7 +324,7 @@ def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, 
             value,
             (read,),
         ),
-        SourceLine("explorer/architecture/logits.py", "return x if cap is None else cap * np.tanh(x / cap)"),
+        SourceLine("explorer/architecture/formulas.py", "return x if cap is None else cap * np.tanh(x / cap)"),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.attention import output_columns
+from explorer.analysis.attention import output_projection_columns
 from explorer.analysis.norms import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
@@ -16,11 +16,12 @@ from explorer.analysis.norms import (
 )
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.unembedding import effective_logit_bias, logit_direction
-from explorer.architecture.block_layout import SUBLAYERS, block_layout
-from explorer.architecture.logits import has_logit_constants, logit_constants_label
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import (
+    SUBLAYERS,
     added_taps,
     all_norms,
+    block_layout,
     block_output_tap,
     norm_input_tap,
     norm_inputs,
@@ -39,19 +40,18 @@ from explorer.architecture.residual_stream import (
 from explorer.explain import captured
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import recompute
-from explorer.explain.captured.formulas import concatenate_heads
+from explorer.explain.captured.formulas import concatenate_heads, has_bias, norm_kinds, normalise_before_gain
 from explorer.explain.captured.interventions import (
     active_effects,
     added_constant,
     adds_constant,
     apply_intervention_linear_part,
 )
-from explorer.explain.captured.norms import has_bias, norm_kinds, normalise_before_gain
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
 from explorer.explain.notation import format_number, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, translate
@@ -206,7 +206,7 @@ def attribution_by_kind(trace: Trace, logit_attribution: LogitAttribution) -> di
         "attention": float(logit_attribution.heads.sum() + logit_attribution.biases.sum()),
         "feed_forward": float(logit_attribution.feed_forward.sum()),
     }
-    sums |= {"shift": logit_attribution.shift} if has_logit_constants(trace.config) else {}
+    sums |= {"shift": logit_attribution.shift} if has_logit_bias_terms(trace.config) else {}
     return sums | ({"changes": logit_attribution.changes} if has_intervention_additions(trace) else {})
 
 
@@ -236,7 +236,7 @@ def linearise_norm(
 
 
 @dataclass(frozen=True)
-class Overview:
+class ForwardPassOverview:
     """The residual stream of one token through L layers of H heads.
 
     Attributes:
@@ -261,7 +261,9 @@ class Overview:
 
 
 @cache_per_trace
-def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> Overview:
+def forward_pass_overview(
+    trace: Trace, position: int, token_id: int, contrast_id: int | None = None
+) -> ForwardPassOverview:
     """Return the overview of the run at `position`, for a token's logit or its difference to a contrast token."""
     config, layers = trace.config, range(trace.config.num_layers)
 
@@ -271,7 +273,7 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
     def divisor(name: str) -> float:
         return float(compute_norm_divisor(trace, trace[norm_input_tap(config, name)][position], name, position))
 
-    def head_output_norms(layer: int) -> np.ndarray:
+    def head_norms(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:]
         head_outputs = np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape))  # (H, D)
@@ -283,7 +285,7 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
             trace, "embed", trace["position_embed"][position], position
         )
     logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
-    return Overview(
+    return ForwardPassOverview(
         token=float(np.linalg.norm(embedding)),
         positions=tap_norm("position_embed") if has_positions else 0.0,
         stream=np.array([tap_norm(stage.tap) for stage in residual_stages(trace)]),
@@ -291,7 +293,7 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
         write_norms=np.array(
             [[tap_norm(residual_update_tap(config, layer, part)) for part in SUBLAYERS] for layer in layers]
         ),
-        head_write_norms=np.stack([head_output_norms(layer) for layer in layers]),
+        head_write_norms=np.stack([head_norms(layer) for layer in layers]),
         logit_effects=np.stack(
             [logit_attribution.heads.sum(-1) + logit_attribution.biases, logit_attribution.feed_forward], axis=-1
         ),
@@ -300,7 +302,7 @@ def overview(trace: Trace, position: int, token_id: int, contrast_id: int | None
 
 
 @dataclass(frozen=True)
-class HeadSources:
+class AttributionBySource:
     """The contributions of all heads at one position, by the position that each is fetched from.
 
     A head's z is the sum of the values v of all keys, times their attention weights. Each term goes through the head's
@@ -318,7 +320,9 @@ class HeadSources:
 
 
 @cache_per_trace
-def head_sources(trace: Trace, position: int, token_id: int, contrast_id: int | None = None) -> HeadSources:
+def attribution_by_source(
+    trace: Trace, position: int, token_id: int, contrast_id: int | None = None
+) -> AttributionBySource:
     """Split the heads' `direct_logit_attribution` at a position by the positions that they read."""
     config, attribution = trace.config, direct_logit_attribution(trace, position, token_id, contrast_id)
     effects, norms = np.zeros((2, config.num_layers, config.num_heads, len(trace)))
@@ -330,14 +334,14 @@ def head_sources(trace: Trace, position: int, token_id: int, contrast_id: int | 
         values = trace[f"{block}.v"][:, visible].astype(np.float64)  # (G, n, d)
         values = np.repeat(values, config.num_heads // len(values), axis=0)  # (H, n, d)
         effects[layer, :, visible] = weights * np.einsum("hnd,hd->hn", values, attribution.head_directions[layer])
-        norms[layer, :, visible] = weights * written_norms(trace, layer, values, position)
+        norms[layer, :, visible] = weights * head_output_norms(trace, layer, values, position)
         is_changed = changed_head_mask(trace, layer, position)
         effects[layer, is_changed] = norms[layer, is_changed] = 0
         changed_heads[layer, is_changed] = attribution.heads[layer, is_changed]
-    return HeadSources(effects, norms, changed_heads)
+    return AttributionBySource(effects, norms, changed_heads)
 
 
-def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | None:
+def largest_earlier_source(sources: AttributionBySource, query: int) -> tuple[int, int, int] | None:
     """Return layer, head and key of the largest contribution from an earlier token; None if none is above 0."""
     effects = np.nan_to_num(sources.effects[..., :query])
     if not effects.size or effects.max() <= 0:
@@ -346,7 +350,7 @@ def largest_source(sources: HeadSources, query: int) -> tuple[int, int, int] | N
     return int(layer), int(head), int(key)
 
 
-def written_norms(trace: Trace, layer: int, values: np.ndarray, position: int) -> np.ndarray:
+def head_output_norms(trace: Trace, layer: int, values: np.ndarray, position: int) -> np.ndarray:
     """Return ‖W_O v‖₂ as added to the stream at a position, of values (H, n, d): (H, n).
 
     ‖W v‖² = v · (Wᵀ W) v, which for long texts is less work than W v.
@@ -421,7 +425,7 @@ def component_contribution(
     template, get_value, line = LOGIT_COMPONENTS[component]
     logit_attribution: LogitAttribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     symbols = (AT_THE_END if component in ("sum", "logit") else THROUGH_NORMS)[contrast_id is not None]
-    shifts = logit_constants_label(trace.config) if component == "shift" else ""
+    shifts = logit_bias_terms_label(trace.config) if component == "shift" else ""
     name, formula = translate(template, layer=layer, shifts=shifts), translate(symbols, x="x")
     vector, biased = unembedding_input(trace, component, position, layer), component in WITH_BIAS
     return logit_contribution(
@@ -444,8 +448,10 @@ def head_contribution(
     """Derive the contribution of a head to a token's logit or logit difference."""
     displayed_value = get_element(direct_logit_attribution(trace, position, token_id, contrast_id).heads, layer, head)
     z, from_z = read_input(trace, f"blocks.{layer}.attn.z", head, position)
-    output, from_output = read_input(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_columns(head, len(z)))
-    vector = propagate(
+    output, from_output = read_input(
+        trace, f"blocks.{layer}.attn.o_proj.weight", ALL, output_projection_columns(head, len(z))
+    )
+    vector = propagate_along_path(
         trace, (output @ z, [from_z, from_output]), path_to_unembedding(trace.config, layer, "attn"), position
     )
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
@@ -491,16 +497,16 @@ def logit_contribution(
 def unembedding_direction(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
     """Return the direction of a token's logit (D,), without its bias, and its source."""
     row, read = read_input(trace, "lm_head.weight", token_id)
-    return row * logit_factor(trace, token_id, position), read
+    return row * intervention_and_softcap_factor(trace, token_id, position), read
 
 
 def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
     """Return the bias of a token's logit and its source."""
     bias, read = read_input(trace, "lm_head.bias", token_id)
-    return float(bias * logit_factor(trace, token_id, position)), read
+    return float(bias * intervention_and_softcap_factor(trace, token_id, position)), read
 
 
-def logit_factor(trace: Trace, token_id: int, position: int) -> float:
+def intervention_and_softcap_factor(trace: Trace, token_id: int, position: int) -> float:
     """Return the factor of interventions and soft-capping on a logit in this run."""
     interventions, cap = (
         apply_intervention_linear_part(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id],
@@ -526,14 +532,16 @@ def unembedding_input(trace: Trace, component: str, position: int, layer: int) -
         vector, read = read_input(trace, "final_norm", position)
         return vector, [read]
     if component in ("shift", "changes"):
-        return propagate(trace, (np.zeros(trace.config.d_model), []), residual_taps(trace.config), position, component)
+        return propagate_along_path(
+            trace, (np.zeros(trace.config.d_model), []), residual_taps(trace.config), position, component
+        )
     if component in ("token", "position"):
         path = residual_taps_onward(trace.config, "blocks.0.resid_pre")
     elif component == "feed_forward":
         path = path_to_unembedding(trace.config, layer, "ffn")[1:]
     else:
         path = path_to_unembedding(trace.config, layer, "attn")
-    return propagate(trace, initial_contribution(trace, component, position, layer), path, position)
+    return propagate_along_path(trace, initial_contribution(trace, component, position, layer), path, position)
 
 
 def initial_contribution(trace: Trace, component: str, position: int, layer: int) -> Reads:
@@ -565,7 +573,7 @@ def initial_contribution(trace: Trace, component: str, position: int, layer: int
     return vector, inputs
 
 
-def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addition: str = "") -> Reads:
+def propagate_along_path(trace: Trace, vector: Reads, path: list[str], position: int, addition: str = "") -> Reads:
     """Propagate a vector along a path, through norms with their scales from this run and through interventions.
 
     Args:
@@ -577,7 +585,7 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
     added = [sublayer for sublayer in sublayers(trace.config) if addition]
     for name in path:
         for sublayer in (pair for pair in added if residual_sum_tap(trace.config, *pair) == name):
-            addend, read = propagate(
+            addend, read = propagate_along_path(
                 trace, (np.zeros_like(current), []), output_taps(trace.config, *sublayer), position, addition
             )
             current, inputs = current + addend, [*inputs, *read]
@@ -599,17 +607,17 @@ def propagate(trace: Trace, vector: Reads, path: list[str], position: int, addit
     return current, inputs
 
 
-def check_component_sum(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
+def check_component_sum(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> RecomputationCheck:
     """Check the sum of all contributions against the captured logit or logit difference."""
     logit_attribution = direct_logit_attribution(trace, position, token_id, contrast_id)
     ids = [token_id] if contrast_id is None else [token_id, contrast_id]
     logit_sizes = sum(recompute(trace, "logits", (position, i)).sizes for i in ids)
-    return Check.from_arrays(
+    return RecomputationCheck.from_arrays(
         trace.dtype, logit_attribution.total, logit_attribution.logit, logit_attribution.size + logit_sizes
     )
 
 
-def head_compensation(
+def head_contribution_change(
     comparison: Comparison, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
 ) -> Derivation:
     """Derive the change of a head's contribution to a logit."""
@@ -618,7 +626,7 @@ def head_compensation(
     )
 
 
-def component_compensation(
+def component_contribution_change(
     comparison: Comparison, position: int, token_id: int, contrast_id: int | None, component: str, layer: int
 ) -> Derivation:
     """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import top_indices
-from explorer.architecture import residual_stream
+from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.arithmetic import cosine, dot_product
 from explorer.explain.captured.embedding import TABLE
@@ -132,10 +132,8 @@ def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
     displayed_value = get_element(terms.row * terms.scale, dim)
     row, read = read_input(trace, TABLE, token_id, dim)
     value, scaled = float(row) * config.embedding_scale, config.embedding_scale != 1
-    scale_text = f"{format_factor(row)} · {residual_stream.embedding_scale_in_numbers(config)} = " * scaled
-    symbols = (
-        translate(SCALED_ROW, factor=residual_stream.embedding_scale_formula(config)) if scaled else translate(ROW)
-    )
+    scale_text = f"{format_factor(row)} · {embedding_scale_in_numbers(config)} = " * scaled
+    symbols = translate(SCALED_ROW, factor=embedding_scale_formula(config)) if scaled else translate(ROW)
     return Derivation(
         _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
         format_token_position(trace, query),

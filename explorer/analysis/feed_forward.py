@@ -8,16 +8,15 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import (
     THROUGH_NORMS,
     formula_with_softcap,
-    propagate,
+    propagate_along_path,
     unembedding_direction,
 )
 from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
 from explorer.analysis.unembedding import unembed_component
-from explorer.architecture.residual_stream import input_tap, norm_inputs, path_to_unembedding
+from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
-from explorer.explain.captured.formulas import ACTIVATIONS
+from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import apply_intervention_linear_part
-from explorer.explain.captured.norms import norm_kinds
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
 from explorer.explain.notation import format_number, format_token_id, format_token_position
@@ -27,7 +26,7 @@ from explorer.translations import _, ngettext, translate
 
 
 @dataclass(frozen=True)
-class Neurons:
+class LayerNeurons:
     """All F neurons of a layer at one token.
 
     Attributes:
@@ -50,7 +49,7 @@ class Neurons:
         return np.argsort(-self.output_norms, kind="stable")[:max_count]
 
 
-def layer_neurons(trace: Trace, layer: int, query: int) -> Neurons:
+def layer_neurons(trace: Trace, layer: int, query: int) -> LayerNeurons:
     """Return all neurons of a layer at one token."""
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
@@ -60,8 +59,8 @@ def layer_neurons(trace: Trace, layer: int, query: int) -> Neurons:
     )  # (F, D)
     output_norms = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     if gated:
-        return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, output_norms)
-    return Neurons(up, hidden, None, hidden, output_norms)
+        return LayerNeurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, output_norms)
+    return LayerNeurons(up, hidden, None, hidden, output_norms)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Neuron:
 
     Attributes:
         read: tap of the layer's input.
-        pre, active, up, hidden: as in `Neurons`.
+        pre, active, up, hidden: as in `LayerNeurons`.
         error: |hidden - captured|.
     """
 
@@ -85,7 +84,7 @@ class Neuron:
 def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     """Return a neuron's values at one token, recomputed from its weights."""
     block = f"blocks.{layer}.ffn"
-    read = input_tap(trace.config, layer, "ffn")
+    read = sublayer_input_tap(trace.config, layer, "ffn")
     x = trace[read][query].astype(np.float64)
 
     def project(name: str) -> float:
@@ -106,7 +105,7 @@ NEAR_ZERO_RATIO = 0.1  # of the layer's root mean square
 
 
 @dataclass(frozen=True)
-class Sparsity:
+class ActivationSparsity:
     """Fractions of hidden values near zero, by layer.
 
     A value counts as near zero if it is at most `NEAR_ZERO_RATIO` of the root mean square of its layer's values in
@@ -125,7 +124,7 @@ NORMAL_SHARE = math.erf(NEAR_ZERO_RATIO / math.sqrt(2))
 
 
 @cache_per_trace
-def sparsity(trace: Trace) -> Sparsity:
+def sparsity(trace: Trace) -> ActivationSparsity:
     """Return the fractions of hidden values near zero in each layer."""
     shares = []
     for layer in range(trace.config.num_layers):
@@ -133,7 +132,7 @@ def sparsity(trace: Trace) -> Sparsity:
         limit = 0.0 if trace.config.ffn in RELU_KINDS else NEAR_ZERO_RATIO * np.sqrt(np.mean(size**2, dtype=np.float64))
         near = size <= limit
         shares.append((near.mean(), near.all(0).mean()))
-    return Sparsity(*np.transpose(shares))
+    return ActivationSparsity(*np.transpose(shares))
 
 
 def neuron_logit_effects(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
@@ -163,7 +162,9 @@ def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token
     """Derive the change of a token's logit per unit of a neuron's hidden value."""
     displayed_value = get_element(neuron_logit_effects(trace, layer, neuron, query), token_id)
     column, from_column = read_input(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
-    vector, inputs = propagate(trace, (column, [from_column]), path_to_unembedding(trace.config, layer, "ffn"), query)
+    vector, inputs = propagate_along_path(
+        trace, (column, [from_column]), path_to_unembedding(trace.config, layer, "ffn"), query
+    )
     row, from_row = unembedding_direction(trace, token_id, query)
     return Derivation(
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),

@@ -14,7 +14,7 @@ from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input, unique_inputs
 from explorer.explain.notation import format_number, format_sum, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.explain.tolerance import rounding_threshold as rounding_resolution
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.comparison import Comparison
@@ -218,24 +218,27 @@ def intervention_interaction(
         return float(np.exp(outcome[1]) if index else outcome[0])
 
     single_values = [
-        apply_measure(unchanged.outcome(position, token_id, (intervention,))) for intervention in changed.edits
+        apply_measure(unchanged.logit_and_log_probability(position, token_id, (intervention,)))
+        for intervention in changed.edits
     ]
-    before, joint_value = (apply_measure(captured_outcome(run, position, token_id)) for run in (unchanged, changed))
+    before, joint_value = (
+        apply_measure(captured_logit_and_log_probability(run, position, token_id)) for run in (unchanged, changed)
+    )
     return InterventionInteraction(before, np.array(single_values), joint_value)
 
 
-def captured_outcome(trace: Trace, position: int, token_id: int) -> np.ndarray:
+def captured_logit_and_log_probability(trace: Trace, position: int, token_id: int) -> np.ndarray:
     """Return the logit and ln p of a token from the captured logits, (2,)."""
     logits = trace.logits.row(position).astype(np.float64)
     return np.array([logits[token_id], logits[token_id] - np.logaddexp.reduce(logits)])
 
 
-def check_recomputed_outcomes(comparison: Comparison, position: int, token_id: int) -> Check:
+def check_recomputed_logits(comparison: Comparison, position: int, token_id: int) -> RecomputationCheck:
     """Check logit and ln p of both runs, computed by running the model again, against the captured logits."""
-    recomputed = [run.outcome(position, token_id, run.edits) for run in comparison.runs]
-    captured = [captured_outcome(run, position, token_id) for run in comparison.runs]
+    recomputed = [run.logit_and_log_probability(position, token_id, run.edits) for run in comparison.runs]
+    captured = [captured_logit_and_log_probability(run, position, token_id) for run in comparison.runs]
     largest = max(float(np.abs(run.logits.row(position)).max()) for run in comparison.runs)
-    return Check.from_arrays(comparison.trace.dtype, np.array(recomputed), np.array(captured), largest)
+    return RecomputationCheck.from_arrays(comparison.trace.dtype, np.array(recomputed), np.array(captured), largest)
 
 
 def weight_change(comparison: Comparison, layer: int, head: int, query: int, key: int) -> Derivation | None:
@@ -318,10 +321,10 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
     )
 
 
-def check_ablation_rerun(trace: Trace, query: int, token_id: int) -> Check:
+def check_ablation_rerun(trace: Trace, query: int, token_id: int) -> RecomputationCheck:
     """Check log₂ p of a token, from running the model again without ablation, against the captured logits."""
     error = ablation_effects(trace, query, token_id).error
-    return Check.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
+    return RecomputationCheck.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
 
 
 def next_token_probability(comparison: Comparison, query: int, token_id: int, changed: bool) -> Derivation:
@@ -404,7 +407,7 @@ def single_effect(comparison: Comparison, query: int, token_id: int, measure: st
     interaction = intervention_interaction(comparison, query, token_id, measure)
     displayed_value, intervention = get_element(interaction.effects, index), comparison.trace.edits[index]
     before, read = _captured_measure(comparison, query, token_id, measure, changed=False)
-    logit, ln_p = comparison.other.outcome(query, token_id, (intervention,)).tolist()
+    logit, ln_p = comparison.other.logit_and_log_probability(query, token_id, (intervention,)).tolist()
     after = logit if measure == "logit" else math.exp(ln_p)
     rerun_input = Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), read.shape)
     source = SourceLine(FILE, "return self.single_values - self.before")

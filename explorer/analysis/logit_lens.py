@@ -9,13 +9,13 @@ import numpy as np
 from explorer.analysis.norms import apply_norm
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.unembedding import iter_logit_blocks, unembed_token, unembed_vectors
-from explorer.architecture.logits import softcap_formula
+from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
+from explorer.explain.captured.formulas import has_bias, normalise_before_gain
 from explorer.explain.captured.interventions import apply_intervention_linear_part
-from explorer.explain.captured.norms import has_bias, normalise_before_gain
 from explorer.explain.derivation import ALL, Derivation, Input, read_input
 from explorer.explain.notation import (
     format_dot_product,
@@ -25,7 +25,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.tracing.weight_matrices import linear_by_chunks
 from explorer.translations import N_, _, translate
@@ -322,9 +322,9 @@ def lens_unembedding_input(trace: Trace, depth: int, position: int) -> tuple[np.
 
 
 @cache_per_trace
-def check_last_depth(trace: Trace, position: int) -> Check:
+def check_last_depth(trace: Trace, position: int) -> RecomputationCheck:
     """Check the logits of the lens at the last depth against the captured logits."""
     read = unembed_vectors(trace, lens_inputs(trace, slice(position, position + 1))[-1])
-    return Check.from_arrays(
+    return RecomputationCheck.from_arrays(
         trace.dtype, trace.logits.row(position)[None], read, recompute(trace, "logits", (position, ALL)).sizes
     )

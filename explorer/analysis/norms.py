@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from explorer.architecture.residual_stream import norm_input_tap, output_norm
+from explorer.explain.captured.formulas import mean_square_or_variance, norm_kinds
 from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
-from explorer.explain.captured.norms import mean_square_or_variance, norm_kinds
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, read_input
 from explorer.explain.notation import format_number, format_token_position

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.explain.derivation import Calculation, Derivation, Input
 from explorer.explain.notation import format_number, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.interventions import Intervention, parse_intervention
 from explorer.tracing.patching.experiment import (
     BY_POSITION,
@@ -53,7 +53,7 @@ def strongest_neuron_indices(values: np.ndarray, count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class EstimateAgreement:
     """Agreement of an estimate with the exact values.
 
     Attributes:
@@ -67,7 +67,7 @@ class Agreement:
     errors: tuple[float, ...]
 
 
-def agreement(exact: np.ndarray, estimate: np.ndarray, count: int = 3) -> Agreement:
+def compare_estimate(exact: np.ndarray, estimate: np.ndarray, count: int = 3) -> EstimateAgreement:
     """Compare two maps (L, P) where both are defined."""
     is_defined = np.isfinite(exact) & np.isfinite(estimate)
     finite_values = exact[is_defined], estimate[is_defined]
@@ -76,7 +76,7 @@ def agreement(exact: np.ndarray, estimate: np.ndarray, count: int = 3) -> Agreem
     errors = np.nan_to_num(estimate - exact)
     order = np.argsort(-np.where(is_defined, np.abs(errors), -1), axis=None, kind="stable")[:count]
     worst = tuple((int(i), int(j)) for i, j in zip(*np.unravel_index(order, errors.shape), strict=True))
-    return Agreement(correlation, worst, tuple(float(errors[cell]) for cell in worst))
+    return EstimateAgreement(correlation, worst, tuple(float(errors[cell]) for cell in worst))
 
 
 def logit_metrics(logits: np.ndarray, answer: int, wrong: int) -> np.ndarray:
@@ -192,7 +192,7 @@ def patch_estimate(
     else:
         value = parse_intervention(f"blocks.{layer}.{component}.{column}*patch").component_label()
     location = _("{value}, m = {metric}", value=value, metric=metric_label(metric))
-    source = SourceLine("explorer/tracing/patching/patch_nodes.py", "changes = torch.stack([(step * slope)")
+    source = SourceLine("explorer/tracing/patching/patching_methods.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), location, displayed_value, working, source)
 
 
@@ -248,9 +248,9 @@ def metric_label(metric: str) -> str:
     }[metric]
 
 
-def check_unpatched(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> Check:
+def check_unpatched(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> RecomputationCheck:
     """Check the metrics of the clean and the corrupted run against their captured logits."""
-    return Check.from_arrays(
+    return RecomputationCheck.from_arrays(
         runs[0].dtype, experiment.unpatched_metrics, _captured_metrics(experiment, runs), _size(experiment, runs)
     )
 
@@ -261,10 +261,10 @@ def check_patched_run(
     intervention: Intervention,
     measured: np.ndarray,
     direction: str,
-) -> Check:
+) -> RecomputationCheck:
     """Check the metrics of a node in the map, (M,), against running the model with the patch."""
     recomputed = experiment.rerun_with_patch(direction, intervention)
-    return Check.from_arrays(runs[0].dtype, measured, recomputed, _size(experiment, runs))
+    return RecomputationCheck.from_arrays(runs[0].dtype, measured, recomputed, _size(experiment, runs))
 
 
 def _captured_metrics(experiment: PatchingExperiment, runs: tuple[Trace, Trace]) -> np.ndarray:

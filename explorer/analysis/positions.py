@@ -6,13 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.architecture import attention as architecture
-from explorer.architecture.attention import (
-    angles_tap,
-    rotary_attention_factors,
-    score_divisor_formula,
-    score_divisor_in_numbers,
-)
-from explorer.architecture.residual_stream import embedding_scale_formula
+from explorer.architecture.attention import angles_tap, rotary_attention_factors
+from explorer.architecture.formulas import embedding_scale_formula, score_divisor_formula, score_divisor_in_numbers
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
@@ -29,7 +24,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
@@ -88,7 +83,7 @@ def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: in
     return RotatedPairs(before, after, angles, float(error))
 
 
-def frequencies(angles: np.ndarray) -> np.ndarray:
+def frequencies_from_angles(angles: np.ndarray) -> np.ndarray:
     """Return the angular frequency of each pair in radians per position, (F,), from captured angles (T, F).
 
     NaN for a single token.
@@ -124,7 +119,9 @@ def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> 
 
 def score_by_distance(trace: Trace, layer: int, head: int, query: int, key: int, distances: np.ndarray) -> np.ndarray:
     """Return the score of the same q and k, before rotation, at other distances in positions, (n,)."""
-    angle_differences = np.outer(distances, np.nan_to_num(frequencies(rotation_angles(trace, layer))))  # (n, F)
+    angle_differences = np.outer(
+        distances, np.nan_to_num(frequencies_from_angles(rotation_angles(trace, layer)))
+    )  # (n, F)
     return (pair_products(trace, layer, head, query, key) * np.exp(1j * angle_differences)).real.sum(-1)
 
 
@@ -258,7 +255,7 @@ def pair_contribution(trace: Trace, layer: int, head: int, query: int, key: int,
 def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """Derive the score of the same q and k at another distance."""
     rotates, (angles, read) = trace.config.has_rope(layer), read_input(trace, angles_tap(trace.config, layer))
-    pair_frequencies = np.nan_to_num(frequencies(angles)) * rotates
+    pair_frequencies = np.nan_to_num(frequencies_from_angles(angles)) * rotates
     products = [
         rotated_pair_product(trace, layer, head, query, key, i, distance * frequency)
         for i, frequency in enumerate(pair_frequencies)
@@ -291,7 +288,7 @@ def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int,
 def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     """Derive the wavelength of a pair in positions; None if it is not rotated, or for a single token."""
     angles = angles_tap(trace.config, layer)
-    frequency = abs(get_element(frequencies(trace[angles]), pair))
+    frequency = abs(get_element(frequencies_from_angles(trace[angles]), pair))
     if not frequency > 0:
         return None
     last = len(trace) - 1
@@ -309,11 +306,11 @@ def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     )
 
 
-def check_pair_sum(trace: Trace, layer: int, head: int, query: int, key: int) -> Check:
+def check_pair_sum(trace: Trace, layer: int, head: int, query: int, key: int) -> RecomputationCheck:
     """Check the sum of the pairs' contributions against the captured score."""
     name, index = f"blocks.{layer}.attn.scores", (head, query, key)
     total = score_by_pair(trace, layer, head, query, key).sum()
-    return Check.from_arrays(trace.dtype, trace[name][index], total, recompute(trace, name, index).sizes)
+    return RecomputationCheck.from_arrays(trace.dtype, trace[name][index], total, recompute(trace, name, index).sizes)
 
 
 NAME = "position_embed"

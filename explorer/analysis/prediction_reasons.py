@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
-from explorer.analysis.intervention_effects import ablation_effects, captured_outcome
+from explorer.analysis.intervention_effects import ablation_effects, captured_logit_and_log_probability
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.trace import Trace
@@ -19,7 +19,7 @@ DECISIVE_BITS = 0.5  # the probability falls to 71 %
 
 
 @dataclass(frozen=True)
-class Component:
+class ModelComponent:
     """An attention head, or the feed-forward of a layer.
 
     Attributes:
@@ -37,7 +37,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Reason:
+class PredictionReason:
     """One component's direct effect on the prediction, and its ablation cost.
 
     Attributes:
@@ -47,7 +47,7 @@ class Reason:
         weight: attention weight of that key.
     """
 
-    component: Component
+    component: ModelComponent
     effect: float
     cost: float
     key: int | None = None
@@ -76,9 +76,9 @@ class PredictionReasons:
     contrast_id: int
     log2_p: float
     logit_difference: float
-    reasons: tuple[Reason, ...]
-    costliest: tuple[Component, float]
-    partner: tuple[Reason, float] | None
+    reasons: tuple[PredictionReason, ...]
+    costliest: tuple[ModelComponent, float]
+    partner: tuple[PredictionReason, float] | None
     joint_cost: float | None = None
 
 
@@ -100,18 +100,20 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
     costs = ablation_costs(single_ablation.heads, single_ablation.sublayers)  # (L, H + 1)
     components = list_components(trace.config)
 
-    def make_reason(index: int) -> Reason:
+    def make_reason(index: int) -> PredictionReason:
         component, key, weight = components[index], None, 0.0
         if component.head is not None:
             weights = trace[f"blocks.{component.layer}.attn.pattern"][component.head, position, : position + 1]
             key, weight = int(weights.argmax()), float(weights.max())
-        return Reason(component, float(effects.flat[index]), float(costs.flat[index]), key, weight)
+        return PredictionReason(component, float(effects.flat[index]), float(costs.flat[index]), key, weight)
 
-    reasons = tuple(make_reason(index) for index in iter_largest(effects))
+    reasons = tuple(make_reason(index) for index in iter_largest_effects(effects))
     costliest = int(costs.argmax())
     joint_cost = None
     if len(reasons) > 1:
-        outcome = trace.outcome(position, token_id, (*trace.edits, *(entry.component.ablation for entry in reasons)))
+        outcome = trace.logit_and_log_probability(
+            position, token_id, (*trace.edits, *(entry.component.ablation for entry in reasons))
+        )
         cost = float(single_ablation.before - outcome[1] / np.log(2))
         joint_cost = cost if cost - sum(entry.cost for entry in reasons) >= DECISIVE_BITS else None
     partner = None
@@ -143,16 +145,16 @@ def effects_by_component(logit_attribution: LogitAttribution) -> np.ndarray:
     return np.concatenate((logit_attribution.heads, logit_attribution.feed_forward[:, None]), axis=1)
 
 
-def direct_effects(trace: Trace, position: int, token_id: int, contrast_id: int) -> dict[Component, float]:
+def direct_effects(trace: Trace, position: int, token_id: int, contrast_id: int) -> dict[ModelComponent, float]:
     """Return the contribution of each component to the logit difference of two tokens."""
     effects = effects_by_component(direct_logit_attribution(trace, position, token_id, contrast_id))
     return dict(zip(list_components(trace.config), effects.ravel().tolist(), strict=True))
 
 
-def list_components(config: ModelConfig) -> list[Component]:
+def list_components(config: ModelConfig) -> list[ModelComponent]:
     """Return all heads and feed-forwards, in the order of a flattened (L, H + 1) array."""
     heads = [*range(config.num_heads), None]
-    return [Component(layer, head) for layer in range(config.num_layers) for head in heads]
+    return [ModelComponent(layer, head) for layer in range(config.num_layers) for head in heads]
 
 
 def ablation_costs(heads: np.ndarray, sublayers: np.ndarray) -> np.ndarray:
@@ -160,7 +162,7 @@ def ablation_costs(heads: np.ndarray, sublayers: np.ndarray) -> np.ndarray:
     return -np.concatenate((heads, sublayers[:, 1:]), axis=1)
 
 
-def iter_largest(effects: np.ndarray) -> Iterator[int]:
+def iter_largest_effects(effects: np.ndarray) -> Iterator[int]:
     """Yield the indices, in the flattened array, of the largest effects that reach the minimum share."""
     min_effect = MIN_SHARE * effects[effects > 0].sum()
     for index in np.argsort(-effects, axis=None, kind="stable")[:MAX_COMPONENTS]:
@@ -173,7 +175,7 @@ MAX_SET_SIZE = 4
 
 
 @dataclass(frozen=True)
-class AblatedSet:
+class JointAblation:
     """Components that are ablated together.
 
     Attributes:
@@ -182,7 +184,7 @@ class AblatedSet:
         joint_cost: bits that it loses without all.
     """
 
-    components: tuple[Component, ...]
+    components: tuple[ModelComponent, ...]
     single_costs: tuple[float, ...]
     joint_cost: float
 
@@ -193,7 +195,7 @@ class AblatedSet:
 
 
 @dataclass(frozen=True)
-class Redundancy:
+class RedundantComponents:
     """Redundant components for the prediction of a token.
 
     Attributes:
@@ -206,11 +208,11 @@ class Redundancy:
     token_id: int
     contrast_id: int
     log2_p: float
-    candidates: tuple[Component, ...]
-    sets: tuple[AblatedSet, ...]
+    candidates: tuple[ModelComponent, ...]
+    sets: tuple[JointAblation, ...]
 
 
-def find_redundancy(trace: Trace, position: int, target: int = 1) -> Redundancy:
+def find_redundancy(trace: Trace, position: int, target: int = 1) -> RedundantComponents:
     """Search for redundant components in the prediction of the token of rank `target` after a position.
 
     Runs every set of at most `MAX_SET_SIZE` of the `MAX_CANDIDATES` components with the largest direct effects.
@@ -221,7 +223,7 @@ def find_redundancy(trace: Trace, position: int, target: int = 1) -> Redundancy:
     """
     order = ranking_without_interventions(trace, position)
     token_id, contrast_id = int(order[target - 1]), int(order[0 if target > 1 else 1])
-    before = captured_outcome(trace, position, token_id)[1] / np.log(2)
+    before = captured_logit_and_log_probability(trace, position, token_id)[1] / np.log(2)
     effects = direct_effects(trace, position, token_id, contrast_id)
     candidates = [
         component
@@ -229,16 +231,16 @@ def find_redundancy(trace: Trace, position: int, target: int = 1) -> Redundancy:
         if effect > 0
     ]
 
-    def cost(components: tuple[Component, ...]) -> float:
+    def cost(components: tuple[ModelComponent, ...]) -> float:
         interventions = (*trace.edits, *(component.ablation for component in components))
-        return float(before - trace.outcome(position, token_id, interventions)[1] / np.log(2))
+        return float(before - trace.logit_and_log_probability(position, token_id, interventions)[1] / np.log(2))
 
     single_costs = {component: cost((component,)) for component in candidates}
     best = []
     for size in range(2, min(MAX_SET_SIZE, len(candidates)) + 1):
         sets = (
-            AblatedSet(components, tuple(single_costs[p] for p in components), cost(components))
+            JointAblation(components, tuple(single_costs[p] for p in components), cost(components))
             for components in combinations(candidates, size)
         )
         best.append(max(sets, key=lambda item: item.excess))
-    return Redundancy(token_id, contrast_id, float(before), tuple(candidates), tuple(best))
+    return RedundantComponents(token_id, contrast_id, float(before), tuple(candidates), tuple(best))

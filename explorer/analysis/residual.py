@@ -7,8 +7,8 @@ from statistics import median
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, compute_norm_divisor
-from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
+    block_layout,
     norm_input_tap,
     norms_in_layer,
     previous_residual_tap,
@@ -18,7 +18,7 @@ from explorer.architecture.residual_stream import (
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, read_input
 from explorer.explain.notation import format_number, format_token_position

@@ -1,4 +1,4 @@
-"""Steering directions in the residual stream: their cosines, and their effects on predictions when added."""
+"""Steering directions: from contrastive prompts; their cosines with the stream, and their effects when added."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,111 @@ from explorer.explain.derivation import Calculation, Derivation, Input, read_inp
 from explorer.explain.notation import format_number, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import AddDirection, DirectionSpec, Intervention
-from explorer.state.contrastive_prompts import PROMPT_LISTS, ContrastivePromptLists
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _
 from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ContrastivePromptLists:
+    """Two contrastive lists of prompts, in the vocabulary of the bundled models, whose stories are in English.
+
+    Attributes:
+        name: meaning of the direction, to be translated.
+        prompts, others: the two lists.
+        towards, away: texts of the tokens that it should make likelier and less likely.
+        examples: other prompts, to see its effect on.
+    """
+
+    name: str
+    prompts: tuple[str, ...]
+    others: tuple[str, ...]
+    towards: str
+    away: str
+    examples: tuple[str, ...]
+
+
+PROMPT_LISTS = (
+    ContrastivePromptLists(
+        N_("happy, not sad"),
+        (
+            "Tom was happy. He smiled and laughed.",
+            "Lily felt so glad that she jumped and sang.",
+            "It was the best day. The bear was happy and danced.",
+            "The bird sang with joy, and everyone laughed.",
+        ),
+        (
+            "Tom was sad. He cried and cried.",
+            "Lily felt so lonely that she wept.",
+            "It was the worst day. The bear was sad and cried.",
+            "The bird was hurt, and everyone was upset.",
+        ),
+        " happy",
+        " sad",
+        (
+            "Once upon a time there was a dog. The dog was very",
+            "Ben saw his friend. Ben felt",
+            "Sara came home. Sara was so",
+            "The cat looked at the rain. The cat was",
+            "The teacher read the letter. The teacher was",
+            "They lost the game. They were",
+        ),
+    ),
+    ContrastivePromptLists(
+        N_("she, not he"),
+        (
+            "Lily went to the park. She was glad, and she played with her doll.",
+            "Mia was a girl. She loved her mom.",
+            "The queen smiled. She took her crown.",
+            "Sara ran home. She saw her sister.",
+        ),
+        (
+            "Tom went to the park. He was glad, and he played with his car.",
+            "Ben was a boy. He loved his dad.",
+            "The king smiled. He took his crown.",
+            "Sam ran home. He saw his brother.",
+        ),
+        " She",
+        " He",
+        (
+            "Once upon a time there was a cat.",
+            "The teacher came into the room.",
+            "The little rabbit wanted to play.",
+            "One day a bird flew away.",
+            "Tom found a key.",
+            "Lily found a key.",
+        ),
+    ),
+    ContrastivePromptLists(
+        N_("asked, not said"),
+        (
+            '"Why are you sad?" asked Tom.',
+            '"What is that?" asked Lily. "Where is it?"',
+            '"Can I help you?" asked the bird. "Who are you?"',
+            '"Do you want to play?" asked Ben.',
+        ),
+        (
+            '"I am sad," said Tom.',
+            '"That is a ball," said Lily. "It is here."',
+            '"I will help you," said the bird. "I am a bird."',
+            '"I want to play," said Ben.',
+        ),
+        " asked",
+        " said",
+        (
+            '"Hello, little bird," Tom',
+            '"Is it far?" Lily',
+            '"I like you," the cat',
+            'The boy looked up. "Mom," he',
+            '"Look at this!" Sara',
+            '"Please," the bear',
+        ),
+    ),
+)
+
 
 MAX_CHARACTERS = 10_000  # of both lists together; more than the tokens that a direction may have
 ALPHA = 0.3  # multiple of ‖x‖ that is added if the run adds nothing
@@ -205,7 +303,7 @@ def _job(
         for i, prompt in enumerate(prompts):
             for j, interventions in enumerate(((), (intervention,))):
                 target_logit, contrast_logit = (
-                    trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+                    trace.logit_and_log_probability(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
                     for compared_id in (token_id, contrast_id)
                 )
                 logit_differences[i, j] = target_logit - contrast_logit
@@ -245,7 +343,7 @@ def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) 
     logit_differences = []
     for interventions in ((), (effects.edit,)):
         target_logit, contrast_logit = (
-            trace.outcome(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
+            trace.logit_and_log_probability(len(prompt) - 1, compared_id, interventions, token_ids=prompt)[0]
             for compared_id in (effects.token_id, effects.contrast_id)
         )
         logit_differences.append(float(target_logit - contrast_logit))

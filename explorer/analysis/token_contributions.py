@@ -11,7 +11,7 @@ from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
 from explorer.explain.notation import format_dot_product, format_number, format_query_key, format_token_position
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 
@@ -175,9 +175,9 @@ def _attention_knockout_contribution(
     return _("knock-out"), working, '"knock_out": f'
 
 
-def check_gradient_run(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> Check:
+def check_gradient_run(trace: Trace, position: int, token_id: int, contrast_id: int | None) -> RecomputationCheck:
     """Check f of the run that the gradients were computed in against the captured logits."""
     logits = trace.logits.row(position).astype(float)
     captured = logits[token_id] - (0 if contrast_id is None else logits[contrast_id])
     f = token_contributions(trace, position, token_id, contrast_id).f
-    return Check.from_arrays(trace.dtype, f, captured, abs(logits).max())
+    return RecomputationCheck.from_arrays(trace.dtype, f, captured, abs(logits).max())

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.architecture.logits import softcap, softcap_factor
+from explorer.architecture.formulas import softcap, softcap_factor
 from explorer.explain.captured.interventions import active_effects, apply_intervention_linear_part
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace
@@ -73,15 +73,15 @@ def logit_direction(trace: Trace, token_id: int, position: int) -> np.ndarray:
     (D,) in float64, with the run's interventions on logits; soft-capping multiplies it by its factor on the
     whole logit. The bias is `unembedding_bias`.
     """
-    return logit_factor(trace, token_id, position) * unembedding_row(trace, token_id)
+    return intervention_and_softcap_factor(trace, token_id, position) * unembedding_row(trace, token_id)
 
 
 def effective_logit_bias(trace: Trace, token_id: int, position: int) -> float:
     """Return the bias of a token's logit, with interventions and soft-capping, see `unembedding`."""
-    return float(logit_factor(trace, token_id, position) * token_bias(trace, token_id))
+    return float(intervention_and_softcap_factor(trace, token_id, position) * token_bias(trace, token_id))
 
 
-def logit_factor(trace: Trace, token_id: int, position: int) -> float:
+def intervention_and_softcap_factor(trace: Trace, token_id: int, position: int) -> float:
     """Return the factor of interventions and soft-capping on the logit of a token at a position."""
     edit_scale, cap = float(intervention_logit_factor(trace, token_id, position)[0]), trace.config.logit_cap
     if not cap:

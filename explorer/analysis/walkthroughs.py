@@ -11,7 +11,7 @@ from explorer.analysis.logit_lens import TOP, lens_summaries
 from explorer.analysis.positions import pair_scales, rotated_pairs, rotation_angles, score_by_pair
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
 from explorer.architecture import attention as architecture
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position

@@ -17,16 +17,6 @@ def first_visible_key(config: ModelConfig, layer: int, query: int) -> int:
     return 0 if window is None else max(0, query - window + 1)
 
 
-def score_divisor_formula(config: ModelConfig) -> str:
-    """Return the divisor of scores in a formula: "√d", or a number."""
-    return "√d" if config.score_divisor is None else f"{config.score_divisor:g}"
-
-
-def score_divisor_in_numbers(config: ModelConfig) -> str:
-    """Return the divisor of scores with the value of d, for example "√64"."""
-    return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
-
-
 ANGLES, LOCAL_ANGLES = (
     "rope.angles",
     "local_rope.angles",

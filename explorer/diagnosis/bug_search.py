@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
-from explorer.diagnosis.bugs.norms import change_norm_pieces
-from explorer.diagnosis.bugs.steps import replace_linear
-from explorer.diagnosis.reference_formulas import NORMS, Formulas, KnownBug, linear
-from explorer.diagnosis.segments import PROBE, Deviation, ModelSegment
+from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces
+from explorer.diagnosis.bugs.omitted_or_repeated_steps import replace_linear
+from explorer.diagnosis.model_segments import PROBE, Deviation, ModelSegment
+from explorer.diagnosis.reference_formulas import NORMS, KnownBug, ModelFormulas, linear
 from explorer.explain.notation import format_number
 from explorer.translations import N_
 
@@ -20,7 +20,7 @@ MAX_TERMS = 3
 SNAP_TOLERANCE = 1e-4  # a factor this near to a twelfth is one
 
 
-def sum_bug(scope: ModelSegment, tap: str, formulas: Formulas) -> KnownBug | None:
+def sum_bug(scope: ModelSegment, tap: str, formulas: ModelFormulas) -> KnownBug | None:
     """Return the bug that a value is another sum of its terms than expected; None where it is not."""
     terms = scope.terms(tap, formulas)
     fitted = fit_sum(scope.tap_values[tap], terms)
@@ -35,7 +35,7 @@ def sum_bug(scope: ModelSegment, tap: str, formulas: Formulas) -> KnownBug | Non
         name, text = "another_sum", N_("it is {found}, not {meant}")
         values = ("found", format_sum(fitted)), ("meant", format_sum(expected))
 
-    def change(formulas: Formulas, _tap: str) -> Formulas:
+    def change(formulas: ModelFormulas, _tap: str) -> ModelFormulas:
         return scope.with_sum(formulas, tap, fitted)
 
     return KnownBug(name, text, scaled_tap, (tap,), change, values=values)
@@ -122,7 +122,7 @@ def is_related_module(first: str, second: str) -> bool:
     )
 
 
-def epsilon_bug(scope: ModelSegment, tap: str, formulas: Formulas) -> KnownBug | None:
+def epsilon_bug(scope: ModelSegment, tap: str, formulas: ModelFormulas) -> KnownBug | None:
     """Return the bug that a norm has another ε, estimated from its probes; None where there is none."""
     norm_tap = tap.removesuffix(f".{PROBE}")
     norm_name = f"{scope.start}{norm_tap}"
@@ -154,7 +154,7 @@ class BugHypothesis:
     """Known bugs that together reproduce the module's values, and the formulas with these bugs."""
 
     bugs: tuple[KnownBug, ...]
-    formulas: Formulas
+    formulas: ModelFormulas
     remaining_taps: tuple[str, ...]  # the taps that still differ
 
 
@@ -167,7 +167,7 @@ class BugSearch:
     def __init__(
         self,
         scope: ModelSegment,
-        formulas: Formulas,
+        formulas: ModelFormulas,
         identified_bugs: list[KnownBug] | None,
         exhausted_taps: set[str] | None,
     ):
@@ -176,7 +176,7 @@ class BugSearch:
         self.exhausted_taps = set() if exhausted_taps is None else exhausted_taps
         self._map_deviations: dict[str, Deviation] = {}
 
-    def deviation(self, tap: str, formulas: Formulas) -> Deviation:
+    def deviation(self, tap: str, formulas: ModelFormulas) -> Deviation:
         """Return the deviation of a tap's recorded value from the one that the formulas compute."""
         is_usual = tap not in formulas.linears and tap not in formulas.linear_inputs
         if is_usual and self.scope.input_tap(tap) in self.scope.tap_values:
@@ -187,7 +187,7 @@ class BugSearch:
             return self._map_deviations[tap]
         return Deviation.between(self.scope.tap_values[tap], self.scope.expected_value(tap, formulas))
 
-    def differing_taps(self, formulas: Formulas) -> list[str]:
+    def differing_taps(self, formulas: ModelFormulas) -> list[str]:
         """Return the recorded taps that differ with these formulas, in order, including probes of norms."""
         return [
             tap for tap in self.scope.taps if tap in self.scope.tap_values and self.deviation(tap, formulas).differs
@@ -258,7 +258,7 @@ class BugSearch:
             hypothesis for hypothesis, _values in likely
         ]
 
-    def _recorded_intermediates(self, formulas: Formulas, reach: Sequence[str]) -> set[str]:
+    def _recorded_intermediates(self, formulas: ModelFormulas, reach: Sequence[str]) -> set[str]:
         """Return the intermediate values of the sublayers that the module has as the formulas have them."""
         scope = self.scope
         values_by_sublayer = {tap.split(".")[0]: scope.intermediate_values(tap, formulas) for tap in reach}
@@ -304,7 +304,7 @@ class BugSearch:
                 yield one, other
         self.exhausted_taps.add(reach[0])
 
-    def _apply_bug(self, formulas: Formulas, bug: KnownBug, reach: Sequence[str]) -> Formulas:
+    def _apply_bug(self, formulas: ModelFormulas, bug: KnownBug, reach: Sequence[str]) -> ModelFormulas:
         return bug.change(formulas, self.first_visible_tap(bug, reach))
 
     def iter_hypotheses(self, candidates, tap: str, wrong: list[str]) -> Iterator[BugHypothesis]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from explorer.diagnosis.match_weights import WeightLocation, WeightMatch
+from explorer.diagnosis.match_weights import MatchedModule, WeightMatch
 from explorer.errors import UserError
 from explorer.translations import _
 from model.config import ModelConfig
@@ -45,9 +45,9 @@ def candidate_configs(
     """
     known_fields = dict(known_fields or {})
     inferred = _from_shapes(module, match) | known_fields
-    own_heads = len(match.locations["blocks.0.attn.q_proj"].heads)
+    own_heads = len(match.matched_modules["blocks.0.attn.q_proj"].heads)
     heads = known_fields.get("num_heads") or own_heads or find_attribute(module, HEADS)
-    q_rows, k_rows = (match.locations[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
+    q_rows, k_rows = (match.matched_modules[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
     counts = [heads] if heads else [q_rows // width for width in _head_widths(q_rows)]
     layouts = ("half_split", "adjacent") if match.name_table in ("llama", "order") else ("adjacent", "half_split")
     gated = inferred["ffn"] == "swiglu"
@@ -79,10 +79,10 @@ def candidate_configs(
 
 
 def _from_shapes(module: nn.Module, match: WeightMatch) -> dict[str, Any]:
-    locations = match.locations
+    matched_modules = match.matched_modules
     required = [f"blocks.0.attn.{name}_proj" for name in "qkvo"] + ["blocks.0.ffn.up_proj", "blocks.0.ffn.down_proj"]
     for name in ("token_embedding", *required):
-        if name not in locations:
+        if name not in matched_modules:
             raise UserError(
                 _(
                     "No weight of the module was recognized as {name}: it is not a decoder-only transformer of "
@@ -90,31 +90,31 @@ def _from_shapes(module: nn.Module, match: WeightMatch) -> dict[str, Any]:
                     name=name,
                 )
             )
-    vocab_size, d_model = locations["token_embedding"].weight.shape
-    positions = locations.get("position_embedding")
+    vocab_size, d_model = matched_modules["token_embedding"].weight.shape
+    positions = matched_modules.get("position_embedding")
     norm = _norm_module(module, match)
     is_layernorm = norm is not None and ("layernorm" in type(norm).__name__.lower()) and not _is_rms(norm)
-    if any(location.bias is not None for name, location in locations.items() if "norm" in name):
+    if any(matched.bias is not None for name, matched in matched_modules.items() if "norm" in name):
         is_layernorm = True
     config = {
         "vocab_size": vocab_size,
         "context_length": _context_length(module, positions),
         "d_model": d_model,
         "num_layers": match.num_layers,
-        "d_ff": locations["blocks.0.ffn.up_proj"].weight.shape[0],
+        "d_ff": matched_modules["blocks.0.ffn.up_proj"].weight.shape[0],
         "norm": "layernorm" if is_layernorm else "rmsnorm",
         "norm_eps": _find_number(norm, EPSILON, 1) or 1e-5,
         "position": "learned" if positions else "rope",
         "rope_theta": _theta(module),
-        "ffn": "swiglu" if "blocks.0.ffn.gate_proj" in locations else _activation(module),
-        "bias": locations["blocks.0.attn.o_proj"].bias is not None,
-        "qkv_bias": locations["blocks.0.attn.q_proj"].bias is not None,
-        "unembedding_bias": "lm_head" in locations and locations["lm_head"].bias is not None,
+        "ffn": "swiglu" if "blocks.0.ffn.gate_proj" in matched_modules else _activation(module),
+        "bias": matched_modules["blocks.0.attn.o_proj"].bias is not None,
+        "qkv_bias": matched_modules["blocks.0.attn.q_proj"].bias is not None,
+        "unembedding_bias": "lm_head" in matched_modules and matched_modules["lm_head"].bias is not None,
         "tie_embeddings": _is_tied(match),
-        "qk_norm": "blocks.0.attn.q_norm" in locations,
+        "qk_norm": "blocks.0.attn.q_norm" in matched_modules,
     }
     config["unbiased_qkv"] = config["bias"] and not config["qkv_bias"]
-    has_ffn_bias = any(locations[f"blocks.0.ffn.{name}_proj"].bias is not None for name in ("up", "down"))
+    has_ffn_bias = any(matched_modules[f"blocks.0.ffn.{name}_proj"].bias is not None for name in ("up", "down"))
     config["ffn_bias"] = None if has_ffn_bias == config["bias"] else has_ffn_bias
     return config
 
@@ -125,7 +125,7 @@ def _head_widths(rows: int) -> list[int]:
     return sorted(divisors, key=lambda width: WIDTHS.index(width) if width in WIDTHS else len(WIDTHS))
 
 
-def _context_length(module: nn.Module, positions: WeightLocation | None) -> int:
+def _context_length(module: nn.Module, positions: MatchedModule | None) -> int:
     """Return the context length: the rows of learned positions, an attribute, or the rows of a 2-D buffer."""
     if positions is not None:
         return len(positions.weight)
@@ -136,14 +136,16 @@ def _context_length(module: nn.Module, positions: WeightLocation | None) -> int:
 
 
 def _is_tied(match: WeightMatch) -> bool:
-    if "lm_head" not in match.locations:
+    if "lm_head" not in match.matched_modules:
         return True
-    embedding, unembedding = match.locations["token_embedding"].weight, match.locations["lm_head"].weight
+    embedding, unembedding = match.matched_modules["token_embedding"].weight, match.matched_modules["lm_head"].weight
     return embedding.data_ptr() == unembedding.data_ptr() and embedding.shape == unembedding.shape
 
 
 def _norm_module(module: nn.Module, match: WeightMatch) -> nn.Module | None:
-    norms = [match.locations[name] for name in ("blocks.0.attn_norm", "final_norm") if name in match.locations]
+    norms = [
+        match.matched_modules[name] for name in ("blocks.0.attn_norm", "final_norm") if name in match.matched_modules
+    ]
     return module.get_submodule(norms[0].module) if norms and norms[0].module else None
 
 

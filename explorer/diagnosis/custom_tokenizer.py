@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from explorer.errors import UserError
 from explorer.translations import N_, _
-from model.errors import Note
+from model.errors import LoadingNote
 from model.pretrained.tokenizer import VISIBLE_TO_BYTE
 from model.tokenizer import MergeRules
 
@@ -32,7 +32,7 @@ class CustomTokenizer:
     bos_ids: ClassVar[tuple[int, ...]] = ()
     beginning: ClassVar[tuple[int, ...]] = ()  # earlier name of `bos_ids`
     adds_space: ClassVar[bool] = False
-    note: Note | None = None  # on how texts are cut
+    note: LoadingNote | None = None  # on how texts are cut
 
     def __init__(
         self,
@@ -142,12 +142,12 @@ def bytes_tokenizer(vocab_size: int) -> CustomTokenizer:
     tokens += [f"<{token_id}>".encode() for token_id in range(BYTES, vocab_size)]
     tokenizer = CustomTokenizer(tokens, greedy_encoder(tokens), vocab_size)
     if vocab_size > BYTES:
-        tokenizer.note = Note(
+        tokenizer.note = LoadingNote(
             N_("No vocabulary was given (--tokenizer): tokens are bytes, and ids beyond {last} have no text"),
             last=BYTES - 1,
         )
     else:
-        tokenizer.note = Note(
+        tokenizer.note = LoadingNote(
             N_("No vocabulary was given (--tokenizer): its {count} tokens are read as bytes, and have no other text"),
             count=vocab_size,
         )

@@ -14,21 +14,10 @@ from torch import Tensor, nn
 
 from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugSearch, as_singletons
 from explorer.diagnosis.bugs import KNOWN_BUGS
-from explorer.diagnosis.bugs.norms import find_reduced_precision
+from explorer.diagnosis.bugs.norms_and_feed_forward import find_reduced_precision
 from explorer.diagnosis.candidate_configs import candidate_configs, with_context
-from explorer.diagnosis.match_weights import Table, WeightLocation, WeightMatch, match_weights
-from explorer.diagnosis.record_values import RecordedValues, record_values
-from explorer.diagnosis.reference_formulas import (
-    DATAFLOWS,
-    NORMS,
-    Formulas,
-    KnownBug,
-    check_supported,
-    reference_formulas,
-)
-from explorer.diagnosis.report_text import format_report
-from explorer.diagnosis.run_module import TOLERANCE, build_with_weights, check_ids, copy_module, logit_error, run_module
-from explorer.diagnosis.segments import (
+from explorer.diagnosis.match_weights import MatchedModule, Table, WeightMatch, match_weights
+from explorer.diagnosis.model_segments import (
     PROBE,
     BlockSegment,
     Deviation,
@@ -36,6 +25,17 @@ from explorer.diagnosis.segments import (
     ModelSegment,
     UnembeddingSegment,
 )
+from explorer.diagnosis.record_values import RecordedValues, record_values
+from explorer.diagnosis.reference_formulas import (
+    DATAFLOWS,
+    NORMS,
+    KnownBug,
+    ModelFormulas,
+    check_supported,
+    reference_formulas,
+)
+from explorer.diagnosis.report_text import format_report
+from explorer.diagnosis.run_module import TOLERANCE, build_with_weights, check_ids, copy_module, logit_error, run_module
 from explorer.errors import UserError
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.diagnosis_report import BugExplanation, DiagnosisReport, Difference, TapComparison
@@ -53,23 +53,23 @@ PROBE_MEAN_SQUARES = (
 
 def draw_random_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:
     """Return random token ids that fit the vocabulary and the context."""
-    size = len(match.locations["token_embedding"].weight) if "token_embedding" in match.locations else 1
+    size = len(match.matched_modules["token_embedding"].weight) if "token_embedding" in match.matched_modules else 1
     length = min(NUM_EXAMPLE_TOKENS, config.context_length if config else NUM_EXAMPLE_TOKENS)
-    if "position_embedding" in match.locations:
-        length = min(length, len(match.locations["position_embedding"].weight))
+    if "position_embedding" in match.matched_modules:
+        length = min(length, len(match.matched_modules["position_embedding"].weight))
     return torch.randint(size, (length,), generator=torch.Generator().manual_seed(SEED)).tolist()
 
 
 def randomise_untrained(match: WeightMatch) -> list[str]:
     """Randomise in place gains that are all 1 and biases that are all 0; return a note about it."""
     generator, gains, biases = torch.Generator().manual_seed(SEED), 0, 0
-    for name, location in match.locations.items():
-        if "norm" in name and bool((location.weight == 1).all()):
-            location.weight.copy_(0.5 + torch.rand(location.weight.shape, generator=generator))
+    for name, matched in match.matched_modules.items():
+        if "norm" in name and bool((matched.weight == 1).all()):
+            matched.weight.copy_(0.5 + torch.rand(matched.weight.shape, generator=generator))
             gains += 1
         # joined biases are copies of the module's
-        if location.bias is not None and not location.heads and bool((location.bias == 0).all()):
-            location.bias.copy_(torch.randn(location.bias.shape, generator=generator) / 10)
+        if matched.bias is not None and not matched.heads and bool((matched.bias == 0).all()):
+            matched.bias.copy_(torch.randn(matched.bias.shape, generator=generator) / 10)
             biases += 1
     if not gains + biases:
         return []
@@ -90,29 +90,31 @@ def add_missing_gains(match: WeightMatch, placement: str = "pre", draws: bool = 
         placement: of the reference's norms.
         draws: whether gains are random; else they are 1.
     """
-    table = match.locations.get("token_embedding")
+    table = match.matched_modules.get("token_embedding")
     required = [f"blocks.{layer}.{name}" for layer in range(match.num_layers) for name in ("attn_norm", "ffn_norm")]
     required += [] if placement == "post" else ["final_norm"]
-    missing = [name for name in required if name not in match.locations] if table and placement in DATAFLOWS else []
+    missing = (
+        [name for name in required if name not in match.matched_modules] if table and placement in DATAFLOWS else []
+    )
     if not missing:
         return match, []
     generator, width = torch.Generator().manual_seed(SEED), table.weight.shape[1]
     gains = {name: 0.5 + torch.rand(width, generator=generator) if draws else torch.ones(width) for name in missing}
-    locations = {**match.locations, **{name: WeightLocation(gain) for name, gain in gains.items()}}
+    matched_modules = {**match.matched_modules, **{name: MatchedModule(gain) for name, gain in gains.items()}}
     note = _(
         "The module has no weights for {count} norms of the reference, such as {name}: theirs are drawn at random.",
         count=len(missing),
         name=missing[-1],
     )
-    return replace(match, locations=locations), [note]
+    return replace(match, matched_modules=matched_modules), [note]
 
 
 @torch.no_grad()
 def probe_norms(student: nn.Module, match: WeightMatch, recorded: RecordedValues, config: ModelConfig) -> None:
     """Record the norms' outputs for vectors so short that their ε matters, and for long ones."""
-    for name, location in match.locations.items():
+    for name, matched in match.matched_modules.items():
         x = recorded.values.get(f"{name}.in")
-        if x is None or not location.module or name.split(".")[-1] not in NORMS:
+        if x is None or not matched.module or name.split(".")[-1] not in NORMS:
             continue
         size = x.square().mean().sqrt()
         if not torch.isfinite(size) or size == 0:
@@ -121,7 +123,7 @@ def probe_norms(student: nn.Module, match: WeightMatch, recorded: RecordedValues
             [x * (mean_square**0.5 / size) for mean_square in (config.norm_eps, *PROBE_MEAN_SQUARES)]
         )  # (4 T, D)
         try:
-            output = student.get_submodule(location.module)(short[None])
+            output = student.get_submodule(matched.module)(short[None])
         except Exception:  # then there is no probe; the run itself succeeded
             continue
         if isinstance(output, Tensor) and output.numel() == short.numel():
@@ -146,7 +148,7 @@ class SegmentDiagnosis(BugSearch):
     def __init__(
         self,
         scope: ModelSegment,
-        formulas: Formulas,
+        formulas: ModelFormulas,
         identified_bugs: list[KnownBug] | None = None,
         exhausted_taps: set | None = None,
     ):
@@ -291,7 +293,7 @@ class SegmentDiagnosis(BugSearch):
                 yield self._difference((bug,), "attn.z", Deviation.between(*merged)), (bug,)
                 return
 
-    def has_deviation(self, tap: str, formulas: Formulas) -> bool:
+    def has_deviation(self, tap: str, formulas: ModelFormulas) -> bool:
         return tap in self.scope.tap_values and self.deviation(tap, formulas).differs
 
 

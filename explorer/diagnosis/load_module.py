@@ -20,9 +20,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from explorer.diagnosis.constructor import Settings, UnknownArgumentError, construct, count_sizes
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
-from explorer.diagnosis.run_module import raising_user_error
+from explorer.diagnosis.module_constructor import (
+    ConstructorSettings,
+    UnknownArgumentError,
+    construct,
+    count_sizes,
+)
+from explorer.diagnosis.run_module import errors_as_user_errors
 from explorer.diagnosis.weights_file import StateDict, WeightsFile, is_mask_or_table, read_weights_file
 from explorer.errors import UserError
 from explorer.tracing.model_catalog import available_bytes, format_bytes
@@ -41,7 +46,7 @@ SPARE_BYTES = 256 << 20  # that a module may take besides its weights, for masks
 
 
 @dataclass(frozen=True)
-class OwnModule:
+class UserModule:
     """A user's module and how it was built.
 
     Attributes:
@@ -64,7 +69,7 @@ class FittingWeights:
         names: module's name -> name in `state`, of weights and of tables.
     """
 
-    settings: Settings
+    settings: ConstructorSettings
     state: StateDict
     names: Mapping[str, str]
 
@@ -72,13 +77,13 @@ class FittingWeights:
 def load_module(
     target: str, weights: str | Path | None = None, arguments: Mapping[str, Any] | None = None
 ) -> nn.Module:
-    """Return only the module of `load_own_module`."""
-    return load_own_module(target, weights, arguments).module
+    """Return only the module of `load_user_module`."""
+    return load_user_module(target, weights, arguments).module
 
 
-def load_own_module(
+def load_user_module(
     target: str, weights: str | Path | None = None, arguments: Mapping[str, Any] | None = None
-) -> OwnModule:
+) -> UserModule:
     """Build the module that a file names: by a class, a function that returns a module, or the module itself.
 
     Args:
@@ -119,7 +124,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[spec.name] = source  # dataclasses look their module up
     sys.path.insert(0, str(path.parent.absolute()))
     try:
-        with raising_user_error(_("{file} cannot be run", file=path.name)):
+        with errors_as_user_errors(_("{file} cannot be run", file=path.name)):
             spec.loader.exec_module(source)
     finally:
         sys.path.pop(0)
@@ -141,9 +146,9 @@ class ModuleBuilder:
         tables = [value for value in vars(source).values() if type(value) is dict and count_sizes(value) > 1]
         self.defaults = {name: value for table in reversed(tables) for name, value in table.items()}
 
-    def build_untrained(self) -> OwnModule:
+    def build_untrained(self) -> UserModule:
         """Build the module with default sizes; UserError if it does not fit into memory."""
-        settings = Settings(self.arguments, sizes=DEFAULT_SIZES, defaults=self.defaults)
+        settings = ConstructorSettings(self.arguments, sizes=DEFAULT_SIZES, defaults=self.defaults)
         if (meta_module := self._build_on_meta(settings)) is not None:
             memory, available = sum(weight.numel() * 4 for weight in meta_module.parameters()), available_bytes("cpu")
             if available is not None and memory > available:
@@ -156,9 +161,9 @@ class ModuleBuilder:
                         left=format_bytes(available),
                     )
                 )
-        return OwnModule(self._build(settings), used_head_counts(settings))
+        return UserModule(self._build(settings), used_head_counts(settings))
 
-    def build_with_weights(self, file: WeightsFile) -> OwnModule:
+    def build_with_weights(self, file: WeightsFile) -> UserModule:
         """Build the module with the file's first set of weights that fits."""
         fits, errors = [], []
         for state in file.states:
@@ -172,7 +177,7 @@ class ModuleBuilder:
             else self._build(fit.settings, limit=_memory_limit(fit.state))
         )
         load_weights(module, fit)
-        return OwnModule(module, used_head_counts(fit.settings), tuple(_notes(file, fits)))
+        return UserModule(module, used_head_counts(fit.settings), tuple(_notes(file, fits)))
 
     def _fits(self, file: WeightsFile, state: StateDict, errors: list[UserError]) -> Iterator[FittingWeights]:
         for inner in prefix_stripped_states(state):
@@ -183,7 +188,7 @@ class ModuleBuilder:
             if lengths := [weight.squeeze().shape[0] for weight in tables if weight.squeeze().ndim >= 2]:
                 sizes.setdefault("context_length", min(lengths))
             for shapes_first in (False, True):
-                settings = Settings(self.arguments, file.settings, sizes, self.defaults, True, shapes_first)
+                settings = ConstructorSettings(self.arguments, file.settings, sizes, self.defaults, True, shapes_first)
                 try:
                     module = self._build_on_meta(settings)
                     if module is None:  # its constructor computes with values, which the meta device lacks
@@ -193,7 +198,7 @@ class ModuleBuilder:
                 except UserError as error:
                     errors.append(error)
 
-    def _build_on_meta(self, settings: Settings) -> nn.Module | None:
+    def _build_on_meta(self, settings: ConstructorSettings) -> nn.Module | None:
         """Build the module on the "meta" device; None where that fails."""
         if isinstance(self.constructor, nn.Module):
             return self.constructor
@@ -206,14 +211,14 @@ class ModuleBuilder:
             return None
         return module if isinstance(module, nn.Module) else None
 
-    def _build(self, settings: Settings, limit: int | None = None) -> nn.Module:
+    def _build(self, settings: ConstructorSettings, limit: int | None = None) -> nn.Module:
         """Build the module with memory.
 
         Raises:
             UserError: it cannot be built, takes more memory than the limit, or is no module.
         """
         with (
-            raising_user_error(_("{name} cannot be made", name=self.name)),
+            errors_as_user_errors(_("{name} cannot be made", name=self.name)),
             MemoryLimit(limit) if limit else contextlib.nullcontext(),
         ):
             module = self._call(settings)
@@ -221,7 +226,7 @@ class ModuleBuilder:
             raise UserError(_("A torch.nn.Module is asked for, got {got}.", got=type(module).__name__))
         return module
 
-    def _call(self, settings: Settings) -> Any:
+    def _call(self, settings: ConstructorSettings) -> Any:
         if isinstance(self.constructor, nn.Module) or not callable(self.constructor):
             return self.constructor
         return construct(self.constructor, self.source, settings)
@@ -252,7 +257,7 @@ def _memory_limit(state: StateDict) -> int:
     return SPARE_BYTES + 4 * sum(4 * weight.numel() for weight in state.tensors.values())
 
 
-def used_head_counts(settings: Settings) -> dict[str, int]:
+def used_head_counts(settings: ConstructorSettings) -> dict[str, int]:
     """Return the head counts that the constructor read from the settings."""
     heads = {name: settings.used.get(name) for name in ("num_heads", "num_kv_heads")}
     return {name: value for name, value in heads.items() if isinstance(value, int) and value > 0}

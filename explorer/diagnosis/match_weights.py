@@ -105,7 +105,7 @@ def match_by_shape(
     for name, shape in outside.items():
         if shape == (width,) and name not in known_names:
             matched[name] = ("final_norm",)
-    if is_transposed_layer(list(next(iter(layers.values())).values()), width):
+    if has_input_by_output_matrices(list(next(iter(layers.values())).values()), width):
         layers = {number: {name: shape[::-1] for name, shape in layer.items()} for number, layer in layers.items()}
     for number, layer in enumerate(sorted(layers, key=int)):
         numbered = _match_layer(
@@ -136,7 +136,7 @@ def _embedding_names(names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
     return our_names
 
 
-def is_transposed_layer(shapes: Sequence[tuple[int, ...]], width: int) -> bool:
+def has_input_by_output_matrices(shapes: Sequence[tuple[int, ...]], width: int) -> bool:
     """Return whether a layer's maps are (in, out), judged by the feed-forward's shapes."""
     wide = [shape for shape in shapes if len(shape) == 2 and shape[0] != shape[1] and 3 * width not in shape]
     into = [shape[0] == width for shape in wide]
@@ -225,8 +225,8 @@ Table = Mapping[str, str | tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class WeightLocation:
-    """The location of one of our modules in another module.
+class MatchedModule:
+    """One of our modules as it is in another module: its weights, and their location.
 
     Attributes:
         weight, bias: its own; None where it has none.
@@ -250,15 +250,17 @@ class WeightMatch:
 
     Attributes:
         name_table: the table that has them: one of `NAME_TABLES`, "table" for the one passed in, "order" for none.
-        locations: our module -> its location.
+        matched_modules: our module -> what it is in the other module.
     """
 
     name_table: str
-    locations: Mapping[str, WeightLocation]
+    matched_modules: Mapping[str, MatchedModule]
 
     @property
     def num_layers(self) -> int:
-        return 1 + max((int(name.split(".")[1]) for name in self.locations if name.startswith("blocks.")), default=-1)
+        return 1 + max(
+            (int(name.split(".")[1]) for name in self.matched_modules if name.startswith("blocks.")), default=-1
+        )
 
 
 def match_weights(module: nn.Module, names: Table | None = None) -> WeightMatch:
@@ -282,9 +284,9 @@ def match_weights(module: nn.Module, names: Table | None = None) -> WeightMatch:
     matches = {table_name: dict(_match_stems(stems, table)) for table_name, table in tables.items()}
     best = max(matches, key=lambda table_name: len(matches[table_name]))  # the first of those that have as many
     if len(matches[best]) == len(stored):
-        return WeightMatch(best, dict(_locations(modules, head_paths, stored, matches[best])))
+        return WeightMatch(best, dict(_matched_modules(modules, head_paths, stored, matches[best])))
     if matched := match_by_shape(stored, matches["table"]):
-        return WeightMatch("order", dict(_locations(modules, head_paths, stored, matched)))
+        return WeightMatch("order", dict(_matched_modules(modules, head_paths, stored, matched)))
     unmatched = sorted(set(stored) - set(matches[best]))
     raise UserError(
         _(
@@ -337,13 +339,13 @@ def _match_stems(stems: Mapping[str, str], table: Table) -> Iterator[tuple[str, 
                 break
 
 
-def _locations(
+def _matched_modules(
     modules: Mapping[str, nn.Module],
     head_paths: Mapping[str, tuple[str, ...]],
     stored: Mapping[str, Tensor],
     matched: Mapping[str, tuple[str, ...]],
-) -> Iterator[tuple[str, WeightLocation]]:
-    """Yield each of our modules with its location.
+) -> Iterator[tuple[str, MatchedModule]]:
+    """Yield each of our modules by its name.
 
     Args:
         modules: by path; at the path of joined heads the first of them.
@@ -369,7 +371,7 @@ def _locations(
             rows = slice(first, first + height) if len(our_names) > 1 else slice(None)
             yield (
                 our_name,
-                WeightLocation(
+                MatchedModule(
                     weight[rows],
                     None if bias is None else bias.detach()[rows],
                     "" if heads else owner,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from explorer.diagnosis.match_weights import WeightLocation, WeightMatch
+from explorer.diagnosis.match_weights import MatchedModule, WeightMatch
 from explorer.diagnosis.run_module import run_module
 
 PRODUCT_FUNCTIONS = "linear", "matmul", "__matmul__", "mm", "bmm", "einsum", "addmm"
@@ -21,7 +21,7 @@ MULTIPLY_FUNCTIONS = "mul", "__mul__", "__rmul__", "multiply"
 NORM_FUNCTIONS = "layer_norm", "rms_norm"
 
 
-class RunningBlocks:
+class CurrentBlockTracker:
     """Tracks which block is running, to name values by its layer even where it runs another layer's submodule."""
 
     def __init__(self):
@@ -60,12 +60,12 @@ class RunningBlocks:
 class WeightUseRecorder:
     """Records `values`, as in `RecordedValues`, of the first function that reads each weight."""
 
-    def __init__(self, locations: Mapping[str, WeightLocation], length: int, running: RunningBlocks):
+    def __init__(self, matched_modules: Mapping[str, MatchedModule], length: int, running: CurrentBlockTracker):
         self.length, self.values, self.running = length, {}, running
-        self.owners: dict[int, list[tuple[str, WeightLocation]]] = defaultdict(list)
-        for name, location in locations.items():
+        self.owners: dict[int, list[tuple[str, MatchedModule]]] = defaultdict(list)
+        for name, matched in matched_modules.items():
             if not name.endswith("embedding"):
-                self.owners[storage_address(location.weight)].append((name, location))
+                self.owners[storage_address(matched.weight)].append((name, matched))
 
     def note(self, function: str, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Record the input and output of a function if it reads one of the weights."""
@@ -73,26 +73,26 @@ class WeightUseRecorder:
             return
         tensors = [value for value in flatten_once((*args, *kwargs.values())) if isinstance(value, Tensor)]
         for tensor in tensors:
-            for full_name, location in self.owners.get(storage_address(tensor), ()):
+            for full_name, matched in self.owners.get(storage_address(tensor), ()):
                 name = self.running.value_name(full_name)
                 if "norm" in name:
-                    self._note_norm(name, location, function, tensors, output)
+                    self._note_norm(name, matched, function, tensors, output)
                 elif function in PRODUCT_FUNCTIONS:
-                    self._note_map(name, location, function, tensor, tensors, output)
+                    self._note_map(name, matched, function, tensor, tensors, output)
 
     def _note_norm(
-        self, name: str, location: WeightLocation, function: str, tensors: Sequence[Tensor], output: Tensor
+        self, name: str, matched: MatchedModule, function: str, tensors: Sequence[Tensor], output: Tensor
     ) -> None:
         if function in NORM_FUNCTIONS:
-            self._record(f"{name}.in", tensors[0], location.weight.shape[0])
-        elif function not in MULTIPLY_FUNCTIONS or location.bias is not None:
+            self._record(f"{name}.in", tensors[0], matched.weight.shape[0])
+        elif function not in MULTIPLY_FUNCTIONS or matched.bias is not None:
             return
-        self._record(f"{name}.out", output, location.weight.shape[0])
+        self._record(f"{name}.out", output, matched.weight.shape[0])
 
     def _note_map(
         self,
         name: str,
-        location: WeightLocation,
+        matched: MatchedModule,
         function: str,
         weight: Tensor,
         tensors: Sequence[Tensor],
@@ -101,13 +101,13 @@ class WeightUseRecorder:
         inputs = [operand for operand in tensors if operand is not weight and operand.ndim > 1]
         if len(inputs) != 1:
             return
-        self._record(f"{name}.in", inputs[0], location.weight.shape[1])
-        if location.bias is None or function in BIAS_FUNCTIONS and any(operand.ndim == 1 for operand in tensors):
+        self._record(f"{name}.in", inputs[0], matched.weight.shape[1])
+        if matched.bias is None or function in BIAS_FUNCTIONS and any(operand.ndim == 1 for operand in tensors):
             num_columns = output.numel() // self.length
             value = as_token_rows(output, self.length, num_columns)
-            if value is not None and num_columns > location.weight.shape[0]:
-                value = value[:, location.rows]
-            if value is not None and value.shape[1] == location.weight.shape[0]:
+            if value is not None and num_columns > matched.weight.shape[0]:
+                value = value[:, matched.rows]
+            if value is not None and value.shape[1] == matched.weight.shape[0]:
                 self.values.setdefault(f"{name}.out", value)
 
     def _record(self, name: str, value: Tensor, width: int) -> None:
@@ -200,8 +200,8 @@ def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int
         UserError: the module fails, or its output is no logits.
     """
     recorded = RecordedValues(tuple(token_ids))
-    running = RunningBlocks()
-    weight_uses = WeightUseRecorder(match.locations, len(token_ids), running)
+    running = CurrentBlockTracker()
+    weight_uses = WeightUseRecorder(match.matched_modules, len(token_ids), running)
     op_recorder = _OpRecorder(recorded, weight_uses)
     with ExitStack() as hooks:
         paths_by_block = block_paths(module, match)
@@ -217,10 +217,10 @@ def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int
                     if sublayer == "ffn":
                         op_recorder.watch(hooks, module.get_submodule(path), int(name.split(".")[1]))
                     _hook(hooks, recorded, module.get_submodule(path), f"{name}.{sublayer}", None)
-        for name, location in match.locations.items():
-            if location.module:
-                _hook(hooks, recorded, module.get_submodule(location.module), name, location, running)
-            for head, path in enumerate(location.heads):
+        for name, matched in match.matched_modules.items():
+            if matched.module:
+                _hook(hooks, recorded, module.get_submodule(matched.module), name, matched, running)
+            for head, path in enumerate(matched.heads):
                 _hook(hooks, recorded, module.get_submodule(path), f"{name}.{head}", None, running)
         hooks.enter_context(op_recorder)
         logits = run_module(module, token_ids, vocab_size)
@@ -233,9 +233,9 @@ def record_values(module: nn.Module, match: WeightMatch, token_ids: Sequence[int
 
 def _join_head_values(recorded: RecordedValues, match: WeightMatch) -> None:
     """Join what was recorded of heads that are modules of their own, where all of them ran."""
-    for name, location in match.locations.items():
-        for end in ("in", "out", f"in{SECOND_RUN}", f"out{SECOND_RUN}") if location.heads else ():
-            parts = [recorded.values.pop(f"{name}.{head}.{end}", None) for head in range(len(location.heads))]
+    for name, matched in match.matched_modules.items():
+        for end in ("in", "out", f"in{SECOND_RUN}", f"out{SECOND_RUN}") if matched.heads else ():
+            parts = [recorded.values.pop(f"{name}.{head}.{end}", None) for head in range(len(matched.heads))]
             if all(part is not None for part in parts):
                 recorded.values[f"{name}.{end}"] = parts[0] if end.startswith("in") else torch.cat(parts, -1)
 
@@ -258,8 +258,8 @@ def _common_paths(module: nn.Module, match: WeightMatch, inside: str) -> dict[st
     for layer in range(match.num_layers):
         name = f"blocks.{layer}"
         paths = [
-            location.within.split(".")
-            for key, location in match.locations.items()
+            matched.within.split(".")
+            for key, matched in match.matched_modules.items()
             if key.startswith(f"{name}{inside}.")
         ]
         common = ".".join(os.path.commonprefix(paths)) if all(paths) else ""
@@ -273,14 +273,14 @@ def _hook(
     recorded: RecordedValues,
     module: nn.Module,
     value_name: str,
-    location: WeightLocation | None,
-    running: RunningBlocks | None = None,
+    matched: MatchedModule | None,
+    running: CurrentBlockTracker | None = None,
 ) -> None:
     length = len(recorded.token_ids)
 
     def note(_module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
         name = running.value_name(value_name) if running else value_name
-        rows = location.rows if location else slice(None)
+        rows = matched.rows if matched else slice(None)
         for end, tensor in (("in", first_tensor((*args, *kwargs.values()))), ("out", first_tensor((output,)))):
             value = as_2d_rows(tensor, length)
             key = f"{name}.{end}"

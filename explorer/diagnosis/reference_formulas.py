@@ -23,7 +23,7 @@ from model.layers.positions import (
 
 
 @dataclass(frozen=True)
-class NormPieces:
+class NormFormulaPieces:
     """The norm c / root(mean c², ε) · g + β, where c = x or x − mean x.
 
     Attributes:
@@ -56,7 +56,7 @@ class NormPieces:
             x = self.applied(c / divisor, gain, shift)
         return x
 
-    def replace(self, **changed) -> "NormPieces":
+    def replace(self, **changed) -> "NormFormulaPieces":
         return replace(self, **changed)
 
 
@@ -75,8 +75,8 @@ def with_gain(y: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
     return y * gain if shift is None else y * gain + shift
 
 
-RMS_NORM = NormPieces(centre=identity, applied=with_gain)
-LAYER_NORM = NormPieces(centre=subtract_mean, applied=with_gain)
+RMS_NORM = NormFormulaPieces(centre=identity, applied=with_gain)
+LAYER_NORM = NormFormulaPieces(centre=subtract_mean, applied=with_gain)
 
 
 class BlockValues(Protocol):
@@ -255,7 +255,7 @@ class FeedForwardHiddenFormula:
 
 
 @dataclass(frozen=True)
-class Formulas:
+class ModelFormulas:
     """All computations of a model except products with weights.
 
     Attributes:
@@ -284,7 +284,7 @@ class Formulas:
     """
 
     embed: Callable[[Tensor, Tensor | None, ModelConfig], Tensor]
-    norms: Mapping[str, NormPieces]
+    norms: Mapping[str, NormFormulaPieces]
     dataflow: BlockDataflow
     qkv: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
     split: Callable[[Tensor, int], Tensor]
@@ -306,18 +306,18 @@ class Formulas:
     linear_inputs: Mapping[str, Value] = field(default_factory=dict)
     uses: Mapping[str, Use] = field(default_factory=dict)
 
-    def replace(self, **changed: Any) -> "Formulas":
+    def replace(self, **changed: Any) -> "ModelFormulas":
         return replace(self, **changed)
 
-    def with_norm(self, name: str, norm: NormPieces) -> "Formulas":
+    def with_norm(self, name: str, norm: NormFormulaPieces) -> "ModelFormulas":
         """Return the formulas with one norm replaced."""
         return replace(self, norms={**self.norms, name: norm})
 
 
-def reference_formulas(config: ModelConfig) -> Formulas:
+def reference_formulas(config: ModelConfig) -> ModelFormulas:
     """Return the formulas of a model of this config."""
     norm = RMS_NORM if config.norm == "rmsnorm" else LAYER_NORM
-    return Formulas(
+    return ModelFormulas(
         embed=embed,
         norms=dict.fromkeys(NORMS, norm),
         dataflow=DATAFLOWS[config.norm_placement],
@@ -361,7 +361,7 @@ def position_embedding_rows(config: ModelConfig, weights: Mapping[str, Tensor]) 
     return None
 
 
-def rotation_tables(formulas: Formulas, config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
+def rotation_tables(formulas: ModelFormulas, config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
     """Return cos and sin (T, F) of the rotation angles at some positions."""
     phases = torch.outer(positions.double(), formulas.frequencies(config).double())
     scales = rotary_attention_factors(2 * phases.shape[-1], config.rope_scaling, config.rotary_dim)
@@ -369,7 +369,7 @@ def rotation_tables(formulas: Formulas, config: ModelConfig, positions: Tensor) 
 
 
 def attention_values(
-    formulas: Formulas, config: ModelConfig, q: Tensor, k: Tensor, v: Tensor, rotates: bool
+    formulas: ModelFormulas, config: ModelConfig, q: Tensor, k: Tensor, v: Tensor, rotates: bool
 ) -> dict[str, Tensor]:
     """Compute the attention from the projections (T, H d).
 
@@ -429,6 +429,6 @@ class KnownBug:
     text: str
     first_tap: str
     visible_at: tuple[str, ...]
-    change: Callable[[Formulas, str], Formulas]
+    change: Callable[[ModelFormulas, str], ModelFormulas]
     applies_to: Callable[[ModelConfig], bool] = lambda config: True
     values: tuple[tuple[str, str], ...] = ()

@@ -24,8 +24,8 @@ from explorer.translations import _
 from model.checkpoint_reader import check_weights, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.offloading import build_model
 from model.transformer_lm import TransformerLM
+from model.weight_placement import build_model
 
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 STANDARD_LIBRARY = Path(contextlib.__file__).parent  # Python's standard library
@@ -39,7 +39,7 @@ def copy_module(module: nn.Module) -> nn.Module:
     """
     if not isinstance(module, nn.Module):
         raise UserError(_("A torch.nn.Module is asked for, got {got}.", got=type(module).__name__))
-    with raising_user_error(_("The module cannot be copied")):
+    with errors_as_user_errors(_("The module cannot be copied")):
         return copy.deepcopy(module).to("cpu").float().eval().requires_grad_(False)
 
 
@@ -49,7 +49,7 @@ def run_module(module: nn.Module, token_ids: Sequence[int], vocab_size: int) -> 
     Raises:
         UserError: the module fails, or its output is no logits of every token.
     """
-    with torch.no_grad(), raising_user_error(_("The module fails on {count} tokens", count=len(token_ids))):
+    with torch.no_grad(), errors_as_user_errors(_("The module fails on {count} tokens", count=len(token_ids))):
         output = module(torch.tensor([list(token_ids)]))
     output = getattr(output, "logits", output)
     output = output[0] if isinstance(output, tuple | list) else output
@@ -81,7 +81,7 @@ def _logits_by_prefix(module: nn.Module, token_ids: Sequence[int]) -> Tensor:
 
 
 @contextmanager
-def raising_user_error(description: str):
+def errors_as_user_errors(description: str):
     """Context manager: raise exceptions of a user's code as a `UserError` that begins with `description`."""
     try:
         yield
@@ -150,7 +150,7 @@ def trace_module(
         was_training = module.training
         hooks.callback(module.train, was_training)
         module.eval()
-        with raising_user_error(_("The module fails on {count} tokens", count=length)):
+        with errors_as_user_errors(_("The module fails on {count} tokens", count=length)):
             output = module(torch.tensor([list(token_ids)], device=module_device(module)))
     logits = getattr(output, "logits", output)
     outputs.setdefault("logits", logits[0] if isinstance(logits, tuple | list) else logits)
@@ -245,10 +245,10 @@ def build_with_weights(config: ModelConfig, match: WeightMatch) -> TransformerLM
         UserError: the weights are not those of the config; the message names the first.
     """
     weights = {}
-    for name, location in match.locations.items():
-        weights[f"{name}.weight"] = location.weight
-        if location.bias is not None:
-            weights[f"{name}.bias"] = location.bias
+    for name, matched in match.matched_modules.items():
+        weights[f"{name}.weight"] = matched.weight
+        if matched.bias is not None:
+            weights[f"{name}.bias"] = matched.bias
     if config.tie_embeddings:
         weights.pop("lm_head.weight", None)
     for name, shape in weight_shapes(config):
@@ -300,7 +300,7 @@ def from_module(
     """
     student = copy_module(module)
     match = match_weights(student, names)
-    lm, error, scale = best_model(student, match, config, example_ids)
+    lm, error, scale = find_equal_model(student, match, config, example_ids)
     if not error <= TOLERANCE * max(1.0, scale):
         raise UserError(
             _(
@@ -313,7 +313,7 @@ def from_module(
     return lm
 
 
-def best_model(
+def find_equal_model(
     student: nn.Module, match: WeightMatch, config: ModelConfig | None, example_ids: Sequence[int]
 ) -> tuple[TransformerLM, float, float]:
     """Return the first candidate model whose logits are the module's, or else the likeliest.
@@ -327,8 +327,8 @@ def best_model(
     ids = list(example_ids)
     check_ids(ids, match)
     logits = (
-        run_module(student, ids, len(match.locations["token_embedding"].weight))
-        if "token_embedding" in match.locations
+        run_module(student, ids, len(match.matched_modules["token_embedding"].weight))
+        if "token_embedding" in match.matched_modules
         else None
     )
     tried, first_error = [], None
@@ -351,8 +351,8 @@ def best_model(
 
 def check_ids(token_ids: Sequence[int], match: WeightMatch) -> None:
     """Raise a UserError unless there are tokens, and the module has an embedding for each."""
-    if "token_embedding" in match.locations:
-        vocab_size = len(match.locations["token_embedding"].weight)
+    if "token_embedding" in match.matched_modules:
+        vocab_size = len(match.matched_modules["token_embedding"].weight)
         if not token_ids or not all(0 <= token_id < vocab_size for token_id in token_ids):
             raise UserError(_("The example tokens must be one or more ids from 0 to {last}.", last=vocab_size - 1))
 

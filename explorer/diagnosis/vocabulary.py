@@ -27,7 +27,7 @@ from explorer.diagnosis.run_module import first_line
 from explorer.errors import UserError
 from explorer.translations import N_, _
 from model.checkpoint import is_checkpoint, load_checkpoint
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.pretrained import llama2c
 from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece, read_tokenizer_json
 from model.tokenizer import MergeRules, Tokenizer
@@ -223,14 +223,14 @@ def _from_data(data: Any, path: Path, vocab_size: int) -> CustomTokenizer:
         ordinary = [b"" if index in specials else token for index, token in enumerate(tokens)]
         tokenizer = CustomTokenizer(tokens, greedy_encoder(ordinary), vocab_size, _ids_below(specials, vocab_size))
         if any(len(token.decode(errors="replace")) > 1 for token in ordinary):
-            tokenizer.note = Note(
+            tokenizer.note = LoadingNote(
                 N_("{file} has no merges: a text is cut from the left, into the longest tokens"), file=path.name
             )
         return tokenizer
     pairs, lost = decode_merges(merges, vocabulary, path.name)
     tokenizer = _make_bpe_tokenizer(tokens, pairs, specials, vocab_size, is_ascii=bool(lost))
     if lost:
-        tokenizer.note = Note(
+        tokenizer.note = LoadingNote(
             N_("{count} merges of {file} lost their bytes, which are no whole characters: only ASCII text can be read"),
             file=path.name,
             count=lost,

@@ -81,7 +81,7 @@ def quotient(symbols: str, above: float, below: float, inputs: tuple[Input, ...]
 Inputs = tuple[Input, ...]  # of the logits (V,)
 
 
-def log_total(logits: np.ndarray) -> float:
+def log_sum_exp(logits: np.ndarray) -> float:
     """Return the log-sum-exp of the logits, ln Σ e^logits."""
     largest = float(logits.max())
     return largest + math.log(math.fsum(np.exp(logits - largest)))
@@ -89,7 +89,7 @@ def log_total(logits: np.ndarray) -> float:
 
 def probability(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
     """Calculate a token's softmax probability from the logits (V,)."""
-    total = log_total(logits)
+    total = log_sum_exp(logits)
     p = math.exp(logits[token_id] - total)
     numbers = f"p = e^({format_number(logits[token_id])} − {format_number(total)}) = {format_number(p)}"
     return Calculation(_("p = e^(logit − ln Σ e^logits)"), lambda: numbers, p, inputs)
@@ -108,7 +108,7 @@ def rank(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
 
 def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
     """Calculate the entropy of the distribution; `token_id` is not used."""
-    shares = np.exp(logits - log_total(logits))
+    shares = np.exp(logits - log_sum_exp(logits))
     terms = np.array([-p * math.log2(p) if p > 0 else 0.0 for p in shares.tolist()])
     bits = math.fsum(terms)
     return Calculation(
@@ -121,7 +121,7 @@ def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
 
 def surprisal(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
     """Calculate a token's surprisal in bits from the logits (V,)."""
-    bits = (log_total(logits) - float(logits[token_id])) / math.log(2)
+    bits = (log_sum_exp(logits) - float(logits[token_id])) / math.log(2)
     p = probability(logits, token_id, inputs).value
     return Calculation(
         _("surprisal = −log₂ p, p = e^logit / Σ e^logits"),

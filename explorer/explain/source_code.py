@@ -82,10 +82,10 @@ def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str
             functions.append(operator.attrgetter(name)(importlib.import_module(module)))
         elif (found := named_modules.get(part.format(layer=layer))) is not None:
             functions.append(type(found).forward)
-    return "\n\n".join([size_line(lm.config, num_tokens), *map(function_source, dict.fromkeys(functions))])
+    return "\n\n".join([shape_letters_line(lm.config, num_tokens), *map(function_source, dict.fromkeys(functions))])
 
 
-def size_line(config: ModelConfig, num_tokens: int) -> str:
+def shape_letters_line(config: ModelConfig, num_tokens: int) -> str:
     """Return what the letters of the comments on shapes are in a run."""
     sizes = {
         "B": 1,

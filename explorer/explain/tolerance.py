@@ -38,7 +38,7 @@ def rounding_threshold(dtype: str, angle: float = 0.0) -> float:
 
 
 @dataclass(frozen=True)
-class Check:
+class RecomputationCheck:
     """Result of comparing values with their recomputation.
 
     Attributes:
@@ -50,7 +50,9 @@ class Check:
     times: float
 
     @classmethod
-    def from_arrays(cls, dtype: str, values: np.ndarray, recomputed: np.ndarray, sizes: np.ndarray | float) -> "Check":
+    def from_arrays(
+        cls, dtype: str, values: np.ndarray, recomputed: np.ndarray, sizes: np.ndarray | float
+    ) -> "RecomputationCheck":
         """Compare values with their recomputation; `sizes` are the sizes of the terms of each value."""
         with np.errstate(all="ignore"):  # infinite and missing numbers have a say, below
             errors = np.abs(values - recomputed)
@@ -59,7 +61,7 @@ class Check:
         return cls(float(np.max(errors)), float(np.max(times)))  # unlike Python's, this max keeps a NaN
 
     @classmethod
-    def worst(cls, checks: Sequence["Check"]) -> "Check":
+    def worst(cls, checks: Sequence["RecomputationCheck"]) -> "RecomputationCheck":
         """Combine the checks of parts of a value into the check of the whole."""
         return cls(*(float(np.max([getattr(check, field) for check in checks])) for field in ("error", "times")))
 
@@ -69,6 +71,6 @@ class Check:
         return self.times <= 1
 
 
-def largest_error(checks: Iterable[Check]) -> float:
+def largest_error(checks: Iterable[RecomputationCheck]) -> float:
     """Return the largest error of several checks; NaN if one is NaN."""
     return float(np.max([check.error for check in checks]))

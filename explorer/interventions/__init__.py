@@ -1,5 +1,11 @@
 """Interventions on a run, one file for each kind: its text, validation, hooks and exact effect."""
 
+from explorer.interventions.attention_mask import (
+    AttentionEdgeIntervention,
+    DropEdge,
+    MaskEdge,
+    no_key_left_message,
+)
 from explorer.interventions.clamp import Clamp
 from explorer.interventions.direction import (
     AddDirection,
@@ -10,13 +16,9 @@ from explorer.interventions.direction import (
 )
 from explorer.interventions.intervention import Intervention, Text
 from explorer.interventions.location import PositionSet, index_axis
-from explorer.interventions.mask import AttentionEdge, DropEdge, MaskEdge, no_key_left_message
-from explorer.interventions.mean import MeanAblation
-from explorer.interventions.norm import NormReplacement, active_norm_replacements
-from explorer.interventions.patch import CrossRunIntervention, Patch, PatchMean
-from explorer.interventions.position import PositionShift, RopeBaseReplacement
-from explorer.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
-from explorer.interventions.text import (
+from explorer.interventions.mean_ablation import MeanAblation
+from explorer.interventions.norm_replacement import NormReplacement, active_norm_replacements
+from explorer.interventions.parsing import (
     KINDS,
     MAX_INTERVENTIONS,
     SEPARATOR,
@@ -25,6 +27,9 @@ from explorer.interventions.text import (
     parse_interventions,
     sort_interventions,
 )
+from explorer.interventions.patch import CrossRunIntervention, Patch, PatchMean
+from explorer.interventions.position import PositionShift, RopeBaseReplacement
+from explorer.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
 
 Edit = make_intervention  # its earlier name
 
@@ -39,7 +44,7 @@ __all__ = [
     "RopeBaseReplacement",
     "Clamp",
     "DropEdge",
-    "AttentionEdge",
+    "AttentionEdgeIntervention",
     "make_intervention",
     "CrossRunIntervention",
     "Intervention",

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     ReplaceEffect,
     Text,
     TraceLike,
@@ -25,7 +25,7 @@ from model.transformer_lm import TransformerLM
 class ClampHooks(InterventionHooks):
     """Hooks of `Clamp`."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def clamp(module, inputs, output):
             return output.masked_fill(pass_context.selection_mask(self.intervention, output), self.intervention.amount)
 
@@ -49,7 +49,7 @@ class Clamp(Intervention):
     operation: ClassVar[str] = "clamp"
     order: ClassVar[int] = 80
     hooks_class: ClassVar[type[InterventionHooks]] = ClampHooks
-    effect_class: ClassVar[type[Effect]] = ClampEffect
+    effect_class: ClassVar[type[InterventionEffect]] = ClampEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
     values: ClassVar[tuple[re.Pattern, str]] = (

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     Text,
     TraceLike,
     format_amount,
@@ -29,7 +29,7 @@ from model.transformer_lm import TransformerLM
 class DirectionHooks(InterventionHooks):
     """Base of hooks that change vectors x (…, D) along a unit vector u (D,)."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         unit = pass_context.unit_vector(self.intervention.direction)
         unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
 
@@ -43,28 +43,28 @@ class DirectionHooks(InterventionHooks):
         raise NotImplementedError
 
 
-class RemoveHooks(DirectionHooks):
+class RemoveDirectionHooks(DirectionHooks):
     """Hooks of `RemoveDirection`: x − (x·u) u."""
 
     def transform(self, x: Tensor, unit: Tensor) -> Tensor:
         return x - (x @ unit)[..., None] * unit
 
 
-class AddHooks(DirectionHooks):
+class AddDirectionHooks(DirectionHooks):
     """Hooks of `AddDirection`: x + α ‖x‖ u."""
 
     def transform(self, x: Tensor, unit: Tensor) -> Tensor:
         return x + self.intervention.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit
 
 
-class DirectionEffect(Effect):
+class DirectionEffect(InterventionEffect):
     """Base class of effects along a direction u."""
 
     def unit(self, trace: TraceLike) -> np.ndarray:
         return trace.direction(self.edit.direction)
 
 
-class RemoveEffect(DirectionEffect):
+class RemoveDirectionEffect(DirectionEffect):
     """Projection onto the complement of u: x − (x·u) u."""
 
     def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ class RemoveEffect(DirectionEffect):
         return x - np.where(self.position_mask(position), (x @ u)[..., None] * u, 0.0)
 
 
-class AddEffect(DirectionEffect):
+class AddDirectionEffect(DirectionEffect):
     """Addition along u: x + α ‖x‖ u."""
 
     adds: ClassVar[bool] = True
@@ -265,8 +265,8 @@ class AddDirection(DirectionIntervention):
 
     operation: ClassVar[str] = "add"
     order: ClassVar[int] = 91
-    hooks_class: ClassVar[type[InterventionHooks]] = AddHooks
-    effect_class: ClassVar[type[Effect]] = AddEffect
+    hooks_class: ClassVar[type[InterventionHooks]] = AddDirectionHooks
+    effect_class: ClassVar[type[InterventionEffect]] = AddDirectionEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
@@ -279,8 +279,8 @@ class RemoveDirection(DirectionIntervention):
 
     operation: ClassVar[str] = "remove"
     order: ClassVar[int] = 90
-    hooks_class: ClassVar[type[InterventionHooks]] = RemoveHooks
-    effect_class: ClassVar[type[Effect]] = RemoveEffect
+    hooks_class: ClassVar[type[InterventionHooks]] = RemoveDirectionHooks
+    effect_class: ClassVar[type[InterventionEffect]] = RemoveDirectionEffect
 
     def template(self) -> str:
         return _("{direction} taken out of {name}")

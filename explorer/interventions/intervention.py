@@ -31,7 +31,7 @@ def join_token_ids(token_ids: tuple[int, ...]) -> str:
 ModuleHook = tuple[nn.Module, Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]]
 
 
-class PassContext:
+class ForwardPassState:
     """The state of the current forward pass, besides its values.
 
     Attributes:
@@ -93,7 +93,7 @@ class InterventionHooks:
 
     intervention: "Intervention"
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         """Return the modules and hooks that apply the intervention.
 
         Raises:
@@ -101,7 +101,7 @@ class InterventionHooks:
         """
         raise NotImplementedError
 
-    def observers(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def observers(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         """Return hooks that only read values, and run after all changes."""
         return []
 
@@ -114,7 +114,7 @@ class TraceLike(Protocol):
 
 
 @dataclass(frozen=True)
-class Effect:
+class InterventionEffect:
     """The effect of an intervention on a value, in float64.
 
     Interventions that change how a value is computed do nothing here: the value's own formula reads them from the
@@ -180,7 +180,7 @@ def is_active(intervention: "Intervention", position: int | np.ndarray | None) -
     return np.vectorize(intervention.positions.__contains__, otypes=[bool])(position)
 
 
-class ReplaceEffect(Effect):
+class ReplaceEffect(InterventionEffect):
     """Replacement of the value: nothing of the original is left."""
 
     adds: ClassVar[bool] = True
@@ -189,7 +189,9 @@ class ReplaceEffect(Effect):
         return scale_selected(self, x, position, 0.0)
 
 
-def scale_selected(effect: Effect, x: np.ndarray, position: int | np.ndarray | None, factor: float) -> np.ndarray:
+def scale_selected(
+    effect: InterventionEffect, x: np.ndarray, position: int | np.ndarray | None, factor: float
+) -> np.ndarray:
     """Multiply the elements that the intervention changes in vectors (…, N) by a factor."""
     factors = np.ones(x.shape[-1])
     factors[slice(None) if effect.edit.index is None else effect.edit.index] = factor
@@ -231,7 +233,9 @@ class Intervention:
     operation: ClassVar[str]
     order: ClassVar[int]
     hooks_class: ClassVar[type[InterventionHooks]]
-    effect_class: ClassVar[type[Effect]] = Effect  # of kinds that change how the value is computed
+    effect_class: ClassVar[type[InterventionEffect]] = (
+        InterventionEffect  # of kinds that change how the value is computed
+    )
     min_amount: ClassVar[float] = 0.0
     max_amount: ClassVar[float] = 0.0
     is_integer: ClassVar[bool] = False

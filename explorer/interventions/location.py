@@ -95,7 +95,7 @@ def format_range(first: int, last: int | None, dash: str) -> str:
 
 
 @dataclass(frozen=True)
-class Axis:
+class IndexAxis:
     """The axis that the index of an intervention refers to.
 
     Attributes:
@@ -109,14 +109,16 @@ class Axis:
     limits: str
 
 
-HEADS = Axis(lambda config: config.num_heads, N_("head {index}"), N_("{tap} has heads 0 to {last}, got {index}"))
-KV_HEADS = Axis(
+HEADS = IndexAxis(lambda config: config.num_heads, N_("head {index}"), N_("{tap} has heads 0 to {last}, got {index}"))
+KV_HEADS = IndexAxis(
     lambda config: config.kv_heads, N_("kv head {index}"), N_("{tap} has kv heads 0 to {last}, got {index}")
 )
-NEURONS = Axis(lambda config: config.d_ff, N_("neuron {index}"), N_("{tap} has neurons 0 to {last}, got {index}"))
-PAIRS = Axis(lambda config: config.d_head // 2, N_("pair {index}"), N_("{tap} has pairs 0 to {last}, got {index}"))
-TOKENS = Axis(lambda config: config.vocab_size, N_("token {index}"), N_("{tap} has tokens 0 to {last}, got {index}"))
-DIMENSIONS = Axis(
+NEURONS = IndexAxis(lambda config: config.d_ff, N_("neuron {index}"), N_("{tap} has neurons 0 to {last}, got {index}"))
+PAIRS = IndexAxis(lambda config: config.d_head // 2, N_("pair {index}"), N_("{tap} has pairs 0 to {last}, got {index}"))
+TOKENS = IndexAxis(
+    lambda config: config.vocab_size, N_("token {index}"), N_("{tap} has tokens 0 to {last}, got {index}")
+)
+DIMENSIONS = IndexAxis(
     lambda config: config.d_model, N_("dimension {index}"), N_("{tap} has dimensions 0 to {last}, got {index}")
 )
 # last part of a tap's name -> what the parts of its value are, where they are not dimensions
@@ -129,6 +131,6 @@ AXES = {
 }
 
 
-def index_axis(tap: str) -> Axis:
+def index_axis(tap: str) -> IndexAxis:
     """Return the axis that the index of an intervention at a tap refers to."""
     return AXES.get(tap.rpartition(".")[2], DIMENSIONS)

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     ReplaceEffect,
     Text,
     TraceLike,
@@ -27,7 +27,7 @@ from model.transformer_lm import TransformerLM
 class PatchHooks(InterventionHooks):
     """Hooks of `Patch` and `PatchMean`, after `resolve_patches` has read the values."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         patch_values = self.intervention.source
 
         def patch(module, inputs, output):
@@ -66,15 +66,15 @@ class CrossRunIntervention(Intervention):
     """A value of another run, set at the positions of the run's prompt; positions after the prompt do not change.
 
     Attributes:
-        source: the other run, from the page's state and not in the text: a `Run`, with the same text if it has none
-            of its own; for programs its `Trace`. Before the pass it becomes its values
+        source: the other run, from the page's state and not in the text: a `RunRequest`, with the same text if it has
+            none of its own; for programs its `Trace`. Before the pass it becomes its values
             (`explorer.tracing.comparison`).
         prompt: ids at the positions that it applies to; None: all of the first pass.
         pins: pairs of positions that the user aligned.
     """
 
     hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
-    effect_class: ClassVar[type[Effect]] = PatchEffect
+    effect_class: ClassVar[type[InterventionEffect]] = PatchEffect
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|final_norm|blocks\.\d+\.(?!attn\.scores$).+"),
         N_("embed, final_norm and what a layer computes but for attn.scores"),

@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 from explorer.errors import UserError
 from explorer.interventions.intervention import (
+    ForwardPassState,
     Intervention,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     Text,
     join_token_ids,
 )
@@ -24,7 +24,7 @@ SINUSOIDAL_BASE = 10000.0
 class PositionShiftHooks(InterventionHooks):
     """Hooks of `PositionShift`: position m -> m + n, in closed form except for learned positions."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         config, amount = lm.config, self.intervention.amount
         if config.position == "rope":
             return [angle_shift_hook(rope, amount) for rope in (lm.rope, lm.local_rope) if rope is not None]
@@ -59,7 +59,7 @@ class RopeBaseHooks(InterventionHooks):
     The angles that layers with a window have of their own are not changed.
     """
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         before, after = lm.rope.frequencies(), lm.rope.frequencies(self.intervention.amount)
 
         def replace_angles(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from explorer.interventions.intervention import (
-    Effect,
+    ForwardPassState,
     Intervention,
+    InterventionEffect,
     InterventionHooks,
     ModuleHook,
-    PassContext,
     Text,
     TraceLike,
     format_amount,
@@ -25,7 +25,7 @@ from model.transformer_lm import TransformerLM
 class ScaleHooks(InterventionHooks):
     """Hooks of `Scale` and `ZeroAblation`."""
 
-    def hooks(self, lm: TransformerLM, pass_context: PassContext) -> list[ModuleHook]:
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def multiply(module, inputs, output):
             return torch.where(
                 pass_context.selection_mask(self.intervention, output), output * self.intervention.factor, output
@@ -34,7 +34,7 @@ class ScaleHooks(InterventionHooks):
         return [(module, multiply) for name, module in lm.taps.items() if self.intervention.affects(name)]
 
 
-class ScaleEffect(Effect):
+class ScaleEffect(InterventionEffect):
     """Multiplication of the value by a factor."""
 
     def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +77,7 @@ class Scale(Intervention):
     operation: ClassVar[str] = "scale"
     order: ClassVar[int] = 70
     hooks_class: ClassVar[type[InterventionHooks]] = ScaleHooks
-    effect_class: ClassVar[type[Effect]] = ScaleEffect
+    effect_class: ClassVar[type[InterventionEffect]] = ScaleEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 

@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.analysis.prediction_reasons import DECISIVE_BITS, Component, PredictionReasons, Reason, Redundancy
+from explorer.analysis.prediction_reasons import (
+    DECISIVE_BITS,
+    ModelComponent,
+    PredictionReason,
+    PredictionReasons,
+    RedundantComponents,
+)
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
@@ -52,7 +58,7 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
 
 
 def _reason_clauses(
-    trace: Trace, position: int, explanation: PredictionReasons, reason: Reason
+    trace: Trace, position: int, explanation: PredictionReasons, reason: PredictionReason
 ) -> Iterator[ExplanationSentence]:
     component, adds = reason.component, format_number(reason.effect)
     if component.head is None:
@@ -101,7 +107,9 @@ def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, t
     )
 
 
-def _partner_clause(position: int, explanation: PredictionReasons, partner: Reason, both: float) -> ExplanationSentence:
+def _partner_clause(
+    position: int, explanation: PredictionReasons, partner: PredictionReason, both: float
+) -> ExplanationSentence:
     first = explanation.reasons[0]
     text = _(
         "Two stand in for one another, {first} and {second}: ablated alone they cost {one} and {other} bits, "
@@ -134,7 +142,7 @@ def _costliest_clauses(position: int, explanation: PredictionReasons) -> Iterato
         yield ExplanationSentence(text, selection_change, figure_id)
 
 
-def ablation_state_change(trace: Trace, position: int, components: Sequence[Component]) -> dict[str, Any]:
+def ablation_state_change(trace: Trace, position: int, components: Sequence[ModelComponent]) -> dict[str, Any]:
     """Return the state change that also ablates these components; it has no edits if a run cannot have so many."""
     interventions = (*trace.edits, *(component.ablation for component in components))
     state_change = {"view": "experiments", "query": position}
@@ -143,24 +151,24 @@ def ablation_state_change(trace: Trace, position: int, components: Sequence[Comp
     )
 
 
-def component_name(component: Component) -> str:
+def component_name(component: ModelComponent) -> str:
     """Return the name of a head or feed-forward."""
     if component.head is None:
         return _("the feed-forward of layer {layer}", layer=component.layer)
     return _("layer {layer} head {head}", layer=component.layer, head=component.head)
 
 
-def _component_location(component: Component, view: str, position: int) -> dict[str, Any]:
+def _component_location(component: ModelComponent, view: str, position: int) -> dict[str, Any]:
     return {"view": view, "layer": component.layer, "query": position} | (
         {} if component.head is None else {"head": component.head}
     )
 
 
-def _ablation_figure(component: Component) -> str:
+def _ablation_figure(component: ModelComponent) -> str:
     return "experiments-sublayers" if component.head is None else "experiments-heads"
 
 
-def explain_redundancy(trace: Trace, position: int, redundancy: Redundancy) -> Iterator[ExplanationSentence]:
+def explain_redundancy(trace: Trace, position: int, redundancy: RedundantComponents) -> Iterator[ExplanationSentence]:
     """Yield sentences on the redundant components after a position, from `explorer.analysis.prediction_reasons`."""
     values = {
         "token": quote_token(trace.vocabulary[redundancy.token_id]),

@@ -6,19 +6,19 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention
-from explorer.state.alignment import Pins, format_pins, parse_pins
-from explorer.state.branches import (
+from explorer.state.continuation_tree import (
     Branches,
     Path,
-    add_branch,
+    add_or_extend_branch,
     fork_depth,
     format_branches,
     parse_branches,
     prepend_to_branches,
     prune_branches,
 )
-from explorer.state.run import MAX_TOKENS, Run, parse_token_ids
+from explorer.state.run_request import MAX_TOKENS, RunRequest, parse_token_ids
 from explorer.state.selection import Selection, parse_index
+from explorer.state.token_alignment import Pins, format_pins, parse_pins
 from explorer.translations import _
 
 OTHER_PREFIX = "b."  # before the names of the second run's fields
@@ -41,12 +41,12 @@ class PageState:
     Patches of either run take values of the other one here, computed without that run's own patches.
     """
 
-    run: Run
+    run: RunRequest
     selection: Selection
     branches: Branches = ()
     began: int = 0
     turn: int = 0
-    other: Run | None = None
+    other: RunRequest | None = None
     pins: Pins = ()
 
     def __post_init__(self):
@@ -73,18 +73,18 @@ class PageState:
         """
         if not isinstance(state, Mapping):
             raise UserError(_("the page's state is an object, got {got!r:.80}", got=state))
-        selection, run = Selection.parse(state), Run.parse(state)
+        selection, run = Selection.parse(state), RunRequest.parse(state)
         began = min(parse_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")
         other = {
             name.removeprefix(OTHER_PREFIX): value for name, value in state.items() if name.startswith(OTHER_PREFIX)
         }
         pins = parse_pins(other.pop("pins", ""))
-        other_run = Run.parse(other) if other.get("checkpoint") else None
+        other_run = RunRequest.parse(other) if other.get("checkpoint") else None
         return cls(run, selection, branches, began, parse_revision(state), other_run, pins if other_run else ())
 
     @property
-    def visible_other(self) -> Run | None:
+    def visible_second_run(self) -> RunRequest | None:
         """The second run if the open tab shows two runs: the story shows one."""
         return None if self.selection.is_story else self.other
 
@@ -107,7 +107,7 @@ def parse_revision(state: Mapping[str, Any]) -> int:
 
 def save_branch(state: PageState) -> PageState:
     """Return the state with the current continuation saved as a branch."""
-    return replace(state, branches=add_branch(state.branches, state.run.generated))
+    return replace(state, branches=add_or_extend_branch(state.branches, state.run.generated))
 
 
 def replace_continuation(state: PageState, path: Path, generation_start: int) -> PageState:
@@ -123,7 +123,7 @@ def replace_next_token(state: PageState, position: int, token_id: int) -> PageSt
     """
     state, run, cut = save_branch(state), state.run, position + 1
     if rest := run.prompt[cut:]:
-        branches = add_branch(prepend_to_branches(state.branches, rest), rest)
+        branches = add_or_extend_branch(prepend_to_branches(state.branches, rest), rest)
         run = replace(run, prompt=run.prompt[:cut], generated=())
         state = replace(state, run=run, branches=branches)
     path = (*run.generated[: cut - len(run.prompt)], token_id)

@@ -12,12 +12,12 @@ from torch import nn
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, sort_interventions
-from explorer.interventions.intervention import PassContext
+from explorer.interventions.intervention import ForwardPassState
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.arrays import StoredWeights
 from explorer.tracing.comparison import PatchValues, no_source_message
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.model_registry import find_model, get_identity
+from explorer.tracing.numpy_arrays import StoredWeights
 from explorer.tracing.request_budget import check_budget
 from model.generation import generate
 from model.transformer_lm import TransformerLM, check_finite
@@ -75,7 +75,7 @@ class InterventionSession:
         unit_vector = partial(
             direction_unit_vector, lm.config, StoredWeights(lm).__getitem__, mean_stream=partial(mean_stream, lm)
         )
-        self.lm, self.pass_context = lm, PassContext(sort_interventions(interventions, lm.config), unit_vector)
+        self.lm, self.pass_context = lm, ForwardPassState(sort_interventions(interventions, lm.config), unit_vector)
         hooks = [intervention.hooks_class(intervention) for intervention in self.pass_context.edits]
         module_hooks = [
             module_hook
@@ -134,7 +134,7 @@ def generate_with_interventions(
         yield step
 
 
-def next_token_outcome(
+def logit_and_log_probability(
     lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int, token_id: int
 ) -> np.ndarray:
     """Compute the logit of a token after a position and ln of its probability, (2,) float64.
@@ -150,7 +150,7 @@ def next_token_outcome(
 def next_token_logits(
     lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int
 ) -> torch.Tensor:
-    """Compute the logits after a position, (V,) float64 on the CPU; raises as `next_token_outcome` does."""
+    """Compute the logits after a position, (V,) float64 on the CPU; raises as `logit_and_log_probability` does."""
     # A mean needs all its tokens; otherwise later tokens have no influence.
     interventions = [
         intervention if intervention.min_tokens else intervention.for_prompt(token_ids)

@@ -19,16 +19,22 @@ from explorer.tracing.apply_interventions import (
     apply_interventions,
     continue_tokens,
     forward_hooks,
+    logit_and_log_probability,
     mean_stream,
-    next_token_outcome,
     use_explicit_attention,
 )
-from explorer.tracing.arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.jobs import Job
-from explorer.tracing.model_registry import ModelServices, Weights, get_model, register_services, register_tokenizer
+from explorer.tracing.model_registry import (
+    ModelFunctions,
+    ModelWeights,
+    get_model,
+    register_model_functions,
+    register_tokenizer,
+)
+from explorer.tracing.numpy_arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.patching.experiment import PatchingExperiment
-from explorer.tracing.patching.patch_nodes import PATCHING_FUNCTIONS, make_setup
+from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS, make_setup
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
 from explorer.tracing.token_ids import check_tokens
@@ -218,7 +224,7 @@ def capture(
     Raises:
         UserError: there are no tokens, more than the context length, or one that is not in the vocabulary; the
             model has no value that an intervention changes, or the source run of a patch has no value to take.
-        OverflowedRunError: the model's numbers are too large for its data type.
+        NonFiniteLogitsError: the model's numbers are too large for its data type.
     """
     config = lm.config
     check_tokens(config, token_ids)
@@ -226,7 +232,7 @@ def capture(
     for intervention in interventions:
         intervention.check(config, lm.taps)
     interventions = resolve_patches(interventions, config, token_ids, tokenizer and tokenizer.vocabulary)
-    model, ids = register_services(lm, make_services), tuple(token_ids)
+    model, ids = register_model_functions(lm, make_model_functions), tuple(token_ids)
     if trace_num_bytes(config, len(ids)) <= max_bytes:
         values, dtype = module_outputs(lm, ids, interventions, lm.taps)
     else:
@@ -239,7 +245,7 @@ def capture(
     if tokenizer:
         register_tokenizer(lm, tokenizer)
         metadata |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
-    return Trace(config, ids, vocabulary, values, Weights(model), **metadata)
+    return Trace(config, ids, vocabulary, values, ModelWeights(model), **metadata)
 
 
 def module_outputs(
@@ -305,14 +311,14 @@ def select_taps(lm: TransformerLM, num_tokens: int, max_bytes: float) -> dict[st
     return {name: module for name, module in lm.taps.items() if name in selected}
 
 
-def make_services(lm: TransformerLM) -> ModelServices:
+def make_model_functions(lm: TransformerLM) -> ModelFunctions:
     """Return the functions that a trace calls for further results of the model."""
     patching = PATCHING_FUNCTIONS | {"changed": rerun_with_patch}
     recompute = recompute_block, recompute_logits
-    return ModelServices(
+    return ModelFunctions(
         StoredWeights(lm),
         ablation_job,
-        next_token_outcome,
+        logit_and_log_probability,
         token_contributions_job,
         mean_stream,
         continue_tokens,
@@ -326,7 +332,7 @@ def ablation_job(
 ) -> Job:
     """Return the job that runs `explorer.tracing.ablation.ablate`."""
     args = tuple(token_ids), tuple(interventions), position, token_id
-    key = "ablation", register_services(lm, make_services), *args
+    key = "ablation", register_model_functions(lm, make_model_functions), *args
     return Job(key, lambda: ablate(lm, *args), num_ablation_runs(lm), estimate_macs(lm, position + 1))
 
 
@@ -342,7 +348,7 @@ def token_contributions_job(
     args = tuple(token_ids), tuple(interventions), position, token_id, contrast_id
     num_passes = num_job_units(position) + 2 * STEPS  # a gradient costs twice as much again
     macs = num_passes * (position + 1) * num_parameters(lm.config)
-    key = "token_contributions", register_services(lm, make_services), *args
+    key = "token_contributions", register_model_functions(lm, make_model_functions), *args
     return Job(key, lambda: token_contributions(lm, *args), num_job_units(position), macs)
 
 

@@ -9,7 +9,7 @@ from explorer.architecture.attention import token_axes
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis
 from explorer.interventions.location import HEADS, KV_HEADS
-from explorer.state.alignment import Alignment, Partners, Pins, align_tokens
+from explorer.state.token_alignment import Alignment, Partners, Pins, align_tokens
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from model.config import ModelConfig
@@ -78,7 +78,7 @@ class Comparison:
         return self.trace.token_ids[: counts[0]], self.other.token_ids[: counts[1]]
 
     @property
-    def is_comparable(self) -> bool:
+    def has_aligned_tokens(self) -> bool:
         """True if tokens of one run are aligned with tokens of the other."""
         return self.alignment.kind != "none"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from explorer.errors import UserError
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError, is_time_limited, mark_incomplete
 from explorer.translations import _
 
@@ -112,7 +112,7 @@ JOB_TIMEOUT_S = 6.0  # a client without a request for this long counts as gone
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """Progress of a job.
 
     Attributes:
@@ -175,7 +175,7 @@ class _Task:
         self.state = state
 
 
-class JobQueue:
+class JobScheduler:
     """Job queue shared by all clients.
 
     Jobs that several clients wait for run once; a job ends when the last of them leaves.
@@ -187,14 +187,14 @@ class JobQueue:
         self._changed = threading.Condition()
         self._num_turns, self._thread = 0, None
 
-    def begin(self, client_id: str, job: Job) -> Progress:
+    def begin(self, client_id: str, job: Job) -> JobProgress:
         """Register a client as waiting for a job, and start the job if necessary.
 
         Raises:
             UserError: there are too many jobs already.
         """
         if RESULTS.peek(job.key) is not None:
-            return Progress("done", job.units, job.units)
+            return JobProgress("done", job.units, job.units)
         with self._changed:
             self._drop_abandoned()
             task = self._tasks.get(job.name)
@@ -208,16 +208,16 @@ class JobQueue:
             self._changed.notify()
         return self.progress(client_id, job.name)
 
-    def progress(self, client_id: str, name: str) -> Progress:
+    def progress(self, client_id: str, name: str) -> JobProgress:
         """Return the progress of a client's job, and record that the client still waits."""
         with self._changed:
             task = self._tasks.get(name)
             if task is None or client_id not in task.waiting:
-                return Progress("gone")
+                return JobProgress("gone")
             task.waiting[client_id] = time.monotonic()
             num_active = len([other for other in self._active_tasks() if other is not task]) + 1
             seconds = task.seconds_spent / task.done * (task.job.units - task.done) if task.done else task.job.seconds
-            progress = Progress(task.state, task.done, task.job.units, seconds * num_active, task.error)
+            progress = JobProgress(task.state, task.done, task.job.units, seconds * num_active, task.error)
         if task.is_over:
             self.leave(client_id, name)
         return progress

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from explorer.state.run import checkpoints_of_training
+from explorer.tracing.training_history import checkpoints_of_training
 from explorer.translations import _
 from model.checkpoint import (
     CheckpointError,
@@ -20,13 +20,13 @@ from model.checkpoint import (
     file_stat,
     find_base_model,
     find_checkpoint,
+    format_checkpoint_names,
     is_checkpoint,
     is_gguf,
     is_remote_checkpoint,
     list_checkpoints,
-    summarize_names,
 )
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.pretrained.gguf_loader import gguf_num_bytes
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
@@ -59,7 +59,7 @@ class ModelCatalog:
         self._opened: dict[str, Path] = {}
         self.own_module = ""
         self.tokenizers: dict[str, Any] = {}
-        self.own_vocabulary: Note | None = None
+        self.own_vocabulary: LoadingNote | None = None
 
     @property
     def names(self) -> list[str]:
@@ -138,7 +138,7 @@ class ModelCatalog:
             message = _("{name} is not on this machine: choose “Open a model…” in the list of models", name=name)
             raise CheckpointError(message)
         message = _("there is no checkpoint {name!r}; there are: {names}")
-        raise CheckpointError(message.format(name=name, names=summarize_names(self.names)))
+        raise CheckpointError(message.format(name=name, names=format_checkpoint_names(self.names)))
 
 
 FLOAT32_OVER_STORED = 2  # ours, and most of others, are stored in 16 bits

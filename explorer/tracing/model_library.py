@@ -17,13 +17,12 @@ import torch
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
-from explorer.state.run import checkpoints_of_training, model_name
-from explorer.tracing import devices, jobs
-from explorer.tracing.capture import make_services
+from explorer.tracing import jobs, zero_gpu
+from explorer.tracing.capture import make_model_functions
 from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.diagnosis_report import load_diagnosis_report
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import (
     MEMORY_FACTOR,
     ModelCatalog,
@@ -31,19 +30,21 @@ from explorer.tracing.model_catalog import (
     require_memory,
     weight_num_bytes,
 )
-from explorer.tracing.model_registry import ModelServices, get_identity, register_model, register_services
+from explorer.tracing.model_registry import ModelFunctions, get_identity, register_model, register_model_functions
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
-from explorer.tracing.training_history import load_training_history
+from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name
 from explorer.translations import _
 from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, is_gguf, load_checkpoint
+from model.config import ModelConfig
 from model.errors import ModelError
-from model.offloading import Device, trim_heap
+from model.parameter_and_flop_counts import num_parameters
 from model.pretrained.hub import HubFiles, cached_folder, download_files, list_hub_files
 from model.pretrained.reference_logits import LogitAgreement, compare_with_reference, has_reference_logits
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import Device, trim_heap
 
 MAX_TRACE_CACHE_BYTES = 512 << 20
 MAX_MODEL_CACHE_BYTES = 4 << 30
@@ -136,11 +137,11 @@ class ModelLibrary:
         return register_model(lm, identity), tokenizer
 
     def identity(self, lm: TransformerLM) -> Hashable:
-        """Register the services of a model of this library and return its identity.
+        """Register the functions of a model of this library and return its identity.
 
         See `explorer.tracing.model_registry`.
         """
-        return register_services(lm, self._make_services)
+        return register_model_functions(lm, self._make_services)
 
     def has(self, checkpoint: str) -> bool:
         """Return True if the model is loaded, as its files are now."""
@@ -178,8 +179,8 @@ class ModelLibrary:
             "results_limit": jobs.RESULTS.limit,
         }
 
-    def _make_services(self, lm: TransformerLM) -> ModelServices:
-        """Return the services of a model, with its training history, its diagnosis and access to its other checkpoints.
+    def _make_services(self, lm: TransformerLM) -> ModelFunctions:
+        """Return the functions of a model, with its training history, its diagnosis and its other checkpoints.
 
         They refer to the library weakly, since the library holds them.
         """
@@ -193,7 +194,7 @@ class ModelLibrary:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
             return method(*args)
 
-        return replace(make_services(lm), training=training, diagnosis=load_diagnosis_report(folder), read=read)
+        return replace(make_model_functions(lm), training=training, diagnosis=load_diagnosis_report(folder), read=read)
 
     def model_and_trace(
         self, checkpoint: str, token_ids: tuple[int, ...], interventions: tuple[Intervention, ...] = ()
@@ -226,7 +227,7 @@ class ModelLibrary:
             check_budget(tokens=len(token_ids))
             resolved = self.resolve_patches(lm, tokenizer, token_ids, interventions)
             with self._capturing:
-                trace = devices.capture_on_gpu(lm, token_ids, resolved, tokenizer, self.max_trace_bytes)
+                trace = zero_gpu.capture_on_gpu(lm, token_ids, resolved, tokenizer, self.max_trace_bytes)
             self._count_captured(trace)
             return replace(trace, baseline=self.trace_model(lm, tokenizer, token_ids)) if interventions else trace
 
@@ -276,7 +277,7 @@ def model_num_bytes(lm: TransformerLM) -> int:
 
 def pick_device() -> str:
     """Return the device that models run on: "cuda", "mps" or "cpu"."""
-    if devices.HAS_ZERO_GPU:
+    if zero_gpu.HAS_ZERO_GPU:
         return "cpu"
     if torch.cuda.is_available():
         return "cuda"
@@ -422,7 +423,7 @@ def run_in_thread(work: Callable[[ProgressCallback], Any]) -> JobSteps:
 MAX_PREFETCH_BYTES = 256 << 20  # of one training's models: larger ones are loaded on request
 
 
-class Prefetcher:
+class TrainingStepPrefetcher:
     """Loads other steps of a training in the background, one at a time, and captures the next step's run.
 
     Args:
@@ -482,3 +483,17 @@ class Prefetcher:
                 self.library.model(name)
             except ModelError as error:  # a request for it reports the error
                 LOG.info("prefetching failed: %s", error)
+
+
+CORES = torch.get_num_threads()  # that PyTorch would take
+FEW_PARAMETERS = 100_000_000  # a second core makes products of so few no faster
+
+
+def set_num_threads(config: ModelConfig):
+    """Set one thread per product for small models, else all cores, for threads that start from now on.
+
+    If several requests compute at a time, each product's threads would wait for those of others. The number stays
+    as it is:
+    products round differently with another, and two equal runs would differ.
+    """
+    torch.set_num_threads(1 if num_parameters(config) < FEW_PARAMETERS else CORES)

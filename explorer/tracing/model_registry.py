@@ -23,14 +23,14 @@ MAX_CACHED = 512  # outcomes, of all models together
 
 
 @dataclass(frozen=True)
-class ModelServices:
+class ModelFunctions:
     """Functions that a trace may call on its model; they hold the memory of the weights, and are freed with the model.
 
     Attributes:
         weights: name -> weight, read-only (see `explorer.tracing.weight_matrices`).
         ablate: (model, token ids, edits, position, token id) -> the job that computes the token's probability
             without each component (see `explorer.tracing.ablation`).
-        next_token_outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see
+        logit_and_log_probability: (model, token ids, edits, position, token id) -> its logit and ln p (see
             `explorer.tracing.apply_interventions`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
             computes the contribution of each token (see `explorer.tracing.token_attribution`).
@@ -42,7 +42,7 @@ class ModelServices:
         recompute_logits: (model, token ids, edits, input of the unembedding at some positions, the first of those)
             -> their logits.
         patching: computations of patching experiments, by name
-            (see `explorer.tracing.patching.patch_nodes`).
+            (see `explorer.tracing.patching.patching_methods`).
         training: history of the model's training; None if unknown.
         diagnosis: differences between the owner's own module and this model; None if there is no such module.
         read: (checkpoint, token ids, edits) -> another model of the same training, and its trace.
@@ -50,7 +50,7 @@ class ModelServices:
 
     weights: Mapping[str, Matrix]
     ablate: Callable[..., Job]
-    next_token_outcome: Callable[..., np.ndarray]
+    logit_and_log_probability: Callable[..., np.ndarray]
     token_contributions: Callable[..., Job]
     mean_stream: Callable[..., np.ndarray]
     continue_tokens: Callable[..., tuple[int, ...]]
@@ -83,7 +83,7 @@ _LOCK = threading.RLock()
 _MODELS: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _IDENTITIES: WeakKeyDictionary[Any, Hashable] = WeakKeyDictionary()
 _TOKENIZERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_SERVICES: WeakKeyDictionary[Any, ModelServices] = WeakKeyDictionary()
+_SERVICES: WeakKeyDictionary[Any, ModelFunctions] = WeakKeyDictionary()
 
 
 def find_model(identity: Hashable) -> Any:
@@ -119,16 +119,16 @@ def find_tokenizer(identity: Hashable) -> Any:
     return None if lm is None else _TOKENIZERS.get(lm)
 
 
-def register_services(lm: Any, make: Callable[[Any], ModelServices]) -> Hashable:
-    """Register the services of a model and return its identity; `make` is called once per model."""
+def register_model_functions(lm: Any, make: Callable[[Any], ModelFunctions]) -> Hashable:
+    """Register the functions of a model and return its identity; `make` is called once per model."""
     with _LOCK:
         if lm not in _SERVICES:
             _SERVICES[lm] = make(lm)
         return get_identity(lm)
 
 
-def get_model(identity: Hashable, needs: str = "") -> tuple[Any, ModelServices]:
-    """Return the model with this identity and its services.
+def get_model(identity: Hashable, needs: str = "") -> tuple[Any, ModelFunctions]:
+    """Return the model with this identity and its functions.
 
     Args:
         needs: the value or weight that is requested, for the error's message.
@@ -143,26 +143,26 @@ def get_model(identity: Hashable, needs: str = "") -> tuple[Any, ModelServices]:
 
 
 @lru_cache(MAX_CACHED)
-def cached_outcome(
+def cached_logit_and_log_probability(
     identity: Hashable,
     token_ids: tuple[int, ...],
     interventions: tuple[Intervention, ...],
     position: int,
     token_id: int,
 ) -> np.ndarray:
-    """Return the result of `explorer.tracing.apply_interventions.next_token_outcome`, cached.
+    """Return the result of `explorer.tracing.apply_interventions.logit_and_log_probability`, cached.
 
     Raises:
         ModelUnloadedError: the model has been unloaded.
     """
-    lm, services = get_model(identity)
-    outcome = services.next_token_outcome(lm, token_ids, interventions, position, token_id)
+    lm, functions = get_model(identity)
+    outcome = functions.logit_and_log_probability(lm, token_ids, interventions, position, token_id)
     outcome.flags.writeable = False
     return outcome
 
 
 @dataclass(frozen=True)
-class Weights(Mapping):
+class ModelWeights(Mapping):
     """The weights of a model by name, read-only, while the model lives.
 
     Each is a float32 array, or a `StoredMatrix` (see `explorer.tracing.weight_matrices`). Every access raises
@@ -181,7 +181,7 @@ class Weights(Mapping):
         return len(get_model(self.identity)[1].weights)
 
 
-class ModelQueries:
+class ModelComputations:
     """Requests of a run to its model, which may be unloaded: see `explorer.tracing.model_registry`."""
 
     config: ModelConfig
@@ -213,12 +213,12 @@ class ModelQueries:
         """
         if self.model is None:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
-        lm, services = get_model(self.model)
+        lm, functions = get_model(self.model)
         return get_or_run(
-            services.ablate(lm, self.token_ids, (*self.edits, *interventions), position, token_id), max_wait_macs
+            functions.ablate(lm, self.token_ids, (*self.edits, *interventions), position, token_id), max_wait_macs
         )
 
-    def outcome(
+    def logit_and_log_probability(
         self,
         position: int,
         token_id: int,
@@ -238,7 +238,9 @@ class ModelQueries:
         """
         if self.model is None:
             raise ValueError("what another run gives its model must compute, and this trace knows none: use capture()")
-        return cached_outcome(self.model, token_ids or self.token_ids, interventions, position, token_id)
+        return cached_logit_and_log_probability(
+            self.model, token_ids or self.token_ids, interventions, position, token_id
+        )
 
     def token_contributions(self, position: int, token_id: int, contrast_id: int | None) -> Mapping[str, np.ndarray]:
         """Compute the contribution of each token (see `explorer.tracing.token_attribution.token_contributions`).
@@ -250,24 +252,26 @@ class ModelQueries:
         """
         if self.model is None:
             raise ValueError("gradients run the model again, and this trace knows none: make it with capture()")
-        lm, services = get_model(self.model)
-        return get_or_run(services.token_contributions(lm, self.token_ids, self.edits, position, token_id, contrast_id))
+        lm, functions = get_model(self.model)
+        return get_or_run(
+            functions.token_contributions(lm, self.token_ids, self.edits, position, token_id, contrast_id)
+        )
 
     def direction(self, spec: DirectionSpec) -> np.ndarray:
         """Return a direction of the model as a unit vector, (D,) float64; raises like `explorer.tracing.directions`."""
 
         def mean_stream(layer: int, prompts: Prompts) -> np.ndarray:
-            lm, services = get_model(self.model)
-            return services.mean_stream(lm, layer, prompts)
+            lm, functions = get_model(self.model)
+            return functions.mean_stream(lm, layer, prompts)
 
         return direction_unit_vector(self.config, lambda name: self.weights[name], spec, mean_stream)
 
     def continue_tokens(self, count: int, settings: GenerationSettings) -> tuple[int, ...]:
         """Return the ids of the tokens with which the model continues this run."""
-        lm, services = get_model(self.model)
-        return services.continue_tokens(lm, self.token_ids, self.edits, count, settings)
+        lm, functions = get_model(self.model)
+        return functions.continue_tokens(lm, self.token_ids, self.edits, count, settings)
 
-    def at_training_steps(self) -> dict[int, tuple[Any, "ModelQueries"]]:
+    def at_training_steps(self) -> dict[int, tuple[Any, "ModelComputations"]]:
         """Return this run, with the same interventions, by the model at every saved step of its training.
 
         Step -> the model, to be kept alive while its trace reads weights, and the trace; for the trace's own step,
@@ -280,8 +284,8 @@ class ModelQueries:
         """
         if self.training is None or not self.training.snapshots:
             return {}
-        lm, services = get_model(self.model)
+        lm, functions = get_model(self.model)
         return {
-            step: (lm, self) if name == self.training.checkpoint else services.read(name, self.token_ids, self.edits)
+            step: (lm, self) if name == self.training.checkpoint else functions.read(name, self.token_ids, self.edits)
             for step, name in self.training.snapshots.items()
         }

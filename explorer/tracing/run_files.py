@@ -15,8 +15,8 @@ from safetensors.numpy import save_file
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, parse_interventions
-from explorer.tracing.capture import make_services, tap_shapes
-from explorer.tracing.model_registry import ModelUnloadedError, Weights, find_model, register_services
+from explorer.tracing.capture import make_model_functions, tap_shapes
+from explorer.tracing.model_registry import ModelUnloadedError, ModelWeights, find_model, register_model_functions
 from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
 from model.checkpoint import write_atomically
@@ -124,7 +124,7 @@ def trace_from_metadata(metadata: Mapping[str, Any], values: Mapping[str, np.nda
         raise ValueError(_("its vocabulary has not a text of each token"))
     fields = {
         "vocabulary": vocabulary,
-        "weights": Weights(model),
+        "weights": ModelWeights(model),
         "token_bytes": tuple(None if piece is None else parse_bytes(piece) for piece in pieces),
         "merge_rules": parse_merge_rules(rules),
         "model": model,
@@ -181,11 +181,11 @@ def resolve_model_identity(metadata: Mapping[str, Any], config: ModelConfig, lm:
         is_same = (
             living_model is not None
             and living_model.config == config
-            and weights_fingerprint(Weights(identity)) == metadata["weights"]
+            and weights_fingerprint(ModelWeights(identity)) == metadata["weights"]
         )
         return identity if is_same else ("saved", str(metadata["weights"]))
-    identity = register_services(lm, make_services)
-    if lm.config != config or weights_fingerprint(Weights(identity)) != metadata["weights"]:
+    identity = register_model_functions(lm, make_model_functions)
+    if lm.config != config or weights_fingerprint(ModelWeights(identity)) != metadata["weights"]:
         raise ModelMismatchError
     return identity
 

@@ -9,15 +9,16 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
+from explorer.state.continuation_tree import common_prefix_length
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.logits import LogitSummary
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.model_registry import Weights, get_identity
+from explorer.tracing.model_registry import ModelWeights, get_identity
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
 from explorer.tracing.trace import LazyActivations, Trace
@@ -76,7 +77,7 @@ class LogitsCache:
             self._cache.drop(lambda key: key == (model, nearest))
         values = _make_activations(lm, model, token_ids, entry.read, entry.summary)
         metadata = {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules, "model": model}
-        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), **metadata)
+        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, ModelWeights(model), **metadata)
 
     def _nearest(self, lm: TransformerLM, token_ids: tuple[int, ...]) -> tuple[int, ...]:
         """Return the cached text of the model with the longest common prefix."""
@@ -119,12 +120,6 @@ def _make_activations(
     return LazyActivations({"final_norm": final_norm[:length]}, shapes, model, token_ids, holds=lm, summary=cached)
 
 
-def common_prefix_length(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Return the number of tokens that two texts have in common at their start."""
-    differences = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differences, min(len(one), len(other)))
-
-
 class RunService:
     """Traces and texts of runs.
 
@@ -139,22 +134,22 @@ class RunService:
         """Return the model and its tokenizer."""
         return self.library.model(checkpoint)
 
-    def trace(self, run: Run) -> Trace:
+    def trace(self, run: RunRequest) -> Trace:
         """Return the trace of the part of the run that the model sees."""
         _lm, trace = self.model_and_trace(run)
         return trace
 
-    def model_and_trace(self, run: Run) -> tuple[TransformerLM, Trace]:
+    def model_and_trace(self, run: RunRequest) -> tuple[TransformerLM, Trace]:
         """Return the trace of a run with its model, to be kept alive while the trace reads weights."""
         lm, tokenizer = self.model(run.checkpoint)
         return lm, self.library.trace_model(lm, tokenizer, self.visible_token_ids(run), run.edits)
 
-    def resolve_patches(self, run: Run) -> tuple[Intervention, ...]:
+    def resolve_patches(self, run: RunRequest) -> tuple[Intervention, ...]:
         """Return the run's interventions with the values of their patches."""
         lm, tokenizer = self.model(run.checkpoint)
         return self.library.resolve_patches(lm, tokenizer, self.visible_token_ids(run), run.edits)
 
-    def logits(self, run: Run) -> Trace:
+    def logits(self, run: RunRequest) -> Trace:
         """Return a trace with the logits alone, which is faster while a text grows token by token.
 
         For a run with interventions, it is the whole trace.
@@ -163,7 +158,7 @@ class RunService:
             return self.trace(run)
         return self.logits_cache.trace(run.checkpoint, self.visible_token_ids(run))
 
-    def comparison(self, state: PageState, get_trace: Callable[[Run], Trace] | None = None) -> Comparison | None:
+    def comparison(self, state: PageState, get_trace: Callable[[RunRequest], Trace] | None = None) -> Comparison | None:
         """Return the comparison of the run with the second run, or else with its baseline; None if it has neither.
 
         Args:
@@ -171,8 +166,8 @@ class RunService:
         """
         get_trace = get_trace or self.trace
         trace = get_trace(state.run)
-        if state.visible_other:
-            other = self.other(state)
+        if state.visible_second_run:
+            other = self.second_run(state)
             comparison = Comparison.from_traces(trace, get_trace(other), state.pins)
             return replace(
                 comparison,
@@ -183,7 +178,7 @@ class RunService:
             )
         return Comparison.with_unchanged(trace) if trace.baseline else None
 
-    def other(self, state: PageState) -> Run:
+    def second_run(self, state: PageState) -> RunRequest:
         """Return the second run, with the first run's text if it has none of its own.
 
         Raises:
@@ -205,14 +200,14 @@ class RunService:
             raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
         return replace(other, prompt=prompt, generated=generated)
 
-    def visible_token_ids(self, run: Run) -> tuple[int, ...]:
+    def visible_token_ids(self, run: RunRequest) -> tuple[int, ...]:
         """Return the part of the run that its model sees."""
         lm, _tokenizer = self.model(run.checkpoint)
         if run.token_ids:
             check_ids(lm.config, run.token_ids)  # those before are shown as text
         return run.window(lm.config.context_length)
 
-    def text(self, run: Run) -> tuple[str, str]:
+    def text(self, run: RunRequest) -> tuple[str, str]:
         """Return the text of the prompt and the generated text."""
         _lm, tokenizer = self.model(run.checkpoint)
         return tokenizer.decode(run.prompt), tokenizer.decode_continuation(run.generated, run.prompt)
@@ -231,6 +226,6 @@ class RunService:
         return f"{checkpoint}@{crc32(self.model_fingerprint(checkpoint).encode()):08x}"
 
 
-def num_visible_prompt_tokens(run: Run, trace: Trace) -> int:
+def num_visible_prompt_tokens(run: RunRequest, trace: Trace) -> int:
     """Return how many of the tokens that the model sees belong to the prompt."""
     return max(0, len(run.prompt) - (len(run.token_ids) - len(trace)))

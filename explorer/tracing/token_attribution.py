@@ -15,8 +15,8 @@ from explorer.tracing.apply_interventions import (
 )
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
-from model.offloading import read_weight
 from model.transformer_lm import TransformerLM
+from model.weight_placement import read_weight
 
 STEPS = 50  # of the path from the baseline to the embeddings
 GRADIENT_PASSES = 3  # as much as a pass takes one with gradients

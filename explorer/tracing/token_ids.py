@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from explorer.errors import UserError
-from explorer.state.run import MAX_TOKENS
+from explorer.state.run_request import MAX_TOKENS
 from explorer.translations import _
 from model.config import ModelConfig, window_start
 from model.tokenizer import Tokenizer

@@ -18,8 +18,8 @@ import numpy as np
 from explorer.interventions import Intervention
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.logits import Logits, LogitSummary, logits_from_array
-from explorer.tracing.lru import LRUCache
-from explorer.tracing.model_registry import ModelQueries, get_model
+from explorer.tracing.lru_cache import LRUCache
+from explorer.tracing.model_registry import ModelComputations, get_model
 from explorer.tracing.training_history import TrainingHistory
 from explorer.tracing.weight_matrices import Matrix
 from model.config import ModelConfig
@@ -143,8 +143,8 @@ class LazyActivations(Mapping):
         return Logits(self.token_ids, vocab_size, self._logit_rows, self._logit_row, self.summary)
 
     def _logit_rows(self, start: int, stop: int) -> np.ndarray:
-        lm, services = get_model(self.model, "logits")
-        return services.recompute_logits(lm, self.token_ids, self.edits, self.stored["final_norm"][start:stop], start)
+        lm, functions = get_model(self.model, "logits")
+        return functions.recompute_logits(lm, self.token_ids, self.edits, self.stored["final_norm"][start:stop], start)
 
     def _logit_row(self, position: int) -> np.ndarray:
         rows = _VALUE_CACHE.get((self._cache_id, "logits", position), lambda: self._logit_rows(position, position + 1))
@@ -166,12 +166,12 @@ class LazyActivations(Mapping):
 
     def _compute_block(self, name: str, names: list[str]) -> Mapping[str, np.ndarray]:
         """Recompute some values of the block that has the value `name`."""
-        lm, services = get_model(self.model, name)
-        return services.recompute_block(lm, self.token_ids, self.edits, self.stored, int(name.split(".")[1]), names)
+        lm, functions = get_model(self.model, name)
+        return functions.recompute_block(lm, self.token_ids, self.edits, self.stored, int(name.split(".")[1]), names)
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(ModelQueries):
+class Trace(ModelComputations):
     """The captured values of one forward pass, by name, without the model that ran: it can be pickled.
 
     Each trace equals only itself, so that results can be cached by trace.

@@ -17,7 +17,7 @@ from typing import Any
 
 CATALOGUES = Path(__file__).parent
 ENGLISH = "en"
-LANGUAGES = {ENGLISH: "English", "zh-CN": "简体中文"}  # BCP 47 tag -> what it calls itself
+LANGUAGES = {ENGLISH: "English", "es": "Español", "zh-CN": "简体中文"}  # BCP 47 tag -> what it calls itself
 COUNTS = 200  # from 100 on the last two digits of a count choose its form, in all languages but Breton (its millions)
 
 _locale = ContextVar("language", default=ENGLISH)

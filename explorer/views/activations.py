@@ -14,14 +14,14 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import head_value_label
-from explorer.views.style import RESIDUAL, SELECTED, figure, positions, token_axis, window_around
+from explorer.views.style import RESIDUAL, SELECTED, figure, position_labels, token_axis, window_around
 from explorer.views.verification import verify_captured
 from explorer.views.view import BINS, Panel, View, make_no_difference_reason
 
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 
 
-class ColumnTexts(NamedTuple):
+class ValueColumnTexts(NamedTuple):
     """Texts about the columns of a value, translated on use: axis titles, hover template and alternative text."""
 
     all_title: str
@@ -36,13 +36,13 @@ class ColumnTexts(NamedTuple):
         return translate(self.range_title, first=columns.start, last=columns[-1], width=width)
 
 
-KEYS = ColumnTexts(
+KEYS = ValueColumnTexts(
     N_("key"),
     N_("key ({first} to {last} of {width})"),
     N_("position %{y}, key %{x}<br>%{z:.4g}<extra></extra>"),
     N_("{value}: {tokens} tokens by {width} keys, {least} to {most}."),
 )
-DIMENSIONS = ColumnTexts(
+DIMENSIONS = ValueColumnTexts(
     N_("dimension"),
     N_("dimension ({first} to {last} of {width})"),
     N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
@@ -50,7 +50,7 @@ DIMENSIONS = ColumnTexts(
 )
 
 
-def heatmap(
+def captured_value_heatmap(
     trace: Trace, tap: str, head: int = 0, query: int | None = None, dim: int | None = None, window: int = 0
 ) -> go.Figure:
     """Draw a captured value as tokens × dimensions; the colour scale is centred at 0 where it takes both signs.
@@ -67,7 +67,7 @@ def heatmap(
     largest = float(np.abs(values).max()) or 1.0
     signed = values.min() < 0
     if has_key_columns(tap):
-        labels, columns = KEYS, positions(trace.tokens)[start : column_range.stop]
+        labels, columns = KEYS, position_labels(trace.tokens)[start : column_range.stop]
         xaxis = {**token_axis(trace.tokens, labels.title(column_range, width), visible=column_range), "tickangle": -60}
     else:
         labels, columns = DIMENSIONS, np.array(column_range)
@@ -75,7 +75,7 @@ def heatmap(
     fig = figure(
         go.Heatmap(
             x=columns,
-            y=positions(trace.tokens),
+            y=position_labels(trace.tokens),
             z=values[:, start : column_range.stop],
             zmin=-largest if signed else 0,
             zmax=largest,
@@ -109,7 +109,7 @@ def has_key_columns(tap: str) -> bool:
     return tap.endswith((".scores", ".pattern"))
 
 
-def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:
+def captured_value_histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:
     """Draw the distribution of the value's elements, over all tokens and at the query; each sums to 1."""
     values = tap_matrix(trace, tap, head).astype(np.float64)
     traces = []
@@ -136,7 +136,7 @@ def inspect_element(trace: Trace, selection: Selection, point: ClickedPoint) -> 
     return derive(trace, selection.tap, (*head, point.row, point.column))
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_element(trace: Trace, selection: Selection) -> str:
     """Return the selected element's place, its value and the statistics of the whole array."""
     values = tap_matrix(trace, selection.tap, selection.head)
     token = values[selection.query]
@@ -174,7 +174,7 @@ VIEW = View(
         "Every step makes a list of numbers for each token. Choose a step: its numbers, a row per token, and how they "
         "are spread."
     ),
-    formula=formula,
+    formula=describe_element,
     required_taps=("blocks.*.resid_post",),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("tap", "head", "query", "window"),
@@ -183,7 +183,7 @@ VIEW = View(
         Panel(
             name="heatmap",
             title=N_("The chosen value: tokens × dimensions"),
-            draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
+            draw=lambda trace, s: captured_value_heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
             click_selects={"x": "dim", "y": "query"},
             verify=verify_captured("{tap}"),
             inspect=inspect_element,
@@ -192,7 +192,7 @@ VIEW = View(
         Panel(
             name="histogram",
             title=N_("How its values are spread"),
-            draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            draw=lambda trace, s: captured_value_histogram(trace, s.tap, s.head, s.query),
             no_difference_reason=make_no_difference_reason(BINS),
             inspect=lambda trace, s, point: histogram_share(
                 trace, s.tap, s.head, get_item((None, s.query), point.coordinate("curve")), point.coordinate("item")

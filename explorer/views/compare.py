@@ -33,7 +33,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.plots import bar_token_axis, component_bar_data, component_keys, probability_bars
+from explorer.views.shared_plots import bar_token_axis, component_bar_data, component_keys, probability_bars
 from explorer.views.style import (
     RESIDUAL,
     SELECTED,
@@ -42,11 +42,11 @@ from explorer.views.style import (
     frame_head,
     head_map_axes,
     label,
-    positions,
+    position_labels,
     stage_axis,
     token_axis,
 )
-from explorer.views.two_runs import NoDifferenceError, selection_in_other
+from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
 
@@ -70,11 +70,11 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             _("A and B have different numbers of layers: their stages do not stand beside each other.")
         )
     values = relative_stream_distance(comparison)  # (S, T)
-    check_aligned(values)
+    raise_if_unaligned(values)
     largest = float(np.nanmax(values, initial=0.0))
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=[stage.name for stage in stage_list],
             z=values,
             zmin=0,
@@ -98,7 +98,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
-def check_aligned(values: np.ndarray):
+def raise_if_unaligned(values: np.ndarray):
     """Raise a NoDifferenceError if a comparison has no numbers, as no tokens are aligned."""
     if np.isnan(values).all():
         raise NoDifferenceError(
@@ -116,7 +116,7 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
     if len(shapes) > 1:
         raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
     values = head_distances(comparison)  # (L, H)
-    check_aligned(values)
+    raise_if_unaligned(values)
     largest_index = np.unravel_index(np.nanargmax(values), values.shape)
     fig = figure(
         go.Heatmap(
@@ -149,7 +149,7 @@ def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
     tokens, values = comparison.trace.tokens, surprisal_difference(comparison)
     fig = figure(
         go.Bar(
-            x=positions(tokens),
+            x=position_labels(tokens),
             y=values,
             hovertemplate=_("%{x}<br>A − B %{y:+.2f} bits<extra></extra>"),
         ),
@@ -179,9 +179,14 @@ def _alt_of_text(tokens: Sequence[str], values: np.ndarray) -> str:
 BARS = 8
 
 
-def attribution_arguments(comparison: Comparison, selection: Selection) -> list[tuple[Trace, int, int, int | None]]:
+def attribution_arguments_of_both_runs(
+    comparison: Comparison, selection: Selection
+) -> list[tuple[Trace, int, int, int | None]]:
     """Return for each run the arguments of `attribution`: trace, position, target id and contrast id."""
-    runs_with_selection = (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
+    runs_with_selection = (
+        (comparison.trace, selection),
+        (comparison.other, selection_in_other_run(comparison, selection)),
+    )
     return [
         (trace, run_selection.query, *target_and_contrast(trace, run_selection))
         for trace, run_selection in runs_with_selection
@@ -194,7 +199,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
     Raises:
         NoDifferenceError: the models have different components.
     """
-    arguments = attribution_arguments(comparison, selection)
+    arguments = attribution_arguments_of_both_runs(comparison, selection)
     attributions = [direct_logit_attribution(*attribution_args) for attribution_args in arguments]
     bars_a, bars_b = (
         list(component_bar_data(run_arguments[0], contributions, has_intervention_bar(comparison)))
@@ -247,7 +252,7 @@ def _bar_hover(name: str, a: float, b: float) -> str:
     return _("{part}: {a} in A, {b} in B", part=name, a=format_contribution(a), b=format_contribution(b))
 
 
-def top_tokens(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def top_tokens_of_either_run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the ids of the most probable tokens in either run, in descending order.
 
     Raises:
@@ -262,7 +267,7 @@ def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
     """Draw the most probable next tokens in either run, a bar for each run."""
     trace = comparison.trace
     probs_a, probs_b = probabilities(comparison, query)
-    token_ids = top_tokens(probs_a, probs_b)
+    token_ids = top_tokens_of_either_run(probs_a, probs_b)
     names = [label(trace.vocabulary[i], max_chars=12) for i in token_ids]
 
     return figure(
@@ -286,7 +291,7 @@ def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
 
 def inspect_component(comparison: Comparison, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive the clicked component's contribution in A and in B."""
-    arguments = attribution_arguments(comparison, selection)
+    arguments = attribution_arguments_of_both_runs(comparison, selection)
     component, layer = get_item(
         component_keys(comparison.trace, has_intervention_bar(comparison)), point.coordinate("item")
     )
@@ -298,7 +303,7 @@ def inspect_next_token_probability(
 ) -> Derivation | None:
     """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
     probs_a, probs_b = probabilities(comparison, selection.query)
-    token_ids = top_tokens(probs_a, probs_b)
+    token_ids = top_tokens_of_either_run(probs_a, probs_b)
     if point.row >= len(token_ids):
         raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
     token_id, source = (
@@ -317,7 +322,7 @@ def inspect_next_token_probability(
     )
 
 
-def formula(comparison: Comparison, selection: Selection) -> str:
+def describe_differences(comparison: Comparison, selection: Selection) -> str:
     """Describe the first difference of the runs and its effect on the next token."""
     return "\n".join(
         filter(None, [first_difference_text(comparison), prediction_difference_text(comparison, selection)])
@@ -327,7 +332,7 @@ def formula(comparison: Comparison, selection: Selection) -> str:
 def first_difference_text(comparison: Comparison) -> str:
     """Return a sentence on the first value in which two runs differ."""
     difference = first_difference(comparison)
-    if not comparison.is_comparable:
+    if not comparison.has_aligned_tokens:
         return _("No token of B stands for one of A: they cannot be compared place by place.")
     if difference is None:
         return _("A and B are the same at all tokens that stand beside each other, but for rounding.")
@@ -360,7 +365,10 @@ def prediction_difference_text(comparison: Comparison, selection: Selection) -> 
         )
     ]
     if not np.isnan(probs_b[token_id]):
-        a, b = (direct_logit_attribution(*arguments) for arguments in attribution_arguments(comparison, selection))
+        a, b = (
+            direct_logit_attribution(*arguments)
+            for arguments in attribution_arguments_of_both_runs(comparison, selection)
+        )
         lines.append(
             _(
                 "{logit}: {a} in A − {b} in B = {less}",
@@ -385,7 +393,7 @@ VIEW = View(
     group="try",
     order=120,
     description=N_("Where do two runs part? Streams, heads, parts of the logit and the next token, of A beside B."),
-    formula=formula,
+    formula=describe_differences,
     is_comparison=True,
     required_taps=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to compare it."),

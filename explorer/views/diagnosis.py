@@ -30,8 +30,8 @@ def deviation_by_tap(report: DiagnosisReport) -> go.Figure:
         y=clip_ratios(ratios),
         marker={"color": [component_colour(row.tap) for row in rows]},
         text=[_("not seen") if np.isnan(value) else "" for value in ratios],
-        customdata=click_selections(rows),
-        hovertext=[row_hover(row) for row in rows],
+        customdata=tap_click_selections(rows),
+        hovertext=[tap_hover_text(row) for row in rows],
         hovertemplate="%{hovertext}<extra></extra>",
     )
     fig = figure(
@@ -62,7 +62,7 @@ def deviation_by_position(report: DiagnosisReport) -> go.Figure:
             zmin=0,
             zmax=max_log_ratio,
             autocolorscale=True,
-            customdata=np.repeat(np.array(click_selections(rows))[:, None], ratios.shape[1], axis=1).tolist(),
+            customdata=np.repeat(np.array(tap_click_selections(rows))[:, None], ratios.shape[1], axis=1).tolist(),
             text=[[format_number(value) for value in row] for row in ratios],
             hovertemplate=_("%{y}, position %{x}<br>%{text} times rounding<extra></extra>"),
             colorbar={"title": {"text": _("times rounding, as a power of 10"), "side": "right"}},
@@ -90,7 +90,7 @@ def run_difference_by_tap(report: DiagnosisReport) -> go.Figure:
             mode="lines+markers",
             line={"color": RESIDUAL, "width": 1},
             marker={"size": 7, "color": [component_colour(row.tap) for row in rows]},
-            customdata=click_selections(rows),
+            customdata=tap_click_selections(rows),
             hovertemplate=_("%{x}<br>%{y:.3g} of the reference’s largest number apart<extra></extra>"),
         ),
         alt=_(
@@ -119,12 +119,12 @@ def mark_first_difference(fig: go.Figure, report: DiagnosisReport) -> go.Figure:
     return fig.add_vrect(index - 0.5, index + 0.5, line={"color": SELECTED, "width": 2})
 
 
-def click_selections(rows: Sequence[TapComparison]) -> list[list[str]]:
+def tap_click_selections(rows: Sequence[TapComparison]) -> list[list[str]]:
     """Return what a click on each value selects: the Activations tab and the value."""
     return [["activations", row.tap] for row in rows]
 
 
-def row_hover(row: TapComparison) -> str:
+def tap_hover_text(row: TapComparison) -> str:
     """Return the hover text of a tap's deviation."""
     if not row.is_recorded:
         return _("{tap}<br>not seen: the module has no part that gives it", tap=row.tap)
@@ -179,7 +179,7 @@ def has_diagnosis(trace: Trace) -> bool:
     return trace.diagnosis is not None
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def diagnosis_report_text(trace: Trace, selection: Selection) -> str:
     """Return the diagnosis report as text."""
     if trace.diagnosis is None:
         return _("The chosen model is no module of yours: choose it in the list of models.")
@@ -205,7 +205,7 @@ VIEW = View(
     description=N_(
         "Your module beside the reference with the same weights: the first value that differs is where the bug is."
     ),
-    formula=formula,
+    formula=diagnosis_report_text,
     required_taps=("logits",),
     unavailable_message=lambda config: _("Too little was captured of this model to compare it."),
     panels=(

@@ -24,7 +24,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
-from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, position_labels, token_axis
 from explorer.views.verification import Verification, verify_derived
 from explorer.views.view import Panel, View
 
@@ -66,7 +66,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=rows,
             z=values,
             zmin=-largest,
@@ -168,7 +168,7 @@ def inspect_example_effect(trace: Trace, selection: Selection, point: ClickedPoi
 CONTINUATION_TOKENS = 24  # tokens, with the changes and without
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_direction(trace: Trace, selection: Selection) -> str:
     """Return the selected direction and its cosine with the stream, in numbers."""
     direction_spec, query = selected_direction(trace, selection), selection.query
     value = direction_cosines(trace, trace.direction(direction_spec))[selection.layer + 1, query]
@@ -216,7 +216,7 @@ VIEW = View(
         "Choose a direction in the residual stream: see which tokens have it, then push the stream along it and see "
         "what changes."
     ),
-    formula=formula,
+    formula=describe_direction,
     continuation_text=continuations_text,
     direction_spec=selected_direction,
     required_taps=("embed", "blocks.*.resid_post", "logits", "lm_head.weight"),

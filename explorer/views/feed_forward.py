@@ -6,7 +6,7 @@ from explorer.analysis.feed_forward import (
     NEAR_ZERO_RATIO,
     NORMAL_SHARE,
     RELU_KINDS,
-    Neurons,
+    LayerNeurons,
     layer_neurons,
     neuron_logit_effect,
     neuron_logit_effects,
@@ -27,7 +27,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
-from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, position_labels, token_axis
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
 
@@ -36,7 +36,7 @@ MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot take
 PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
 
 
-def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw the neurons that write most at a token, the strongest first, with each step of their computation.
 
     The chosen neuron comes last if it is not among them.
@@ -102,7 +102,7 @@ def strongest_neurons(trace: Trace, layer: int, chosen_neuron: int, query: int) 
     return fig
 
 
-def bar_neurons_and_offsets(all_neurons: Neurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
+def bar_neurons_and_offsets(all_neurons: LayerNeurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
     """Return the ids of the neurons that have bars, and their offsets along the axis."""
     neuron_ids = all_neurons.top(MAX_NEURON_BARS).tolist()
     offsets = list(range(len(neuron_ids)))
@@ -112,7 +112,7 @@ def bar_neurons_and_offsets(all_neurons: Neurons, chosen_neuron: int) -> tuple[l
     return neuron_ids, offsets
 
 
-def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+def activation_function_plot(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw every neuron at a token as a dot on the activation function; its size is the norm of what the neuron writes.
 
     Of very many neurons the visible ones are drawn: where dots overlap, the neuron that writes most.
@@ -165,7 +165,7 @@ def activation_curve(trace: Trace, layer: int, chosen_neuron: int, query: int) -
     )
 
 
-def other_drawn_neurons(all_neurons: Neurons, chosen_neuron: int) -> np.ndarray:
+def other_drawn_neurons(all_neurons: LayerNeurons, chosen_neuron: int) -> np.ndarray:
     """Return the neurons with dots besides the chosen one.
 
     All of them, or, of more than `MAX_DOTS`, the one that writes most in each of as many equal intervals of the
@@ -186,10 +186,10 @@ def _finite(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), values, 0)
 
 
-def neuron_across_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw the hidden value of one neuron at every token."""
     values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen_neuron]  # (T,)
-    labels = positions(trace.tokens)
+    labels = position_labels(trace.tokens)
     largest_position = int(np.abs(values).argmax())
     fig = figure(
         go.Bar(
@@ -234,7 +234,7 @@ EXACTLY_0 = (
 )
 
 
-def sparsity_by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
+def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
     """Draw the share of hidden values (near) 0 and of silent neurons in each layer; the chosen layer framed."""
     shares = sparsity(trace)
     exact = trace.config.ffn in RELU_KINDS
@@ -293,7 +293,7 @@ def most_affected_tokens(logit_effects: np.ndarray) -> np.ndarray:
     return np.concatenate([top_indices(logit_effects, count), lowered[::-1]])
 
 
-def promoted_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
+def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
     """Draw the tokens whose logits the neuron's output direction raises and lowers most."""
     logit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)  # (V,)
     hidden = recompute_neuron(trace, layer, chosen_neuron, query).hidden
@@ -349,7 +349,7 @@ GATED = N_(
 )
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_neuron(trace: Trace, selection: Selection) -> str:
     """Return the selected neuron's projections and activation, in numbers."""
     layer, chosen_neuron, query = selection.layer, selection.neuron, selection.query
     worked = recompute_neuron(trace, layer, chosen_neuron, query)
@@ -451,7 +451,7 @@ VIEW = View(
         "Each neuron looks at one token and answers with a number: how much of its output vector is added to the "
         "stream."
     ),
-    formula=formula,
+    formula=describe_neuron,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
@@ -462,7 +462,7 @@ VIEW = View(
             name="strongest",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The neurons that write most at the chosen token"),
-            draw=lambda trace, s: strongest_neurons(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
             verify=verify_activations,
@@ -473,7 +473,7 @@ VIEW = View(
             name="curve",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
-            draw=lambda trace, s: activation_curve(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
             verify=verify_activations,
@@ -484,7 +484,7 @@ VIEW = View(
             name="promoted",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
-            draw=lambda trace, s: promoted_tokens(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_logit_effect,
             verify=verify_promoted_tokens,
             height=460,
@@ -493,7 +493,7 @@ VIEW = View(
         Panel(
             name="tokens",
             title=N_("The chosen neuron at every token"),
-            draw=lambda trace, s: neuron_across_tokens(trace, s.layer, s.neuron, s.query),
+            draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),
             inspect=inspect_captured("blocks.{layer}.ffn.hidden", "x", "neuron"),
@@ -503,7 +503,7 @@ VIEW = View(
         Panel(
             name="layers",
             title=N_("Sparsity: how many hidden values do next to nothing"),
-            draw=lambda trace, s: sparsity_by_layer(trace, s.layer),
+            draw=lambda trace, s: sparsity_by_layer_plot(trace, s.layer),
             inspect=lambda trace, s, point: share_near_zero(
                 trace, point.coordinate("item"), point.coordinate("curve") == 1
             ),

@@ -44,7 +44,7 @@ class Figure:
         """The traces and the layout, for building another figure; not to be modified."""
         return self._traces, self._layout
 
-    def replace_data(self, traces: Sequence[Trace], layout: Mapping[str, Any]) -> "Figure":
+    def with_traces_and_layout(self, traces: Sequence[Trace], layout: Mapping[str, Any]) -> "Figure":
         """Return a figure with other traces and another layout, and this one's template."""
         return Figure(traces, layout, self._template)
 

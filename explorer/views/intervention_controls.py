@@ -9,7 +9,7 @@ from explorer.errors import UserError
 from explorer.explain.notation import quote_token
 from explorer.interventions import (
     AddDirection,
-    AttentionEdge,
+    AttentionEdgeIntervention,
     Clamp,
     CrossRunIntervention,
     DropEdge,
@@ -36,7 +36,7 @@ BY_DIRECTION = "{direction}"  # replaced by the chosen direction
 
 
 @dataclass(frozen=True)
-class ScopeOption:
+class InterventionScope:
     """A set of components that an intervention applies to.
 
     Attributes:
@@ -82,7 +82,7 @@ class InterventionControl:
     index: int | str | None = None
     positions: str | None = None
     by: str = ""
-    scopes: tuple[ScopeOption, ...] = ()
+    scopes: tuple[InterventionScope, ...] = ()
     amount: float | str = 0.0
     without: str = ""
     here: str | None = None
@@ -90,7 +90,7 @@ class InterventionControl:
 
     @property
     def is_switch(self) -> bool:
-        return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdge)
+        return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdgeIntervention)
 
     def make_intervention(self, amount: float, here: bool = False) -> Intervention:
         """Return the intervention with an amount; a switch's has its own amount."""
@@ -140,7 +140,7 @@ def available_controls(
         for offer in available
         if offer.tap in trace and offer.without not in trace
     ]
-    available = [offer for offer in available if offer.maximum > offer.minimum and is_applicable(offer, trace)]
+    available = [offer for offer in available if offer.maximum > offer.minimum and is_control_applicable(offer, trace)]
     return [
         (replace(offer, amount_here=offer.current_amount(trace, here=True)), offer.current_amount(trace))
         for offer in available
@@ -163,7 +163,9 @@ def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Se
     texts = {name: text.format(**fields) for name, text in filled.items() if text}
     numbers = {name: fields.get(getattr(control, name), getattr(control, name)) for name in ("index", "amount")}
     scopes = tuple(
-        ScopeOption(translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index))
+        InterventionScope(
+            translate(scope.title, **fields), scope.tap.format(**fields), fields.get(scope.index, scope.index)
+        )
         for scope in control.scopes
     )
     return replace(control, title=translate(control.title, **fields), scopes=scopes, **texts, **numbers)
@@ -212,7 +214,7 @@ def _can_patch(comparison: Comparison, intervention: CrossRunIntervention) -> bo
     return True
 
 
-def is_applicable(control: InterventionControl, trace: Trace) -> bool:
+def is_control_applicable(control: InterventionControl, trace: Trace) -> bool:
     """Return whether the model has what the control changes, and whether it changes anything."""
     try:
         control.make_intervention(control.default).check(trace.config, trace.values)
@@ -256,9 +258,9 @@ PATCH_STREAM = replace(
 PATCH_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
 
 EDGE_SCOPES = (
-    ScopeOption(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
-    ScopeOption(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
-    ScopeOption(N_("with any head of any layer"), "blocks.*.attn.pattern"),
+    InterventionScope(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
+    InterventionScope(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
+    InterventionScope(N_("with any head of any layer"), "blocks.*.attn.pattern"),
 )
 MASK = InterventionControl(
     N_("position {query} does not see position {key}, and other weights make up for it:"),

@@ -23,8 +23,8 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import graph_objects as go
-from explorer.views.plots import bar_token_axis, probability_bars
-from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.shared_plots import bar_token_axis, probability_bars
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, position_labels, token_axis
 
 BARS = 8
 
@@ -35,7 +35,7 @@ def pattern_change_map(
     """Draw changed − unchanged attention weights: row = query, column = key; the chosen cell framed."""
     trace = comparison.trace
     change = pattern_change(comparison, layer, head)  # (T, T)
-    labels = positions(trace.tokens)
+    labels = position_labels(trace.tokens)
     reason = unchanged_attention_reason(comparison, layer, head, change)
     fig = figure(
         go.Heatmap(

@@ -23,14 +23,14 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
 from explorer.views.verification import Verification, make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_cache_size(trace: Trace, selection: Selection) -> str:
     """Return the size of the cache and the work that it saves, in numbers."""
     config, query = trace.config, selection.query
     stored, position_bytes = query + 1, kv_cache_bytes_per_token(config)
@@ -88,7 +88,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-def cache_size(trace: Trace, query: int) -> go.Figure:
+def cache_size_plot(trace: Trace, query: int) -> go.Figure:
     """Draw the cache's bytes by number of positions; with shared kv heads also the bytes without sharing."""
     config = trace.config
     filled = np.arange(1, config.context_length + 1)
@@ -160,11 +160,11 @@ def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
     return masked
 
 
-def heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
+def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
     """Draw norms (N, T) up to the query, the query's column framed; `hover` is the hover template."""
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=rows,
             z=mask_later_positions(norms, query),
             zmin=0,
@@ -185,7 +185,7 @@ def heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query:
 def key_norm_map(trace: Trace, query: int) -> go.Figure:
     """Draw the norms of every layer's keys by position: stored before the query's step, computed in it, or not yet."""
     layers, rest = trace.config.num_layers, len(trace) - 1 - query
-    fig = heatmap(
+    fig = norm_heatmap(
         trace,
         cached_norms_all_heads(trace, "k"),
         [_("layer {layer}", layer=layer) for layer in range(layers)],
@@ -214,7 +214,7 @@ def key_norm_map(trace: Trace, query: int) -> go.Figure:
 def kv_head_norm_map(trace: Trace, layer: int, kind: str, query: int) -> go.Figure:
     """Draw the norms of a layer's cached keys or values by kv head."""
     norms = cached_norms(trace, layer, kind)  # (G, T)
-    return heatmap(
+    return norm_heatmap(
         trace,
         norms,
         [_("kv head {group}", group=group) for group in range(len(norms))],
@@ -261,7 +261,7 @@ def unavailable_reason(config: ModelConfig) -> str:
     return _("This model's keys and values were not captured.")
 
 
-def verify_heads(kind: str):
+def verify_cached_heads(kind: str):
     """Return the verification of the cached keys ("k") or values ("v") of a layer."""
 
     def verify(trace: Trace, selection: Selection) -> Verification:
@@ -275,21 +275,21 @@ def verify_all_keys(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
 
 
-def heads_panel(kind: str) -> Panel:
+def kv_head_norm_panel(kind: str) -> Panel:
     """Return the panel of the cached keys ("k") or values ("v")."""
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
         title=TITLES[kind],
         draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
-        verify=verify_heads(kind),
+        verify=verify_cached_heads(kind),
         inspect=lambda trace, s, point: cached_vector_norm(trace, kind, s.layer, point.row, point.column, s.query),
         height=300,
         width="half",
     )
 
 
-def inspect_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+def inspect_cache_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked size of the cache in megabytes."""
     stored = point.coordinate("item") + 1
     if stored > trace.config.context_length:
@@ -306,7 +306,7 @@ VIEW = View(
         "Keys and values of earlier tokens never change, so each is computed once and kept. Choose a token: what its "
         "step finds stored."
     ),
-    formula=formula,
+    formula=describe_cache_size,
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
@@ -321,13 +321,13 @@ VIEW = View(
             inspect=lambda trace, s, point: cached_vector_norm(trace, "k", point.row, None, point.column, s.query),
             height=300,
         ),
-        heads_panel("k"),
-        heads_panel("v"),
+        kv_head_norm_panel("k"),
+        kv_head_norm_panel("v"),
         Panel(
             name="size",
             title=N_("How large the cache grows"),
-            draw=lambda trace, s: cache_size(trace, s.query),
-            inspect=inspect_size,
+            draw=lambda trace, s: cache_size_plot(trace, s.query),
+            inspect=inspect_cache_size,
             verify=make_unverified(N_("nothing captured is shown: counted from the model's shape, 4 bytes a number")),
             height=280,
             width="half",

@@ -1,12 +1,13 @@
-"""Texts about the architecture, and about the target and contrast tokens of the selection."""
+"""Texts about the architecture, the target and contrast tokens, and head scores beside chance."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind, check_component_sum
+from explorer.analysis.head_scores import ChanceHeadScores
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -141,7 +142,7 @@ def logit_label(
 
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
-    shifts = logit_constants_short_label(trace.config) if has_logit_constants(trace.config) else ""
+    shifts = logit_bias_terms_short_label(trace.config) if has_logit_bias_terms(trace.config) else ""
     values = attribution_by_kind(trace, contributions).items()
     return " + ".join(
         f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_number(value)}" for kind, value in values
@@ -151,4 +152,39 @@ def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
 SUM_CHECK = (
     N_("the sum of all parts against the captured logit"),
     lambda trace, s: check_component_sum(trace, s.query, *target_and_contrast(trace, s)),
+)
+
+
+NO_REPEATED_TOKEN = N_("no token of this prompt occurs twice")
+
+
+def uniform_score_text(baseline: ChanceHeadScores) -> str:
+    """Format the score of uniform attention; a range where layers differ in the tokens that they can see."""
+    minimum, maximum = format_number(baseline.uniform_scores.min()), format_number(baseline.uniform_scores.max())
+    return minimum if minimum == maximum else _("{least} to {most}", least=minimum, most=maximum)
+
+
+def chance_hover(baseline: ChanceHeadScores, exceeds: np.ndarray) -> list[list[str]]:
+    """Return each head's hover text on chance: the score of uniform attention and the chance bound, (L, H)."""
+    even_text = _("attention spread evenly would have {even}", even=uniform_score_text(baseline))
+    if baseline.quantiles is None:
+        return [[even_text] * exceeds.shape[1]] * len(exceeds)
+    return [
+        [
+            translate(ABOVE_CHANCE if more else MAY_BE_CHANCE, even=even_text, most=format_number(bound))
+            for bound, more in zip(*row, strict=True)
+        ]
+        for row in zip(baseline.quantiles, exceeds, strict=True)
+    ]
+
+
+ABOVE_CHANCE = N_(
+    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: more than "
+    "chance"
+)
+
+
+MAY_BE_CHANCE = N_(
+    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: this may be "
+    "chance"
 )

@@ -87,7 +87,7 @@ def css_colours() -> str:
 
 
 @cache
-def template(theme: Theme) -> dict[str, Any]:
+def plotly_template(theme: Theme) -> dict[str, Any]:
     """Return the theme as a Plotly template: a sequential scale for values ≥ 0, a diverging one for signed values."""
 
     def scale(colors: Sequence[str]) -> list[list]:
@@ -135,7 +135,9 @@ def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figu
     """
     axes = {name: dict(layout[name]) for name in ("xaxis", "yaxis") if name in layout}
     token_letters = [name[0] for name, axis in axes.items() if axis.pop(TOKEN_AXIS_KEY, False)]
-    return go.Figure(traces, {"meta": {"alt": alt, "of_tokens": token_letters}, **layout, **axes}, template(LIGHT))
+    return go.Figure(
+        traces, {"meta": {"alt": alt, "of_tokens": token_letters}, **layout, **axes}, plotly_template(LIGHT)
+    )
 
 
 def head_map_axes() -> dict[str, dict]:
@@ -169,7 +171,7 @@ def label(token: str, max_chars: int = 14) -> str:
     return html.escape(shorten_token(token, max_chars), quote=False)
 
 
-def positions(tokens: Sequence[str]) -> list[str]:
+def position_labels(tokens: Sequence[str]) -> list[str]:
     """Return a unique axis category for each token: its position and its text."""
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
@@ -179,7 +181,7 @@ def token_axis(tokens: Sequence[str], title: str, max_labels: int = 48, visible:
 
     At most `max_labels` of the `visible` positions, all if None, have a label.
     """
-    labels = positions(tokens)
+    labels = position_labels(tokens)
     visible = visible or range(len(tokens))
     labelled = visible[:: -(-len(visible) // max_labels)]
     return {

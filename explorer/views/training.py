@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_score, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_score, head_scores
 from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss, text_loss
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -16,9 +16,16 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import TrainingHistory, log2_step
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.head_scores import HEAD_SCORE_FIELD, NO_REPEATED_TOKEN, chance_hover
+from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
+from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure
-from explorer.views.verification import Verification, check_values, expand_names, input_error_text, make_unverified
+from explorer.views.verification import (
+    Verification,
+    check_values,
+    expand_tap_templates,
+    input_error_text,
+    make_unverified,
+)
 from explorer.views.view import Panel, View, make_no_difference_reason
 
 MAX_TICKS = 7
@@ -154,7 +161,7 @@ def head_score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head
     named_steps = [_("step {step:,}", step=step) for step in steps]
     labelled_heads, largest = _labelled_heads(values), np.unravel_index(values.argmax(), values.shape)
     lines = []
-    for head_index in draw_order(values.shape[1:], (layer, head)):
+    for head_index in line_draw_order(values.shape[1:], (layer, head)):
         i, j = head_index
         is_chosen = head_index == (layer, head)
         is_prominent = is_chosen or head_index in labelled_heads
@@ -225,7 +232,7 @@ def _labelled_heads(values: np.ndarray) -> list[tuple[int, int]]:
     return labelled[:MAX_NAMED]
 
 
-def draw_order(shape: tuple[int, int], chosen_head: tuple[int, int]) -> list[tuple[int, int]]:
+def line_draw_order(shape: tuple[int, int], chosen_head: tuple[int, int]) -> list[tuple[int, int]]:
     """Return (layer, head) of every line, the chosen head last so that it is drawn on top."""
     others = [(i, j) for i in range(shape[0]) for j in range(shape[1]) if (i, j) != chosen_head]
     return [*others, chosen_head]
@@ -245,7 +252,7 @@ def inspect_text_loss(trace: Trace, selection: Selection, point: ClickedPoint) -
 def inspect_head_score(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive a head's score at a dot's step."""
     shape = trace.config.num_layers, trace.config.num_heads
-    layer, head = get_item(draw_order(shape, (selection.layer, selection.head)), point.coordinate("curve"))
+    layer, head = get_item(line_draw_order(shape, (selection.layer, selection.head)), point.coordinate("curve"))
     _lm, run = _model_and_run(trace, point)
     return head_score(run, selection.option("head_score"), selection.first_token == "hidden", layer, head)
 
@@ -325,7 +332,7 @@ UNKNOWN = N_(
 )
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_checkpoint(trace: Trace, selection: Selection) -> str:
     """Return the checkpoint's training step, losses and settings as text."""
     training = trace.training
     has_history = training is not None and bool(training.snapshots or training.record)
@@ -406,7 +413,7 @@ def verify_every_step(*templates: str):
     def verify(trace: Trace, selection: Selection) -> Verification:
         checks = {}
         for step, (_lm, run) in trace.at_training_steps().items():
-            step_checks = check_values(run, expand_names(templates, run, selection))
+            step_checks = check_values(run, expand_tap_templates(templates, run, selection))
             checks |= {_("{name} at step {step:,}", name=name, step=step): check for name, check in step_checks.items()}
         details = _(
             "{values} at each of {count} steps", values=", ".join(templates), count=len(trace.at_training_steps())
@@ -432,7 +439,7 @@ VIEW = View(
         "Training makes the next token likelier step by step: the loss falls, heads learn where to look. Click a "
         "curve to go there."
     ),
-    formula=formula,
+    formula=describe_checkpoint,
     required_taps=("blocks.*.attn.pattern", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its training."),
     controls=("head_score", "first_token", "layer", "head"),

@@ -22,7 +22,7 @@ from plotly.io.json import to_json_plotly
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import Derivation
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import FIELD_NAME, GROUPS, OWN_FIELDS, Selection, SelectionField, registered_fields
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
@@ -31,17 +31,17 @@ from explorer.tracing.request_budget import BudgetExceededError, RequestCancelle
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.select_fields import OPTIONS
-from explorer.views.style import LIGHT, TOKEN_AXIS_KEY, template
-from explorer.views.two_runs import NoDifferenceError, share_scale, subtract_figures
+from explorer.views.selection_dropdowns import OPTIONS
+from explorer.views.style import LIGHT, TOKEN_AXIS_KEY, plotly_template
+from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import Verification
-from explorer.views.view import HeadTable, Panel, SmallMultiples, TwoRunRenderer, View
+from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer, View
 
 LOG = logging.getLogger(__name__)
 # Names of the page's state besides the fields of the selection, which are parts of one URL.
 RESERVED_NAMES = {
     *OWN_FIELDS,
-    *(field.name for field in (*fields(GenerationSettings), *fields(Run))),
+    *(field.name for field in (*fields(GenerationSettings), *fields(RunRequest))),
     *("branches", "began", "lang", "room", "text", "turn", "version"),
 }
 # Exceptions that say why there is no figure now, or that nobody waits for it.
@@ -56,7 +56,7 @@ NO_MISTAKES = (
 _numbers = itertools.count(1)  # of the files, for their modules' names
 
 
-class ViewError(Exception):
+class UserViewError(Exception):
     """A mistake in a user's view; the message says what and where."""
 
 
@@ -78,20 +78,20 @@ def load_view(path: Path, add: Callable[[View], None]) -> View:
     Raises:
         ViewError: the file fails, or has no valid `VIEW`, or `add` refuses it.
     """
-    source = UserSource(path)
+    source = UserViewFile(path)
     try:
         module = source.import_module()
     except (Exception, SystemExit) as error:
-        raise ViewError(source.report(error)) from error
+        raise UserViewError(source.report(error)) from error
     try:
         view = getattr(module, "VIEW", None)
         check_view(view)
-        view = guard_view(view, source)
+        view = report_user_view_errors(view, source)
         add(view)
     except (AttributeError, TypeError, ValueError) as error:
         message = f"{source.view_location}: {error}"
         LOG.error("View of your own: %s", message)
-        raise ViewError(message) from error
+        raise UserViewError(message) from error
     return view
 
 
@@ -100,7 +100,7 @@ def make_error_view(path: Path, message: str, number: int) -> View:
     return View(name=f"_own_view_{number}", title=f"⚠ {path.name}", description=message, panels=())
 
 
-class UserSource:
+class UserViewFile:
     """A user's file, or the package of that name with all its files."""
 
     def __init__(self, path: Path):
@@ -205,7 +205,7 @@ def check_view(view: Any) -> None:
                     raise ValueError(f"a click on {panel.name} selects {name!r}, which is no field")
 
 
-def guard_view(view: View, source: UserSource) -> View:
+def report_user_view_errors(view: View, source: UserViewFile) -> View:
     """Return the view with functions that report their errors, and with answers that are not cached."""
 
     def guard(
@@ -228,7 +228,7 @@ def guard_view(view: View, source: UserSource) -> View:
         return call
 
     def guard_panel(panel: Panel) -> Panel:
-        def draw(trace: Trace | Comparison, selection: Selection) -> go.Figure | SmallMultiples | HeadTable:
+        def draw(trace: Trace | Comparison, selection: Selection) -> go.Figure | HeadHeatmaps | HeadTable:
             if isinstance(trace, Trace):  # a condition that fails is reported here
                 view.condition(trace)
                 panel.condition(trace)
@@ -236,7 +236,7 @@ def guard_view(view: View, source: UserSource) -> View:
 
         return replace(
             panel,
-            draw=guard(draw, raise_error, author=panel.draw),
+            draw=guard(draw, raise_view_error, author=panel.draw),
             condition=guard(panel.condition, lambda message: True),
             no_difference_reason=guard(panel.no_difference_reason, lambda message: "", str),
             verify=panel.verify and guard(panel.verify, lambda message: Verification("off", message), Verification),
@@ -269,9 +269,9 @@ def guard_view(view: View, source: UserSource) -> View:
     )
 
 
-def raise_error(message: str) -> None:
+def raise_view_error(message: str) -> None:
     """Raise ViewError."""
-    raise ViewError(message)
+    raise UserViewError(message)
 
 
 def raise_point_error(message: str) -> None:
@@ -279,14 +279,14 @@ def raise_point_error(message: str) -> None:
     raise PointNotFoundError(message)
 
 
-def check_figure(drawing: Any, panel: Panel) -> go.Figure | SmallMultiples | HeadTable:
+def check_figure(drawing: Any, panel: Panel) -> go.Figure | HeadHeatmaps | HeadTable:
     """Return what a panel drew as the page takes it.
 
     Raises:
         TypeError, ValueError: it is no figure of the panel's kind.
     """
     if panel.kind == "head_grid":
-        if not isinstance(drawing, SmallMultiples):
+        if not isinstance(drawing, HeadHeatmaps):
             raise TypeError(f"draw returned {type(drawing).__name__}, a head_grid needs SmallMultiples")
         if len(drawing.values.shape) != 4:
             raise ValueError(f"SmallMultiples need values (L, H, T, T), got the shape {drawing.values.shape}")
@@ -306,7 +306,7 @@ def check_figure(drawing: Any, panel: Panel) -> go.Figure | SmallMultiples | Hea
         raise TypeError(f"draw returned {type(drawing).__name__}, not a figure")
     meta = layout.get("meta") if isinstance(layout.get("meta"), dict) else {}
     layout = {**layout, "meta": {"alt": panel.title, TOKEN_AXIS_KEY: [], **meta}}
-    figure = go.Figure(traces, layout, template(LIGHT))
+    figure = go.Figure(traces, layout, plotly_template(LIGHT))
     to_json_plotly(figure.to_plotly_json())  # what cannot be sent is found here
     return figure
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.analysis.logit_lens import check_last_depth
 from explorer.architecture.residual_stream import block_lens_points
-from explorer.explain.captured import Check, check_captured_value, derive, input_names
+from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, join_names
@@ -36,7 +36,9 @@ class Verification:
     details: str = ""
 
     @classmethod
-    def from_checks(cls, checks: Mapping[str, Check], text: str, details: str, *runs: Trace) -> "Verification":
+    def from_checks(
+        cls, checks: Mapping[str, RecomputationCheck], text: str, details: str, *runs: Trace
+    ) -> "Verification":
         """Return the verification of runs from named checks.
 
         Args:
@@ -77,7 +79,7 @@ Verifier = Callable[[Trace, Selection], Verification]
 Inspect = Callable[[Trace, Selection, ClickedPoint], Derivation | tuple[Derivation, ...] | None]
 
 
-def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
+def format_failures(checks: Mapping[str, RecomputationCheck], dtype: str) -> str:
     """Name the checks that failed and by how much, the worst first."""
     failed = [name for name, check in checks.items() if not check.is_within_tolerance]
     failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
@@ -87,7 +89,7 @@ def format_failures(checks: Mapping[str, Check], dtype: str) -> str:
     return _("Wrong numbers: {which}", which="; ".join(texts))
 
 
-def format_deviation(name: str, check: Check, dtype: str) -> str:
+def format_deviation(name: str, check: RecomputationCheck, dtype: str) -> str:
     """Format how far a value is off, in multiples of rounding error."""
     if not np.isfinite(check.error):
         return _("{name} holds or gives something that is not a number (NaN or infinite)", name=name)
@@ -106,9 +108,9 @@ def verify_captured(*templates: str) -> Verifier:
     def verify(trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_names(templates, trace, selection)
+        names = expand_tap_templates(templates, trace, selection)
         checks = check_values(trace, names)
-        inputs = join_names(without_layer(read) for name in checks for read in input_names(trace, name))
+        inputs = join_names(tap_name_without_layer(read) for name in checks for read in input_names(trace, name))
         text = _("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
         details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
         return Verification.from_checks(checks, text, details, trace)
@@ -116,7 +118,9 @@ def verify_captured(*templates: str) -> Verifier:
     return verify
 
 
-def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selection], Check]] | None = None) -> Verifier:
+def verify_derived(
+    *templates: str, against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None = None
+) -> Verifier:
     """Return a verifier of an analysis of captured values and weights.
 
     Args:
@@ -127,7 +131,7 @@ def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selecti
     def verify(trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_names(templates, trace, selection)
+        names = expand_tap_templates(templates, trace, selection)
         checks = check_values(trace, names)
         texts = [input_error_text(checks)] if checks else []
         if against:
@@ -143,7 +147,7 @@ def verify_derived(*templates: str, against: tuple[str, Callable[[Trace, Selecti
 
 
 def verify_comparison(
-    *templates: str, against: tuple[str, Callable[[Comparison, Selection], Check]] | None = None
+    *templates: str, against: tuple[str, Callable[[Comparison, Selection], RecomputationCheck]] | None = None
 ) -> Callable[[Comparison, Selection], Verification]:
     """Return a verifier of the effects of interventions: the largest error of either run's values when recomputed.
 
@@ -155,7 +159,7 @@ def verify_comparison(
 
     def verify(comparison: Comparison, selection: Selection) -> Verification:
         trace = comparison.trace
-        names = expand_names([*templates, "rope.angles", "local_rope.angles"], trace, selection)
+        names = expand_tap_templates([*templates, "rope.angles", "local_rope.angles"], trace, selection)
         runs = ("{name}, A", "{name}, B")
         details = _("{values} of A and B", values=join_names(names))
         if comparison.is_unchanged:
@@ -184,7 +188,7 @@ def unverifiable() -> Verification:
     return Verification("unchecked", _("values of a module of another build: nothing here works them out again"))
 
 
-def input_error_text(checks: Mapping[str, Check]) -> str:
+def input_error_text(checks: Mapping[str, RecomputationCheck]) -> str:
     """Return the text of the largest error of recomputed inputs."""
     return _("inputs recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
 
@@ -211,20 +215,20 @@ def inspect_captured(template: str, *axes: str) -> Inspect:
     return inspect_cell
 
 
-def expand_names(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
+def expand_tap_templates(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
     """Return the names of the values and weights that exist, filled in from the selection."""
     names = [template.format(**selection.as_dict()) for template in templates]
     return [name for name in names if trace.has_tap(name) or name in trace.weights]
 
 
-def check_values(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
+def check_values(trace: Trace, names: Sequence[str]) -> dict[str, RecomputationCheck]:
     """Compare each captured value among these names with its recomputation; weights are not checked."""
     layers = range(trace.config.num_layers)
     expanded = [name.replace("*", str(layer)) for name in names for layer in (layers if "*" in name else layers[:1])]
     return {name: check_captured_value(trace, name) for name in expanded if name in trace}
 
 
-def without_layer(name: str) -> str:
+def tap_name_without_layer(name: str) -> str:
     """Return a tap's name without its layer."""
     return re.sub(r"^blocks\.\d+\.", "", name)
 

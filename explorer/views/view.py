@@ -57,7 +57,7 @@ def no_rank_difference_reason(selection: Selection) -> str:
 
 
 @dataclass(frozen=True)
-class SmallMultiples:
+class HeadHeatmaps:
     """Many small square images of values in [0, 1], one for each layer and head.
 
     Attributes:
@@ -72,7 +72,7 @@ class SmallMultiples:
 
 
 @dataclass(frozen=True)
-class HeadColumn:
+class HeadTableColumn:
     """A column of a `HeadTable`.
 
     Attributes:
@@ -99,7 +99,7 @@ class HeadTable:
         alt: what it shows, in a sentence.
     """
 
-    columns: tuple[HeadColumn, ...]
+    columns: tuple[HeadTableColumn, ...]
     alt: str
 
 
@@ -115,8 +115,8 @@ class Panel:
     Attributes:
         name: unique within its view.
         title: what it shows, in a line.
-        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, `HeadTable`, `Diagram` for a map of
-            the model, or `WholeModel`; a user's own view may return a figure of Plotly's.
+        draw: (trace, selection) -> `go.Figure`, `HeadHeatmaps` for a head grid, `HeadTable`, `ModelMap` for a map of
+            the model, or `WholeModelFigure`; a user's own view may return a figure of Plotly's.
         kind: which of them `draw` returns.
         required_taps: values it draws besides those its view needs; without them the panel is hidden.
         compared_run: what the run is compared with, if anything: "unchanged" is the same run without

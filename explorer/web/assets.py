@@ -1,7 +1,7 @@
 """The page's scripts, and how they are served.
 
 They are ES modules, served as they are in the source tree: `static/` has the shared ones, and each folder of
-widgets its own. Values that they share with Python are written to further modules: `protocol.js`, and a
+widgets its own. Values that they share with Python are written to further modules: `shared_constants.js`, and a
 `messages.….js` for each language. All are in a new folder for each run of the app, so that no browser uses a cached
 module of an older version. URLs are relative, so that the app works below any path.
 """
@@ -9,6 +9,7 @@ module of an older version. URLs are relative, so that the app works below any p
 import atexit
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ from typing import Any
 import plotly
 
 from explorer import translations
-from explorer.views.style import DARK, LIGHT, Theme, template
-from explorer.web import protocol
+from explorer.views.style import DARK, LIGHT, Theme, plotly_template
+from explorer.web import shared_constants
 
 WEB = Path(__file__).parent
 ENTRY_SCRIPT = "static/page.js"  # what begins by itself
@@ -29,9 +30,10 @@ MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
 LAZY_PREFIXES = (
-    "static/places.js",
-    "static/room.js",
-    *(f"widgets/{name}/" for name in ("lesson", "model_map", "presentation", "room", "search", "walk")),
+    "static/room_client.js",
+    "widgets/header/search.js",
+    "widgets/model_map/model_map.js",
+    "widgets/teaching/",
 )
 
 
@@ -50,8 +52,9 @@ def head_tags() -> str:
 
 
 def import_expression(name: str) -> str:
-    """Return JavaScript for a promise of a module's exports; if it cannot be loaded, `incomplete.js` is notified.
+    """Return JavaScript for a promise of a module's exports.
 
+    If it cannot be loaded, `reload_incomplete_page.js` is notified.
     Gradio compiles scripts passed as text within its own module, against which a relative URL would be resolved.
     """
     notify = f'dispatchEvent(new CustomEvent("explorer:missing", {{ detail: "{name}" }}))'
@@ -113,7 +116,7 @@ def write_static_files(target: Path):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, target / name)
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    constants_by_module = {"static/protocol.js": protocol.js_constants() | {"THEMES": themes}}
+    constants_by_module = {"static/shared_constants.js": shared_constants.js_constants() | {"THEMES": themes}}
     constants_by_module |= {
         f"{MESSAGES_PREFIX}{name}.js": {"MESSAGES": translations.messages_for_js(name)}
         for name in translations.LANGUAGES
@@ -134,4 +137,26 @@ def js_constants_module(values: Mapping[str, Any]) -> str:
 
 def figure_theme(theme: Theme) -> dict[str, Any]:
     """Return a theme's colour scales and Plotly template."""
-    return {"sequential": theme.sequential, "diverging": theme.diverging, "template": template(theme)}
+    return {"sequential": theme.sequential, "diverging": theme.diverging, "template": plotly_template(theme)}
+
+
+INLINE_FOLDER = Path(__file__).parent / "inline"
+MESSAGE_PATTERN = re.compile(r"\b_\(\"(.+?)\"\)")
+
+
+@cache
+def inline_script_tags() -> bytes:
+    """Return a script tag for each of the inline scripts."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(INLINE_FOLDER.glob("*.js")))
+    return "".join(f"<script>{insert_messages(text)}</script>" for text in texts).encode()
+
+
+def insert_messages(script: str) -> str:
+    """Return a script with its messages in all languages in place of its first `{}`; it cannot rely on modules."""
+    if not (texts := MESSAGE_PATTERN.findall(script)):
+        return script
+    catalogues = {name: translations.messages_for_js(name) for name in translations.LANGUAGES}
+    messages = {
+        name: {text: catalogue[text] for text in texts if text in catalogue} for name, catalogue in catalogues.items()
+    }
+    return script.replace("{}", json.dumps(messages).replace("</", r"<\/"), 1)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from explorer.lessons.prompts import EXAMPLES, PROMPT_PAIRS
+from explorer.lessons.example_prompts import EXAMPLES, PROMPT_PAIRS
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
-from explorer.views import STORY_STEPS, full_page_views
+from explorer.views import STORY_STEPS, numbers_views
 from explorer.views.view import Panel, View
-from explorer.web import protocol
+from explorer.web import shared_constants
 from explorer.web.assets import import_expression
-from explorer.web.protocol import (
+from explorer.web.shared_constants import (
     CHOOSERS,
     CODE,
     FORMULA,
@@ -26,48 +26,52 @@ from explorer.web.protocol import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.figure import Figure, HeadGrid, HeadTableFigure
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template
+from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
 from explorer.web.widgets.header import (
     CollapseButton,
-    DepthDial,
-    Glossary,
+    ExplanationDepthButtons,
+    GlossaryList,
     HubModelForm,
     LanguageList,
     ModelPicker,
     NumbersViewLink,
+    SearchButton,
     TextBlock,
 )
-from explorer.web.widgets.lesson import LessonListButton, LessonPanel
-from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresets
-from explorer.web.widgets.presentation import Presentation, PresentationMenu
-from explorer.web.widgets.room import RoomPanel
-from explorer.web.widgets.search import SearchButton
+from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
+from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresetButtons
+from explorer.web.widgets.teaching import (
+    ClassSessionPanel,
+    LessonListButton,
+    LessonPanel,
+    PresentationScreen,
+    SavedViewsMenu,
+    WalkthroughButton,
+    WalkthroughPlayer,
+)
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GeneratedText,
     GenerationPlayer,
-    NextTokenGuess,
+    NextTokenGuessForm,
     PromptTail,
     TokenStrip,
 )
 from explorer.web.widgets.view_tools import (
-    ActiveInterventions,
-    ComparisonBar,
-    DirectionPromptLists,
+    ActiveInterventionList,
+    DirectionPromptBoxes,
     InterventionControls,
     PromptAdviceLine,
     PromptPairButtons,
-    SelectFields,
+    RunComparisonControls,
+    SelectionDropdowns,
     TrainingStepSlider,
 )
-from explorer.web.widgets.walk import WalkthroughButton, WalkthroughPlayer
-from explorer.web.widgets.whole_model import WholeModelFigure
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
-MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/asking.js)
+MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/page_actions.js)
 NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
     N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},
@@ -93,7 +97,7 @@ class StateComponent(gr.HTML):
     """A value that the page's script and Gradio's events share, without anything to see.
 
     Args:
-        script, function: module that gets the component, and its function that does, see static/state.js.
+        script, function: module that gets the component, and its function that does, see static/page_state.js.
         events: names of events that the script triggers.
     """
 
@@ -122,40 +126,43 @@ class PageLayout:
 
     def __init__(self, catalog: ModelCatalog):
         self.state = StateComponent(
-            "static/state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
+            "static/page_state.js", "connectState", ("sync", "halt", "localize", "wake"), elem_id="state"
         )
-        self.update = StateComponent("static/asking.js", "connectUpdate", elem_id="state-update")
-        header = ModelPicker(catalog.names, catalog.allows_opening, elem_id=protocol.PICKER), DepthDial(elem_id="mode")
-        menu = LessonListButton(elem_id="lessons"), PresentationMenu(elem_id="present"), RoomPanel(elem_id="room")
-        region(
+        self.update = StateComponent("static/page_actions.js", "connectUpdate", elem_id="state-update")
+        header = (
+            ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
+            ExplanationDepthButtons(elem_id="mode"),
+        )
+        menu = LessonListButton(elem_id="lessons"), SavedViewsMenu(elem_id="present"), ClassSessionPanel(elem_id="room")
+        component_of_widgets(
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
             CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
             *header,
             fill_template(FACTS_SUMMARY, name=_("about the model")),
-            TextBlock(elem_id=protocol.FACTS),
+            TextBlock(elem_id=shared_constants.FACTS),
             "</details>",
             SearchButton(elem_id="search"),
             *menu,
             fill_template(COPY_SUMMARY, name=_("Copy")),
-            button("share", _("Copy link")),
-            button("copy-python", _("Copy as Python")),
+            button_markup("share", _("Copy link")),
+            button_markup("copy-python", _("Copy as Python")),
             "</div></details>",
             LanguageList(elem_id="language"),
-            button("theme", "◐", _("Light / dark")),
+            button_markup("theme", "◐", _("Light / dark")),
             elem_id="header",
         )
         self.build_prompt()
         overlays = (
-            LessonPanel(elem_id=protocol.LESSON),
-            Presentation(elem_id="stage"),
+            LessonPanel(elem_id=shared_constants.LESSON),
+            PresentationScreen(elem_id="stage"),
             WalkthroughPlayer(elem_id="walk"),
         )
-        region(
+        component_of_widgets(
             *overlays,
-            HubModelForm(elem_id=protocol.OPEN_MODEL),
-            TokenStrip(elem_id=protocol.STRIP),
-            TokenStrip(run="b", elem_id=protocol.STRIP_B),
-            view_navigation(full_page_views(has_own_module=bool(catalog.own_module))),
+            HubModelForm(elem_id=shared_constants.OPEN_MODEL),
+            TokenStrip(elem_id=shared_constants.STRIP),
+            TokenStrip(run="b", elem_id=shared_constants.STRIP_B),
+            view_navigation_markup(numbers_views(has_own_module=bool(catalog.own_module))),
             elem_id="tokens",
         )
         with gr.Row(elem_id="columns", equal_height=False):
@@ -184,31 +191,31 @@ class PageLayout:
                 for name, text in EXAMPLES.items()
             )
             menu = fill_template('<details class="menu"><summary>{name}</summary>', name=_("Examples"))
-            region(f"{menu}<div>{examples}</div></details>", elem_id="examples")
+            component_of_widgets(f"{menu}<div>{examples}</div></details>", elem_id="examples")
 
     def build_views(self):
         """Build the place of the view and what stands above it."""
-        region(
-            TrainingStepSlider(elem_id=protocol.SERIES),
-            TextBlock(elem_id=protocol.PROBLEM),
-            TextBlock(elem_id=protocol.VOCABULARY),
-            PromptAdviceLine(elem_id=protocol.ADVICE),
-            ActiveInterventions(elem_id=protocol.CHANGES),
+        component_of_widgets(
+            TrainingStepSlider(elem_id=shared_constants.SERIES),
+            TextBlock(elem_id=shared_constants.PROBLEM),
+            TextBlock(elem_id=shared_constants.VOCABULARY),
+            PromptAdviceLine(elem_id=shared_constants.ADVICE),
+            ActiveInterventionList(elem_id=shared_constants.CHANGES),
             '<div id="view"></div>',
-            Glossary(elem_id="glossary"),
-            button("open-file", _("Open a saved file")),
+            GlossaryList(elem_id="glossary"),
+            button_markup("open-file", _("Open a saved file")),
             elem_id="main",
         )
 
     def build_next_token(self):
         """Build the next-token table and the generation settings."""
-        region(
-            NextTokenGuess(elem_id=protocol.GUESS),
+        component_of_widgets(
+            NextTokenGuessForm(elem_id=shared_constants.GUESS),
             fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
-            switch("stages", _("stages")),
+            toggle_button_markup("stages", _("stages")),
             "</header>",
-            NextTokenTable(elem_id=protocol.NEXT_TOKEN),
-            TextBlock(elem_id=protocol.NEXT_TOKEN_WORDS),
+            NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
+            TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
@@ -219,34 +226,40 @@ class PageLayout:
                     not DEFAULTS.top_k, label=_("all"), container=False, scale=0, min_width=60, elem_id="all-tokens"
                 )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            region(PromptTail(elem_id=protocol.BRIEF), switch("sliders", _("Settings")), elem_id="tail")
+            component_of_widgets(
+                PromptTail(elem_id=shared_constants.BRIEF),
+                toggle_button_markup("sliders", _("Settings")),
+                elem_id="tail",
+            )
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
-        region(
-            GeneratedText(elem_id=protocol.STORY),
-            GenerationPlayer(elem_id=protocol.PLAYBACK),
-            ContinuationTree(elem_id=protocol.BRANCHES),
+        component_of_widgets(
+            GeneratedText(elem_id=shared_constants.STORY),
+            GenerationPlayer(elem_id=shared_constants.PLAYBACK),
+            ContinuationTree(elem_id=shared_constants.BRANCHES),
             elem_id="written",
         )
         with gr.Row(elem_classes="buttons", elem_id="again"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
             self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
             self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
-        region(
-            ExplanationButton(field="why", question=_("Why this token?"), elem_id=protocol.WHY),
+        component_of_widgets(
+            ExplanationButton(field="why", question=_("Why this token?"), elem_id=shared_constants.WHY),
             ExplanationButton(
-                field="stand_ins", question=_("Which parts stand in for one another?"), elem_id=protocol.STAND_INS
+                field="stand_ins",
+                question=_("Which parts stand in for one another?"),
+                elem_id=shared_constants.STAND_INS,
             ),
             elem_id="questions",
         )
         with gr.Column(elem_id="more-settings"):
-            region(switch("more", _("More")), elem_id="more-row")
+            component_of_widgets(toggle_button_markup("more", _("More")), elem_id="more-row")
             presets = {translate(name): settings for name, settings in PRESETS.items()}
             detail = '<div id="next-token-more" class="distribution"></div>'
             detail = f'<div data-widget="distribution" data-mounted>{detail}</div>'
-            region(detail, SamplingPresets(presets, elem_id="presets"), elem_id="draw")
+            component_of_widgets(detail, SamplingPresetButtons(presets, elem_id="presets"), elem_id="draw")
             self.top_p = make_slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
             self.min_p = make_slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
             self.repetition_penalty = make_slider(
@@ -271,13 +284,13 @@ class PageLayout:
         return {name: getattr(self, name) for name in DEFAULTS.as_dict()}
 
 
-def region(*parts: Widget | str, elem_id: str) -> gr.HTML:
+def component_of_widgets(*parts: HtmlWidget | str, elem_id: str) -> gr.HTML:
     """Build a component of widgets and markup, one below the other."""
-    markup = "".join(part.markup if isinstance(part, Widget) else part for part in parts)
+    markup = "".join(part.markup if isinstance(part, HtmlWidget) else part for part in parts)
     return gr.HTML(markup, elem_id=elem_id, elem_classes="region", padding=False, apply_default_css=False)
 
 
-def button(elem_id: str, text: str, name: str = "") -> str:
+def button_markup(elem_id: str, text: str, name: str = "") -> str:
     """Return the markup of a plain button; `name` says what a sign means."""
     label = f' aria-label="{escape_text(name)}" title="{escape_text(name)}"' if name else ""
     return f'<button type="button" id="{elem_id}" class="plain"{label}>{escape_text(text)}</button>'
@@ -286,18 +299,19 @@ def button(elem_id: str, text: str, name: str = "") -> str:
 MENUS = {"try": N_("Try"), "further": N_("Further")}  # groups of views that open from a button
 
 
-def view_navigation(views: Sequence[View]) -> str:
+def view_navigation_markup(views: Sequence[View]) -> str:
     """Return the markup of the row that leads to the views: tabs, menus, and the steps of the story."""
     menus = "".join(
-        view_menu(translate(title), [view for view in views if view.group == group]) for group, title in MENUS.items()
+        view_menu_markup(translate(title), [view for view in views if view.group == group])
+        for group, title in MENUS.items()
     )
-    tabs = view_tabs("views", _("views"), [view for view in views if view.group not in MENUS])
-    steps = view_tabs("steps", _("steps"), STORY_STEPS)
+    tabs = view_tabs_markup("views", _("views"), [view for view in views if view.group not in MENUS])
+    steps = view_tabs_markup("steps", _("steps"), STORY_STEPS)
     begin = fill_template('<nav id="navigation" aria-label="{views}">', views=_("views"))
-    return "".join((begin, tabs, menus, steps, ComparisonBar(elem_id=protocol.RUNS).markup, "</nav>"))
+    return "".join((begin, tabs, menus, steps, RunComparisonControls(elem_id=shared_constants.RUNS).markup, "</nav>"))
 
 
-def view_menu(title: str, views: Sequence[View]) -> str:
+def view_menu_markup(title: str, views: Sequence[View]) -> str:
     """Return the markup of a button that opens a list of views."""
     items = (
         f'<button type="button" data-view="{view.name}">{escape_text(translate(view.title))}</button>' for view in views
@@ -306,16 +320,16 @@ def view_menu(title: str, views: Sequence[View]) -> str:
     return f'<details class="menu view-menu">{summary}<div>{"".join(items)}</div></details>'
 
 
-def switch(name: str, text: str) -> str:
+def toggle_button_markup(name: str, text: str) -> str:
     """Return the markup of a button that shows and hides a part of the page, and is remembered by the browser."""
     return f'<button type="button" class="fold" data-shows="{name}" aria-expanded="false">{escape_text(text)}</button>'
 
 
-def view_tabs(elem_id: str, name: str, views: Sequence[View]) -> str:
+def view_tabs_markup(elem_id: str, name: str, views: Sequence[View]) -> str:
     """Return the markup of a row of tabs, one for each view."""
     tabs = (
         f'<button type="button" role="tab" tabindex="-1" data-view="{view.name}"'
-        f' aria-controls="{element_id(view.name, protocol.TAB)}">{escape_text(translate(view.title))}</button>'
+        f' aria-controls="{element_id(view.name, shared_constants.TAB)}">{escape_text(translate(view.title))}</button>'
         for view in views
     )
     return f'<div id="{elem_id}" class="tabs" role="tablist" aria-label="{escape_text(name)}">{"".join(tabs)}</div>'
@@ -358,23 +372,23 @@ EMPTY_LINE = "\u00a0"  # the room of a sentence that comes with the run
 
 def view_markup(view: View) -> str:
     """Return a view's markup in the current language, without its content."""
-    tools: list[Widget] = []
+    tools: list[HtmlWidget] = []
     if view.name == "patching":
         tools.append(PromptPairButtons(PROMPT_PAIRS, elem_id="prompt-pairs"))
-    tools.append(SelectFields(elem_id=element_id(view.name, CHOOSERS)))
+    tools.append(SelectionDropdowns(elem_id=element_id(view.name, CHOOSERS)))
     if view.name in WALKS:
         tools.append(WalkthroughButton(WALKS[view.name], elem_id=element_id(view.name, WALK)))
     if view.intervention_controls:
         tools.append(InterventionControls(elem_id=element_id(view.name, WHAT_IFS)))
     if view.direction_spec:
-        tools.append(DirectionPromptLists(elem_id=element_id(view.name, LISTS)))
+        tools.append(DirectionPromptBoxes(elem_id=element_id(view.name, LISTS)))
     summary = "" if view.numbers_view_link else _("Formula")
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
     text = EMPTY_LINE if view.sentence else translate(view.description)
     words = TextBlock(text, elem_id=element_id(view.name, WORDS)).markup
-    after: list[Widget] = []
+    after: list[HtmlWidget] = []
     if view.continuation_text:
         after.append(TextBlock(kind="formula", elem_id=element_id(view.name, WRITTEN)))
     if view.numbers_view_link:
@@ -387,12 +401,12 @@ def view_markup(view: View) -> str:
     )
 
 
-def join_markup(widgets: list[Widget]) -> str:
+def join_markup(widgets: list[HtmlWidget]) -> str:
     """Return the markup of several widgets."""
     return "".join(widget.markup for widget in widgets)
 
 
-def panel_widget(view: str, panel: Panel) -> Widget:
+def panel_widget(view: str, panel: Panel) -> HtmlWidget:
     """Return the widget of a panel."""
     panel_options = {
         "title": translate(panel.title),
@@ -400,12 +414,14 @@ def panel_widget(view: str, panel: Panel) -> Widget:
         "elem_classes": [f"panel-{panel.width}", *["once"] * panel.is_selection_independent],
     }
     if panel.kind == "head_grid":
-        return HeadGrid(selects=panel.click_selects, **panel_options)
+        return HeadGridWidget(selects=panel.click_selects, **panel_options)
     if panel.kind == "head_table":
-        return HeadTableFigure(selects=panel.click_selects, **panel_options)
+        return HeadTableWidget(selects=panel.click_selects, **panel_options)
     if panel.kind == "model_map":
-        return ModelMap(height=panel.height, min_width=panel.min_width, **panel_options)
+        return ModelMapWidget(height=panel.height, min_width=panel.min_width, **panel_options)
     if panel.kind == "whole_model":
-        return WholeModelFigure(**panel_options)
+        return WholeModelWidget(**panel_options)
     size = {"height": panel.height, "min_plot_width": panel.min_width}
-    return Figure(selects=panel.click_selects, to_steps=panel.click_opens_checkpoint, **size, **panel_options)
+    return PlotlyFigureWidget(
+        selects=panel.click_selects, to_steps=panel.click_opens_checkpoint, **size, **panel_options
+    )

@@ -18,35 +18,29 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, negotiate_locale, use_locale
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
-from explorer.web.actions.generation import Generation
-from explorer.web.actions.page_actions import LessonSteps, PageActions
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answer import AnswerChannel
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
-from explorer.web.api import Api, health
+from explorer.web.actions.generation_actions import GenerationActions
+from explorer.web.actions.page_actions import LessonStepStates, PageActions
+from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.assets import event_script, head_tags, static_folder, static_path
-from explorer.web.error_messages import limit_logging, log_budget, user_message
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
+from explorer.web.browser_routes import BrowserRoutes
+from explorer.web.error_messages import user_message
+from explorer.web.key_value_stores import FaultTolerantStore, open_store
 from explorer.web.layout import TITLE, PageLayout, StateComponent
-from explorer.web.request_types import RequestChecks, State, argument_types
-from explorer.web.rooms.room_hub import MAX_ROOM_BYTES
-from explorer.web.rooms.routes import RoomRoutes
-from explorer.web.security import (
-    AllowedHosts,
-    Client,
-    PromptRateLimiter,
-    SecurityMiddleware,
-    current_client,
-    request_log_budget,
-)
-from explorer.web.stores import OptionalStore, open_store
+from explorer.web.middleware import AllowedHosts, SecurityMiddleware, request_log_budget
+from explorer.web.public_api import PublicApi, health
+from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging, log_budget
+from explorer.web.request_validation import RequestBodyValidator, State, argument_types
+from explorer.web.room_routes import RoomRoutes
+from explorer.web.room_store import MAX_ROOM_BYTES
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
 _build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
@@ -60,7 +54,7 @@ def localized_components(blocks: gr.Blocks) -> list[gr.blocks.Block]:
     return [block for block in with_texts if not isinstance(block, StateComponent)]
 
 
-class Localization:
+class ComponentTextsByLanguage:
     """The components' texts in each language, rendered on first use.
 
     Args:
@@ -90,7 +84,9 @@ class Localization:
 MAX_CONCURRENT_GENERATIONS = 2  # more take Python's lock from one another, and clicks take longer
 
 
-def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: Generation, localization: Localization):
+def wire_events(
+    blocks: gr.Blocks, layout: PageLayout, generation: GenerationActions, localization: ComponentTextsByLanguage
+):
     """Connect Gradio's events to generation and to the page's script."""
     settings = list(layout.settings.values())
     private = {"show_progress": "hidden", "api_visibility": "private"}
@@ -113,7 +109,7 @@ def wire_events(blocks: gr.Blocks, layout: PageLayout, generation: Generation, l
     layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
 
 
-def wire_generation(layout: PageLayout, generation: Generation, private: dict[str, str]):
+def wire_generation(layout: PageLayout, generation: GenerationActions, private: dict[str, str]):
     """Connect the buttons that write text, of which one works at a time, and what stops them."""
     concurrency = {"concurrency_id": "generation", "concurrency_limit": MAX_CONCURRENT_GENERATIONS}
     options = {"js": event_script("page.beginWriting()")} | concurrency | private
@@ -185,7 +181,7 @@ class Page:
         shared: str = "",
     ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
-        self.answer_store = OptionalStore(open_store(shared, "answers")) if shared else None
+        self.answer_store = FaultTolerantStore(open_store(shared, "answers")) if shared else None
         self.lesson_library = LessonLibrary(lessons, ELEMENT_IDS)
         self.rooms = RoomRoutes(open_store(shared, "rooms", MAX_ROOM_BYTES), self.lesson_library, limits)
         if lessons:  # what is wrong with them is told before anybody is served
@@ -193,19 +189,19 @@ class Page:
 
     def build(self) -> gr.Blocks:
         """Build the page's components, endpoints and events."""
-        run_factory = RunFactory(RunService(self.library))
-        lessons = LessonContents(self.lesson_library, run_factory.runs, run_factory.state_from_query)
+        state_builder = PageStateBuilder(RunService(self.library))
+        lessons = LessonContents(self.lesson_library, state_builder.runs, state_builder.state_from_query)
         prompts = PromptRateLimiter(self.limits.prompts)
-        self.generation = Generation(run_factory, self.limits)
-        self.actions = PageActions(run_factory, self.generation, self.checkpoint, LessonSteps(lessons), prompts)
-        self.channel = AnswerChannel(Endpoints(run_factory.runs, lessons, self.answer_store), self.actions)
+        self.generation = GenerationActions(state_builder, self.limits)
+        self.actions = PageActions(state_builder, self.generation, self.checkpoint, LessonStepStates(lessons), prompts)
+        self.channel = BrowserRoutes(BrowserEndpoints(state_builder.runs, lessons, self.answer_store), self.actions)
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = PageLayout(self.library.catalog)
-            localization = Localization(lambda: PageLayout(self.library.catalog))
+            localization = ComponentTextsByLanguage(lambda: PageLayout(self.library.catalog))
             wire_events(blocks, self.layout, self.generation, localization)
-            api = Api(run_factory, self.checkpoint, self.limits)
+            api = PublicApi(state_builder, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
-                gr.api(as_api(function, prompts), api_name=name)
+                gr.api(decorate_api_function(function, prompts), api_name=name)
         return blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
@@ -244,7 +240,7 @@ class Page:
             "health": lambda: health(self.library, blocks, self.channel.num_waiting, self.answer_store),
             "rooms": self.rooms,
         }
-        services["checks"] = RequestChecks(blocks)
+        services["checks"] = RequestBodyValidator(blocks)
         limit_logging()
         static_files = static_route()
         gate = Middleware(SecurityMiddleware, **admission, **services)
@@ -305,7 +301,7 @@ def page_theme() -> gr.themes.Base:
     return theme.set(**light, **dark, **one_look, button_border_width="1px", color_accent="var(--accent)")
 
 
-def as_api(function: Callable, prompts: PromptRateLimiter) -> Callable:
+def decorate_api_function(function: Callable, prompts: PromptRateLimiter) -> Callable:
     """Decorate an API function to check its arguments, count its prompts, and raise errors that a client can read."""
 
     @wraps(function)

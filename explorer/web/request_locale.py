@@ -28,10 +28,10 @@ def locale_from_request(scope: Scope) -> str:
     requested = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [])
     headers = Headers(scope=scope)
     chosen = cookie_parser(headers.get("cookie", "")).get("lang")
-    return negotiate_locale(*requested, chosen, *parse_accept_language(headers.get("accept-language", "")))
+    return negotiate_locale(*requested, chosen, *parse_accept_language_header(headers.get("accept-language", "")))
 
 
-def parse_accept_language(header: str) -> list[str]:
+def parse_accept_language_header(header: str) -> list[str]:
     """Return the tags of an `Accept-Language` header, the most preferred first."""
     weighted_tags = []
     for item in header.split(","):

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 
 from model.config import window_start
-from model.generation.decoder import IncrementalDecoder
+from model.generation.incremental_decoder import IncrementalDecoder
 from model.generation.sampling import sampling_stages, uniform_draw
 from model.kv_cache import KVCache
 from model.tokenizer import Tokenizer, replace_surrogates
 from model.transformer_lm import TransformerLM, check_finite
 
 
-class StopStrings:
+class StopStringScanner:
     """A scanner of a growing text for the first complete stop string.
 
     A token may hold the end of a string and more, and a string may be spread over several tokens; bytes are
@@ -112,7 +112,7 @@ def generate(
     Raises:
         ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer
             (at the first step).
-        OverflowedRunError: the model's numbers are too large for the type that it computes with.
+        NonFiniteLogitsError: the model's numbers are too large for the type that it computes with.
     """
     if not len(token_ids):
         raise ValueError("generation continues a prompt of at least one token, got none")
@@ -121,7 +121,7 @@ def generate(
     if seed is None:
         seed = secrets.randbits(32)
     settings = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
-    stops = StopStrings(stop_strings, tokenizer)
+    stops = StopStringScanner(stop_strings, tokenizer)
     ids = list(token_ids)
     next_logits = NextLogitsWithCache(lm) if use_cache else NextLogitsWithoutCache(lm)
     for _ in range(max_new_tokens):

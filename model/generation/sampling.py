@@ -110,7 +110,7 @@ def sampling_stages(
     Raises:
         ValueError: a setting is out of its range.
     """
-    check_settings(temperature, top_k, top_p, min_p, repetition_penalty)
+    check_sampling_settings(temperature, top_k, top_p, min_p, repetition_penalty)
     logits = np.asarray(logits)
     penalised = apply_repetition_penalty(logits, previous, repetition_penalty) if repetition_penalty != 1 else logits
     k = 1 if temperature == 0 else top_k or len(logits)
@@ -119,7 +119,7 @@ def sampling_stages(
     # The difference is divided, not the logits: those may overflow.
     weights = np.exp((scores - scores.max()) / (temperature or 1.0))  # (n,) of the tokens that remain
     if top_p is not None and top_p < 1:
-        nucleus = smallest_nucleus(weights / weights.sum(), top_p)
+        nucleus = top_p_indices(weights / weights.sum(), top_p)
         in_top_p = in_min_p = np.arange(len(logits))[in_top_k][nucleus]
         weights = weights[nucleus]
     if min_p:
@@ -136,7 +136,7 @@ def sampling_distribution(
     return sampling_stages(logits, temperature, top_k, **settings).probabilities
 
 
-def check_settings(
+def check_sampling_settings(
     temperature: float, top_k: int | None, top_p: float | None, min_p: float | None, repetition_penalty: float
 ) -> None:
     """Check that every setting is in its range.
@@ -176,7 +176,7 @@ def top_k_indices(values: np.ndarray, k: int) -> np.ndarray:
     return indices
 
 
-def smallest_nucleus(probabilities: np.ndarray, mass: float) -> np.ndarray:
+def top_p_indices(probabilities: np.ndarray, mass: float) -> np.ndarray:
     """Return the indices of the fewest `probabilities` (N,), the largest first, that sum to `mass` or more."""
     _, index = nucleus_boundary(probabilities, mass, side="left")
     return top_k_indices(probabilities, index + 1)

@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.kv_cache import KVCache
-from model.layers.linear import Dropout, Linear
+from model.layers.basic_layers import Dropout, Linear, Tap
 from model.layers.positions import ROTATIONS, rotate_adjacent
-from model.tap import Tap
 
 
 def softmax(x: Tensor, dim: int = -1) -> Tensor:

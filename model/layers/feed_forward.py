@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.layers.linear import Dropout, Linear
-from model.tap import Tap
+from model.layers.basic_layers import Dropout, Linear, Tap
 
 
 def sigmoid(x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from model.config import RopeScaling
-from model.tap import Tap
+from model.layers.basic_layers import Tap
 
 
 class FixedPositionTable(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.config import MAX_LAYERS, MAX_SIZE, ModelConfig, RopeScaling, check_size, is_number
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 
 _ROPE: dict[str, Any] = {"rope_parameters": None, "rope_scaling": None, "rope_theta": 10000.0}
 _ROPE |= {"original_max_position_embeddings": None}
@@ -182,7 +182,7 @@ COMMON_FIELDS |= {*QUANTIZATIONS, *EXPERTS}
 MAX_NAMES, MAX_NAME_LENGTH = 12, 60  # of fields in one note: a file may have any number, of any length
 
 
-class HFConfigReader:
+class HFConfigFields:
     """The fields of a `config.json`, or of an object in it.
 
     Args:
@@ -211,7 +211,7 @@ class HFConfigReader:
                 name: supported_fields[name] for name in supported_fields if name not in null_names
             }
         self._read: set[str] = set() if self._defaults is None else COMMON_FIELDS | set(self._defaults)
-        self._nested: list[HFConfigReader] = []
+        self._nested: list[HFConfigFields] = []
 
     def __getitem__(self, name: str) -> Any:
         """Return a required field; ModelError if it is missing."""
@@ -269,7 +269,7 @@ class HFConfigReader:
             raise ModelError("{name} must be a list of words, got {got!r}", name=f"{self._prefix}{name}", got=value)
         return value
 
-    def read_object(self, name: str, fields: Any) -> "HFConfigReader":
+    def read_object(self, name: str, fields: Any) -> "HFConfigFields":
         """Return a reader of an object among the fields; ModelError if it is none.
 
         Its unused fields are reported as `name`.field.
@@ -278,7 +278,7 @@ class HFConfigReader:
             raise ModelError(
                 "{name} must be an object of named settings, got {got!r}", name=f"{self._prefix}{name}", got=fields
             )
-        self._nested.append(HFConfigReader({k: v for k, v in fields.items() if k != "model_type"}, f"{name}."))
+        self._nested.append(HFConfigFields({k: v for k, v in fields.items() if k != "model_type"}, f"{name}."))
         return self._nested[-1]
 
     def get_supported(self, name: str, *supported: Any) -> Any:
@@ -338,20 +338,22 @@ class HFConfigReader:
         unread = [f"{self._prefix}{name}" for name in self._present - self._read - WITHOUT_EFFECT]
         return sorted({*unread, *(name for nested in self._nested for name in nested.unused_names())})
 
-    def notes(self) -> tuple[Note, ...]:
+    def notes(self) -> tuple[LoadingNote, ...]:
         """Return notes for the user on defaults that were assumed and fields that were not used."""
         notes = [
-            Note("config.json leaves out {name}, taken as {value}, as by transformers", name=name, value=self[name])
+            LoadingNote(
+                "config.json leaves out {name}, taken as {value}, as by transformers", name=name, value=self[name]
+            )
             for name in HEADS
             if self.reads(name) and name not in self._present
         ]
         names = [shorten_name(name) for name in self.unused_names()]
         names_text = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
         if len(names) == 1:
-            notes.append(Note("1 field of config.json was not used: {names}", names=names_text))
+            notes.append(LoadingNote("1 field of config.json was not used: {names}", names=names_text))
         elif names:
             notes.append(
-                Note("{count} fields of config.json were not used: {names}", count=len(names), names=names_text)
+                LoadingNote("{count} fields of config.json were not used: {names}", count=len(names), names=names_text)
             )
         return tuple(notes)
 
@@ -363,7 +365,7 @@ def shorten_name(name: str) -> str:
 
 
 def parse_rope(
-    settings: HFConfigReader, parameters: dict[str, Any] | None = None
+    settings: HFConfigFields, parameters: dict[str, Any] | None = None
 ) -> tuple[float, RopeScaling | None, int | None]:
     """Return θ, the scaling of the frequencies, and the number of rotated dimensions per head, None for all.
 
@@ -389,7 +391,7 @@ def parse_rope(
     return theta, scaling, rotary_dim
 
 
-def rotary_width(settings: HFConfigReader, rope: HFConfigReader, d_head: int) -> int | None:
+def rotary_width(settings: HFConfigFields, rope: HFConfigFields, d_head: int) -> int | None:
     """Return the number of rotated dimensions per head; None for all, unless the family has a field for the share.
 
     Raises:
@@ -422,11 +424,11 @@ def limit_longrope_context(config: ModelConfig) -> ModelConfig:
     return replace(config, context_length=min(config.context_length, scaling.original_context_length))
 
 
-def _read_linear(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
+def _read_linear(rope: HFConfigFields, settings: HFConfigFields) -> RopeScaling:
     return RopeScaling(kind="linear", factor=rope["factor"])
 
 
-def _read_llama3(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
+def _read_llama3(rope: HFConfigFields, settings: HFConfigFields) -> RopeScaling:
     return RopeScaling(
         kind="llama3",
         factor=rope["factor"],
@@ -436,7 +438,7 @@ def _read_llama3(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
     )
 
 
-def _read_yarn(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
+def _read_yarn(rope: HFConfigFields, settings: HFConfigFields) -> RopeScaling:
     original = _original_context_length(rope, settings)
     factor = rope.number("factor") or settings.size("max_position_embeddings") / original
     fast, slow = rope.number("beta_fast") or 32, rope.number("beta_slow") or 1
@@ -462,7 +464,7 @@ def _yarn_scale(factor: float, weight: float = 1.0) -> float:
     return 0.1 * weight * math.log(factor) + 1.0
 
 
-def _read_longrope(rope: HFConfigReader, settings: HFConfigReader) -> RopeScaling:
+def _read_longrope(rope: HFConfigFields, settings: HFConfigFields) -> RopeScaling:
     original = _original_context_length(rope, settings)
     rope.get("long_factor")  # of texts longer than `limit_longrope_context` lets be
     factor = rope.number("factor") or settings.size("max_position_embeddings") / original
@@ -478,7 +480,7 @@ def _read_longrope(rope: HFConfigReader, settings: HFConfigReader) -> RopeScalin
     )
 
 
-def _ignore_dynamic(rope: HFConfigReader, settings: HFConfigReader) -> None:
+def _ignore_dynamic(rope: HFConfigFields, settings: HFConfigFields) -> None:
     """Return None: dynamic NTK changes θ only for texts longer than max_position_embeddings.
 
     This model reads no longer ones.
@@ -486,7 +488,7 @@ def _ignore_dynamic(rope: HFConfigReader, settings: HFConfigReader) -> None:
     rope.get("factor")
 
 
-SCALINGS: dict[str, Callable[[HFConfigReader, HFConfigReader], RopeScaling | None]] = {
+SCALINGS: dict[str, Callable[[HFConfigFields, HFConfigFields], RopeScaling | None]] = {
     "default": lambda found, settings: None,
     "linear": _read_linear,
     "dynamic": _ignore_dynamic,
@@ -496,7 +498,7 @@ SCALINGS: dict[str, Callable[[HFConfigReader, HFConfigReader], RopeScaling | Non
 }
 
 
-def _original_context_length(rope: HFConfigReader, settings: HFConfigReader) -> int:
+def _original_context_length(rope: HFConfigFields, settings: HFConfigFields) -> int:
     """Return the positions in training; as in transformers, the config's field takes precedence over the rotation's."""
     rope_length = rope.size("original_max_position_embeddings")
     config_length = settings.size("original_max_position_embeddings")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained.config_reader import HFConfigReader, convert_to_adjacent
+from model.pretrained.config_reader import HFConfigFields, convert_to_adjacent
 from model.pretrained.export_hugging_face import choose_format
 from model.pretrained.gguf_file import ALIGNMENT, ARRAY, MAGIC, STRING, read_header
 from model.pretrained.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, make_family, parse_fields
@@ -147,7 +147,7 @@ def check_round_trip(path: Path, expected: ModelConfig) -> None:
     """Raise ModelError unless a file is read as the expected config."""
     header = read_header(path)
     architecture = ARCHITECTURES[header.metadata["general.architecture"]]
-    parsed = make_family(architecture).parse_config(HFConfigReader(parse_fields(header, architecture)[0]))
+    parsed = make_family(architecture).parse_config(HFConfigFields(parse_fields(header, architecture)[0]))
     for field in fields(ModelConfig):
         if getattr(parsed, field.name) != getattr(expected, field.name):
             raise ModelError(

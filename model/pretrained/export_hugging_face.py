@@ -17,7 +17,7 @@ from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
-from model.pretrained.config_reader import HFConfigReader, convert_to_half_split
+from model.pretrained.config_reader import HFConfigFields, convert_to_half_split
 from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
@@ -121,7 +121,7 @@ def choose_format(config: ModelConfig) -> _Format:
 
 def check_round_trip(config: ModelConfig, export_format: _Format, config_fields: dict[str, Any]):
     """Raise ModelError unless the written fields are read as an equivalent config."""
-    parsed = export_format.family.parse_config(HFConfigReader(config_fields))
+    parsed = export_format.family.parse_config(HFConfigFields(config_fields))
     expected = replace(config, dropout=0.0, attention_dropout=0.0, **export_format.equivalent(config))
     for field in fields(ModelConfig):
         if getattr(parsed, field.name) != getattr(expected, field.name):

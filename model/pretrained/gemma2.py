@@ -10,7 +10,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.config_reader import GATES, HFConfigReader, parse_rope
+from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
 
 NAMES = llama.NAMES | {
     "model.layers.*.post_attention_layernorm": "blocks.*.attn_out_norm",
@@ -20,7 +20,7 @@ NAMES = llama.NAMES | {
 
 
 def parse_config(
-    settings: HFConfigReader, windows: tuple[int | None, ...] | None = None, parameters: dict[str, Any] | None = None
+    settings: HFConfigFields, windows: tuple[int | None, ...] | None = None, parameters: dict[str, Any] | None = None
 ) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported.
 
@@ -59,7 +59,7 @@ def parse_config(
     )
 
 
-def parse_windows(settings: HFConfigReader, period: int = 2) -> tuple[int | None, ...]:
+def parse_windows(settings: HFConfigFields, period: int = 2) -> tuple[int | None, ...]:
     """Return the window of each layer: None, all tokens, in every `period`-th, unless the file lists layer types."""
     layers, window = settings.num_layers("num_hidden_layers"), settings.size("sliding_window")
     return llama.read_layer_windows(settings, window, [(layer + 1) % period != 0 for layer in range(layers)])

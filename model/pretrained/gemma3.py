@@ -8,13 +8,13 @@ from typing import Any
 
 from model.config import ModelConfig
 from model.pretrained import gemma2
-from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.config_reader import HFConfigFields
 
 NAMES = gemma2.NAMES
 convert_weight = gemma2.convert_weight
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     full_attention, sliding_attention = rope_parameters(settings)
     config = gemma2.parse_config(
@@ -27,7 +27,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
     return replace(config, qk_norm=True, local_rope_theta=float(local_theta))
 
 
-def rope_parameters(settings: HFConfigReader) -> tuple[dict[str, Any], dict[str, Any]]:
+def rope_parameters(settings: HFConfigFields) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the rotation's parameters in layers without windows, and in those with.
 
     Older files have only the first, in an object `rope_scaling`, whose older name of the kind transformers does

@@ -18,10 +18,9 @@ from torch import Tensor
 
 from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
-from model.errors import ModelError, Note
-from model.offloading import Placement, build_without_weights, set_weights
+from model.errors import LoadingNote, ModelError
 from model.pretrained import gpt2, llama, phi3
-from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigReader, convert_to_half_split
+from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields, convert_to_half_split
 from model.pretrained.gguf_file import GGUFHeader, GGUFTensor, check_types, read_header
 from model.pretrained.gguf_tokenizer import read_gguf_tokenizer
 from model.pretrained.gguf_types import BlockType
@@ -29,6 +28,7 @@ from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match
 from model.pretrained.memory_mapping import use_mapped_weights
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.transformer_lm import TransformerLM
+from model.weight_placement import WeightPlacement, build_without_weights, set_weights
 
 NAMES = {
     "token_embd": "token_embedding",
@@ -149,7 +149,7 @@ class GGUFFamily(NamedTuple):
     """The family of the weights in GGUF files of an architecture (see `hugging_face_loader.Family`)."""
 
     NAMES: Mapping[str, str]
-    parse_config: Callable[[HFConfigReader], ModelConfig]
+    parse_config: Callable[[HFConfigFields], ModelConfig]
     convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]]
     PREFIX: str = ""
 
@@ -157,7 +157,7 @@ class GGUFFamily(NamedTuple):
 def load_gguf(
     path: Path,
     dtype: torch.dtype | None = None,
-    placement: Placement | None = None,
+    placement: WeightPlacement | None = None,
     max_bytes: float = math.inf,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
     """Load the model and tokenizer of a GGUF file.
@@ -196,10 +196,10 @@ def model_tensors(header: GGUFHeader) -> list[GGUFTensor]:
     return [tensor for tensor in header.tensors if tensor.name not in ROPE_FACTORS]
 
 
-def note_unused(names: Sequence[str]) -> Note:
+def note_unused(names: Sequence[str]) -> LoadingNote:
     """Return a note on values of the metadata that were not used."""
     examples = ", ".join(names[:MAX_NAMES]) + ", …" * (len(names) > MAX_NAMES)
-    return Note("values of its metadata that were not used: {names}", names=examples)
+    return LoadingNote("values of its metadata that were not used: {names}", names=examples)
 
 
 def map_model(fields: dict[str, Any], family: GGUFFamily, tensors: Sequence[GGUFTensor]) -> TransformerLM:
@@ -223,7 +223,7 @@ def map_model(fields: dict[str, Any], family: GGUFFamily, tensors: Sequence[GGUF
         readers["lm_head.weight"] = readers["token_embedding.weight"]
     use_mapped_weights(lm, readers, lambda ids: by_name["token_embedding.weight"].read_rows(ids).float())
     slow = "the weights are too large for the memory: each is read from the file whenever it is used, which is slow"
-    lm.notes += (*settings.notes(), *notes, Note(slow))
+    lm.notes += (*settings.notes(), *notes, LoadingNote(slow))
     return lm
 
 
@@ -248,13 +248,13 @@ def is_quantized(tensor: GGUFTensor) -> bool:
     return tensor.kind.dtype is None
 
 
-def describe_quantization(tensors: Iterable[GGUFTensor]) -> Note:
+def describe_quantization(tensors: Iterable[GGUFTensor]) -> LoadingNote:
     """Return a note on the types of quantised weights, that of most numbers first."""
     sizes: Counter[BlockType] = Counter()
     for tensor in filter(is_quantized, tensors):
         sizes[tensor.kind] += tensor.kind.num_bytes(tensor.shape)
     kinds = [kind for kind, _size in sizes.most_common()]
-    return Note(
+    return LoadingNote(
         "{bits}-bit weights, as stored ({types}): all numbers here are of the dequantised weights",
         bits=kinds[0].bits,
         types=", ".join(kind.name for kind in kinds),

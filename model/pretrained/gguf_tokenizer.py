@@ -8,7 +8,7 @@ import numpy as np
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.pretrained.tokenizer import BYTE, QWEN_PATTERN, PretrainedTokenizer, build_sentencepiece
 
 # Name in chat templates -> of the id in the metadata.
@@ -88,7 +88,9 @@ def read_gguf_tokenizer(metadata: Mapping[str, Any], vocab_size: int) -> Pretrai
                 known=", ".join(sorted(_WORD_SPLITS)),
             )
         if "pre" not in values:
-            notes.append(Note("the file does not say how its tokenizer cuts texts into words: as GPT-2’s is assumed"))
+            notes.append(
+                LoadingNote("the file does not say how its tokenizer cuts texts into words: as GPT-2’s is assumed")
+            )
         tokenizer, adds_bos = _byte_level(values, pieces, _WORD_SPLITS[name]), _WORD_SPLITS[name].adds_bos
     elif kind == "llama":
         tokenizer, adds_bos = _sentencepiece(values, pieces, token_types), True

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields
 
 NAMES = {
     "wte": "token_embedding",
@@ -20,7 +20,7 @@ NAMES = {
 PREFIX = "transformer."  # before all names but lm_head, in some files
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("n_embd")
     settings.get_supported("scale_attn_by_inverse_layer_idx", False)

@@ -4,7 +4,7 @@ from typing import Any
 
 from model.config import MAX_LAYERS, ModelConfig
 from model.errors import ModelError
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields
 
 NAMES = {
     "wte": "token_embedding",
@@ -23,7 +23,7 @@ NAMES = {
 PREFIX = "transformer."
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("hidden_size")
     return ModelConfig(
@@ -45,7 +45,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
     )
 
 
-def parse_windows(settings: HFConfigReader) -> tuple[int | None, ...]:
+def parse_windows(settings: HFConfigFields) -> tuple[int | None, ...]:
     """Return the window of each layer, from the list of layers or, in older files, from the repeated pattern."""
     layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.size("window_size")}
     name = "attention_types" if settings.get("attention_layers") is None else "attention_layers"

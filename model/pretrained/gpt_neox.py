@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader, parse_rope, reorder_rotary_rows
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope, reorder_rotary_rows
 
 NAMES = {
     "embed_in": "token_embedding",
@@ -20,7 +20,7 @@ NAMES = {
 PREFIX = "gpt_neox."
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     has_biases = settings.flag("attention_bias")
     theta, scaling, rotary_dim = parse_rope(settings)

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.config_reader import HFConfigFields
 
 NAMES, convert_weight = llama.NAMES, llama.convert_weight
 OUTPUT_PROJECTIONS = ("o_proj", "down_proj")
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     config = llama.parse_config(settings)
     multipliers = {name: float(settings.number(name)) for name in ("embedding_multiplier", "logits_scaling")}
@@ -32,7 +32,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
     )
 
 
-def weight_multiplier(name: str, settings: HFConfigReader, config: ModelConfig) -> float:
+def weight_multiplier(name: str, settings: HFConfigFields, config: ModelConfig) -> float:
     """Return the factor to multiply into one of our weights, in place of Granite's multiplier of its output."""
     if name.startswith("blocks.") and name.split(".")[-2] in OUTPUT_PROJECTIONS:
         return settings.number("residual_multiplier")

@@ -17,8 +17,7 @@ from model.checkpoint_reader import (
     read_json,
 )
 from model.config import ModelConfig
-from model.errors import ModelError, Note
-from model.offloading import Placement, build_model
+from model.errors import LoadingNote, ModelError
 from model.pretrained import (
     gemma,
     gemma2,
@@ -36,11 +35,12 @@ from model.pretrained import (
     smollm3,
 )
 from model.pretrained.chat_template import read_chat_template
-from model.pretrained.config_reader import HFConfigReader, limit_longrope_context
+from model.pretrained.config_reader import HFConfigFields, limit_longrope_context
 from model.pretrained.lora import merge_adapter
 from model.pretrained.tokenizer import PretrainedTokenizer, read_special_names, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
+from model.weight_placement import WeightPlacement, build_model
 
 
 class Family(Protocol):
@@ -52,7 +52,7 @@ class Family(Protocol):
     NAMES: Mapping[str, str]  # name of a module in the files -> ours, with * for the layer
 
     @staticmethod
-    def parse_config(settings: HFConfigReader) -> ModelConfig:
+    def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse the fields of a config; ModelError if a value is not supported."""
 
 
@@ -88,7 +88,7 @@ COMPUTED = re.compile(
 def load_hugging_face(
     folder: Path,
     dtype: torch.dtype | None = None,
-    placement: Placement | None = None,
+    placement: WeightPlacement | None = None,
     weights_file: Path | None = None,
     adapter: Path | None = None,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
@@ -106,17 +106,17 @@ def load_hugging_face(
     """
     fields = add_missing_model_type(read_json(folder / "config.json"))
     family = find_family(fields)
-    HFConfigReader(fields).check_supported()
+    HFConfigFields(fields).check_supported()
     weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
     check_not_quantized_or_adapter(weights)
-    notes: list[Note] = []
+    notes: list[LoadingNote] = []
     if adapter is not None:
         weights, note = merge_adapter(weights, adapter)
         notes.append(note)
     lm = assemble_model(fields, family, weights, dtype, placement)
     lm.notes = (*notes, *lm.notes)
     if adapter is None and (folder / "adapter_config.json").exists():
-        lm.notes += (Note("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
+        lm.notes += (LoadingNote("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
     tokenizer = read_tokenizer(folder, lm.config.vocab_size, eos_ids(folder, fields))
     tokenizer.chat_template = read_chat_template(folder)
     tokenizer.special_names = read_special_names(folder)
@@ -129,7 +129,7 @@ def assemble_model(
     family: Family,
     weights: Sequence[StoredWeight],
     dtype: torch.dtype | None,
-    placement: Placement | None,
+    placement: WeightPlacement | None,
 ) -> TransformerLM:
     """Return the model of a config's fields with the weights of files; `load_hugging_face` says more.
 
@@ -154,28 +154,30 @@ def assemble_model(
 
 def match_weights(
     fields: dict[str, Any], family: Family, weights: Sequence[StoredWeight]
-) -> tuple[HFConfigReader, ModelConfig, dict[str, StoredWeight], list[Note]]:
+) -> tuple[HFConfigFields, ModelConfig, dict[str, StoredWeight], list[LoadingNote]]:
     """Return the reader of a config's fields, the config, the weights of files by our names, and notes.
 
     Raises:
         ModelError: config and weights do not fit.
     """
-    settings = HFConfigReader(fields)
+    settings = HFConfigFields(fields)
     config = limit_longrope_context(family.parse_config(settings))
-    by_name, notes = name_weights(weights, family, config)
+    by_name, notes = map_to_our_weight_names(weights, family, config)
     if config.tie_embeddings and not tie_unembedding(by_name):
-        settings = HFConfigReader(fields | {"tie_word_embeddings": False})
+        settings = HFConfigFields(fields | {"tie_word_embeddings": False})
         config = limit_longrope_context(family.parse_config(settings))
         notes.append(
-            Note("config.json says that the embeddings are tied, but the file has another lm_head, which is used")
+            LoadingNote(
+                "config.json says that the embeddings are tied, but the file has another lm_head, which is used"
+            )
         )
     check_completeness(by_name, config, weights)
     return settings, config, by_name, notes
 
 
-def name_weights(
+def map_to_our_weight_names(
     weights: Iterable[StoredWeight], family: Family, config: ModelConfig
-) -> tuple[dict[str, StoredWeight], list[Note]]:
+) -> tuple[dict[str, StoredWeight], list[LoadingNote]]:
     """Return the weights of the files by our names, and notes on unused ones.
 
     Unused are weights of layers beyond the config's, or of no part of a language model.
@@ -214,11 +216,11 @@ def name_weights(
     notes = []
     if beyond:
         notes.append(
-            Note("the layers from {first} on in the file are not used: config.json has fewer", first=min(beyond))
+            LoadingNote("the layers from {first} on in the file are not used: config.json has fewer", first=min(beyond))
         )
     if unused:
         examples = ", ".join(unused[:3]) + ", …" * (len(unused) > 3)
-        notes.append(Note("not used of the file, as no part of a language model: {names}", names=examples))
+        notes.append(LoadingNote("not used of the file, as no part of a language model: {names}", names=examples))
     return by_name, notes
 
 
@@ -304,7 +306,7 @@ def find_family(fields: dict) -> Family:
 
 
 def read_weights(
-    by_name: Mapping[str, StoredWeight], family: Family, settings: HFConfigReader, config: ModelConfig
+    by_name: Mapping[str, StoredWeight], family: Family, settings: HFConfigFields, config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield all weights in our layout, each read on demand; its memory may be the file's.
 

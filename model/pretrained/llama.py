@@ -4,7 +4,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained.config_reader import GATES, HFConfigReader, parse_rope, reorder_rotary_rows
+from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope, reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -26,7 +26,7 @@ ROTARY_WEIGHTS = ("q_proj", "k_proj", "q_norm", "k_norm")  # whose rows are dime
 OLDER_LAYER_TYPES = {"attention": "full_attention"}  # of layers, as some files call them
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     kind = settings["model_type"]
     has_biases, has_ffn_biases = settings.flag("attention_bias"), settings.flag("mlp_bias")
@@ -55,7 +55,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
     )
 
 
-def parse_windows(settings: HFConfigReader) -> tuple[int | None, ...]:
+def parse_windows(settings: HFConfigFields) -> tuple[int | None, ...]:
     """Return the window of each layer, None for all tokens.
 
     Some families have a window in all layers, others from some layer on, unless the file lists layer types.
@@ -70,7 +70,7 @@ def parse_windows(settings: HFConfigReader) -> tuple[int | None, ...]:
     return read_layer_windows(settings, window, [layer >= first and window is not None for layer in range(layers)])
 
 
-def read_layer_windows(settings: HFConfigReader, window: int | None, default: list[bool]) -> tuple[int | None, ...]:
+def read_layer_windows(settings: HFConfigFields, window: int | None, default: list[bool]) -> tuple[int | None, ...]:
     """Return the window of each layer, None for all tokens, by the file's list of layer types.
 
     Args:

@@ -14,9 +14,9 @@ from torch import Tensor
 from model.checkpoint_reader import require_readable, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.offloading import Placement, build_model
 from model.pretrained.tokenizer import SPACE, PretrainedTokenizer, build_sentencepiece
 from model.transformer_lm import TransformerLM
+from model.weight_placement import WeightPlacement, build_model
 
 HEADER = struct.Struct("<7i")  # D, F, L, H, G, V (negative where the unembedding is a table of its own), C
 LATER_FORMATS = 0x616B3432  # "ak42", with which files of these begin
@@ -43,7 +43,7 @@ NAMES = (
 
 
 def load_llama2c(
-    path: Path, dtype: torch.dtype = torch.float32, placement: Placement | None = None
+    path: Path, dtype: torch.dtype = torch.float32, placement: WeightPlacement | None = None
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
     """Load the model of a `.bin` file and the tokenizer of the only `tok*.bin` beside it.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.checkpoint_reader import is_missing, open_weights, read_json
 from model.config import is_number
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.pretrained.weight_files import StoredWeight, list_weights
 
 CONFIG, WEIGHTS, PICKLED_WEIGHTS = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
@@ -96,7 +96,9 @@ def base_model_name(folder: Path) -> str:
     return name
 
 
-def merge_adapter(weights: Sequence[StoredWeight], folder: Path) -> tuple[list[StoredWeight | MergedWeight], Note]:
+def merge_adapter(
+    weights: Sequence[StoredWeight], folder: Path
+) -> tuple[list[StoredWeight | MergedWeight], LoadingNote]:
     """Return the weights of a base model with an adapter's updates, and a note on it.
 
     Weights that were trained whole (`modules_to_save`, biases) replace those of the base.
@@ -140,7 +142,7 @@ def merge_adapter(weights: Sequence[StoredWeight], folder: Path) -> tuple[list[S
             name=unused[0],
         )
     ranks_text = ", ".join(map(str, sorted(ranks)))
-    return merged, Note("merged with the adapter {name}: LoRA of rank {rank}", name=folder.name, rank=ranks_text)
+    return merged, LoadingNote("merged with the adapter {name}: LoRA of rank {rank}", name=folder.name, rank=ranks_text)
 
 
 def check_supported(fields: Mapping[str, Any]) -> None:

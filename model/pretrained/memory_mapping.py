@@ -7,9 +7,9 @@ from functools import partial, wraps
 import torch
 from torch import Tensor, nn
 
-from model.layers.linear import Embedding
-from model.offloading import OffloadedWeights
+from model.layers.basic_layers import Embedding
 from model.transformer_lm import TransformerLM
+from model.weight_placement import OffloadedWeights
 
 Reader = Callable[[], Tensor]
 RowReader = Callable[[Sequence[int]], Tensor]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader, parse_rope
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -24,7 +24,7 @@ NAMES = {
 }
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     settings.get_supported("attention_bias", False)
     settings.get_supported("tie_word_embeddings", False)  # the unembedding's rows are not normalised

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.config_reader import HFConfigFields
 
 NAMES = {name: ours for name, ours in llama.NAMES.items() if not name.endswith("_layernorm")} | {
     "model.layers.*.post_attention_layernorm": "blocks.*.attn_norm",
@@ -16,6 +16,6 @@ NAMES = {name: ours for name, ours in llama.NAMES.items() if not name.endswith("
 convert_weight = llama.convert_weight
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     return replace(llama.parse_config(settings), norm_placement="output", qk_norm=True, qk_norm_over="all")

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields
 
 NAMES = {
     "decoder.embed_tokens": "token_embedding",
@@ -23,7 +23,7 @@ PREFIX = "model."  # before all names but lm_head, in some files
 FIRST_POSITION = 2  # the table's row of the first token: those before it were for padding
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     d_model = settings.size("hidden_size")
     settings.get_supported("word_embed_proj_dim", d_model)

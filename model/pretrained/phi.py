@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.config_reader import ACTIVATIONS, HFConfigReader, parse_rope, reorder_rotary_rows
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope, reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -19,7 +19,7 @@ NAMES = {
 }
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     settings.get_supported("qk_layernorm", False)
     theta, scaling, rotary_dim = parse_rope(settings)

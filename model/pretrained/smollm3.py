@@ -5,12 +5,12 @@ from dataclasses import replace
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import llama
-from model.pretrained.config_reader import HFConfigReader
+from model.pretrained.config_reader import HFConfigFields
 
 NAMES, convert_weight = llama.NAMES, llama.convert_weight
 
 
-def parse_config(settings: HFConfigReader) -> ModelConfig:
+def parse_config(settings: HFConfigFields) -> ModelConfig:
     """Parse a `config.json` of the family; ModelError if a value is not supported."""
     rotary, window = parse_rotary_layers(settings), settings.size("sliding_window")
     has_windows = settings.flag("use_sliding_window") and window is not None
@@ -18,7 +18,7 @@ def parse_config(settings: HFConfigReader) -> ModelConfig:
     return replace(llama.parse_config(settings), rotary_layers=rotary, windows=windows)
 
 
-def parse_rotary_layers(settings: HFConfigReader) -> tuple[bool, ...]:
+def parse_rotary_layers(settings: HFConfigFields) -> tuple[bool, ...]:
     """Return per layer whether it rotates queries and keys.
 
     From the list `no_rope_layers` (despite its name 1 where it does), or from the interval of layers that do not.

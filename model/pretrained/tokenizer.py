@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from model.checkpoint_reader import MAX_TOKENIZER_BYTES, read_json, require_readable
-from model.errors import ModelError, Note
+from model.errors import LoadingNote, ModelError
 from model.tokenizer import MergeRules, call_tokenizer_library, replace_surrogates
 
 SPACE = "▁"  # SentencePiece's mark for a space
@@ -51,7 +51,7 @@ class PretrainedTokenizer:
         bos_ids: Sequence[int] = (),
         eos_ids: Sequence[int] = (),
         vocab_size: int | None = None,
-        notes: Sequence[Note] = (),
+        notes: Sequence[LoadingNote] = (),
         chat_template: str | None = None,
         special_names: Mapping[str, str] | None = None,
     ):
@@ -538,7 +538,9 @@ def _drop_ids_without_rows(
         tokenizer = _remove_pieces(tokenizer, beyond)
         examples = ", ".join(sorted(beyond, key=beyond.__getitem__)[:5])
         examples += ", …" * (len(beyond) > 5)
-        notes.append(Note("tokens without a row in the embedding are never read or drawn: {tokens}", tokens=examples))
+        notes.append(
+            LoadingNote("tokens without a row in the embedding are never read or drawn: {tokens}", tokens=examples)
+        )
     specials = [token_id for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special]
     return PretrainedTokenizer(tokenizer, specials, bos_ids, eos_ids, vocab_size, notes)
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from model.training.loop import train
 from model.training.options import parse_options
+from model.training.trainer import train
 
 if __name__ == "__main__":
     try:

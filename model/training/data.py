@@ -129,7 +129,7 @@ def encode_documents(documents: list[str], tokenizer: Tokenizer) -> Tensor:
     return torch.tensor(ids)
 
 
-class Batches:
+class TrainingBatches:
     """An endless series of batches of windows of the text, reordered and cut at a new offset every epoch.
 
     Args:

@@ -93,8 +93,8 @@ def measure(folder: str, num_tokens: int, device: str):
     from explorer.tracing.run_service import RunService
     from explorer.views import VIEWS
     from explorer.views.view import Panel
-    from explorer.web.answers.endpoints import Endpoints
-    from explorer.web.request_types import as_json
+    from explorer.web.browser_api.endpoints import BrowserEndpoints
+    from explorer.web.request_validation import to_json_bytes
 
     torch.set_num_threads(2)
     began, base, peak = time.perf_counter(), resident_gb(), [0.0]
@@ -123,7 +123,7 @@ def measure(folder: str, num_tokens: int, device: str):
         lm(torch.tensor([ids], device=device)).cpu()
     print_step(f"a plain pass over {num_tokens} tokens")
     page_state = {"checkpoint": name, "prompt": list(ids), "query": num_tokens - 1}
-    as_json(Endpoints(RunService(library)).answer("show", page_state, stage=0))
+    to_json_bytes(BrowserEndpoints(RunService(library)).answer("show", page_state, stage=0))
     print_step("the page's first answer: the run, its map, next tokens")
     trace = library.trace(name, ids)
     print(f"{trace.num_bytes / 1e6:.0f} MB kept of the run")

@@ -18,7 +18,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.apply_interventions import forward_hooks
 from explorer.tracing.capture import capture
 from explorer.views import VIEW_BY_NAME
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.browser_api.page_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 

@@ -4,7 +4,7 @@ import statistics
 import time
 
 from explorer import activation_patching, attribution_patching
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.tracing.patching.experiment import COMPONENTS
 from model import load_checkpoint
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from explorer.views import FULL
-from explorer.web.security import CLIENT_HEADER
+from explorer.web.rate_limits import CLIENT_HEADER
 
 SENTENCES = (
     "the fox owl found a little red box in the garden and asked her friend where it came from but nobody knew so they",

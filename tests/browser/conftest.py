@@ -13,7 +13,7 @@ from explorer.tracing.model_catalog import ANY_NAME
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import FIRST_PROMPT
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
@@ -188,9 +188,9 @@ def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
 
 
 @pytest.fixture(scope="package")
-def opening(library) -> RunFactory:
+def opening(library) -> PageStateBuilder:
     """Factory of runs and page states from URLs."""
-    return RunFactory(RunService(library))
+    return PageStateBuilder(RunService(library))
 
 
 @pytest.fixture

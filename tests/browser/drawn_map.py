@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from playwright.sync_api import Locator, expect
 
-from explorer.analysis.direct_logit_attribution import Overview, overview
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview, forward_pass_overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import residual_stages
 from explorer.tracing.trace import Trace
@@ -68,7 +68,7 @@ LONGEST_TRANSITION = """(map) => Math.max(...[...map.querySelectorAll("*")].flat
 
 # After a choice, before anything else can happen: the frames by their names, and the parts that are said to be chosen.
 FRAMES_AFTER_CHOICE = """((map, choice) => {
-  if (choice) asking.pick(choice);
+  if (choice) actions.pick(choice);
   const frames = [...map.querySelectorAll(".frame")].filter((frame) => frame.checkVisibility());
   const edges = (frame) => ["x", "y", "width", "height"].map((name) => +frame.getAttribute(name));
   return [
@@ -93,7 +93,9 @@ def accessible_name(hover_text: str, text: str) -> str:
     return name if visible_text in name else f"{name} ({visible_text})"
 
 
-def expected_boxes(trace: Trace, model_overview: Overview, query: int, plan: MapLayout) -> Iterator[ExpectedBox]:
+def expected_boxes(
+    trace: Trace, model_overview: ForwardPassOverview, query: int, plan: MapLayout
+) -> Iterator[ExpectedBox]:
     """Yield every box but the next tokens, from the layout and the arrays."""
     contributions, post = model_overview.attribution, trace.config.norm_placement == "post"
     stream = {stage.tap: length for stage, length in zip(residual_stages(trace), model_overview.stream, strict=True)}
@@ -165,12 +167,12 @@ def scroll_into_view(picture: Locator) -> Locator:
     return picture
 
 
-def map_numbers(person: Person) -> tuple[Trace, Overview, list[int]]:
+def map_numbers(person: Person) -> tuple[Trace, ForwardPassOverview, list[int]]:
     """Return the visible run, the overview that the map shows, and the next tokens by rank."""
     trace, state = capture_visible_run(person), person.state
     order = ranking_without_interventions(trace, state["query"])
     contrast_id = int(order[state["rival"] - 1]) if state["rival"] else None
-    return trace, overview(trace, state["query"], int(order[state["target"] - 1]), contrast_id), order
+    return trace, forward_pass_overview(trace, state["query"], int(order[state["target"] - 1]), contrast_id), order
 
 
 def contrast(*colours: list[float]) -> float:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
-from explorer.web.protocol import address_defaults
+from explorer.web.shared_constants import url_field_defaults
 
 CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -37,14 +37,14 @@ IN_ADDRESS = """(fields) => {
   const query = new URLSearchParams(location.search);
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
-DEFAULTS = {name: str(value) for name, value in address_defaults().items()}  # which an address does not have
+DEFAULTS = {name: str(value) for name, value in url_field_defaults().items()}  # which an address does not have
 ANSWER = "**/explorer/answer"  # what the page asks Python
 AT_REST = "document.querySelector('#view')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
-  const names = ["page", "asking", "contents", "dom", "state", "history"];
+  const names = ["page", "page_actions", "widget_contents", "dom", "page_state", "history"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
   if (links.includes(null)) return setTimeout(load, 20);
   const modules = await Promise.all(links.map(({ href }) => import(href)));
@@ -53,7 +53,7 @@ LOAD_MODULES = """async function load() {
 # The value of an expression in which the modules stand by their names; false as long as the page has none.
 WITH_MODULES = """(given) => {
   if (!window.modules) return false;
-  const { page, asking, contents, state: { onState } } = window.modules;
+  const { page, page_actions: actions, widget_contents: contents, page_state: { onState } } = window.modules;
   return (%s);
 }"""
 IS_DARK = "document.body.classList.contains('dark')"

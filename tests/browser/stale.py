@@ -22,7 +22,7 @@ NOT_COMPARED = ", ".join(
         "#notices",  # tells of an event, and goes by itself
         "#connection, #place",  # of the connection, and of who waits
         "#definition, #next-token .note",  # of what is pointed at
-        ".inspection",  # of what was clicked: gone at the next change (contents.js)
+        ".inspection",  # of what was clicked: gone at the next change (widget_contents.js)
         ".words-here",  # under which of several pictures a term is told that several have
         "#guess output",  # of what was drawn, as long as the prompt is the same
         ".falls",  # what the settings before drew, as long as the place is the same
@@ -107,7 +107,7 @@ class Walk:
         """Return the difference between the page and one that is opened at its URL; None if there is none."""
         self.compared += 1
         wait_until_quiet(self.here.page)
-        self.here.page.evaluate("window.modules.history.writeAddress()")
+        self.here.page.evaluate("window.modules.history.writeUrl()")
         address = self.here.page.url
         query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         self.there.restore_state(self.parse_query(query))

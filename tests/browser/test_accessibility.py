@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import expect
 
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, STORY_VIEWS
 from explorer.views.style import DARK, LIGHT
 
 from .checkpoints import FIELDS_FOR_ALL_TABS
@@ -84,7 +84,7 @@ def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("views", "bar", "width", "theme"),
-    [(FULL, "#views", "narrow", DARK), (SIMPLE, "#steps", "wide", LIGHT)],
+    [(FULL, "#views", "narrow", DARK), (STORY_VIEWS, "#steps", "wide", LIGHT)],
     ids=["numbers on a telephone", "story"],
 )
 def test_everything_can_be_read(newcomer, views, bar, width, theme):

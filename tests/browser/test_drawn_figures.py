@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_page
+from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_positions
 from explorer.views.style import DARK, shorten_token
 from tests.rendered_figures import contains_number
 
@@ -113,15 +113,13 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
     trace, plot = capture_visible_run(person), person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    cell_texts, visible_positions = plot.evaluate(CELL_TEXTS), visible_page(trace, 27)
-    assert (
-        visible_positions.start > 0
-    )  # plotly counts columns of text from the axis's first, wherever the picture begins
-    likeliest = lens_summaries(trace, visible_positions).top[..., 0]  # (depths, positions)
+    cell_texts, page = plot.evaluate(CELL_TEXTS), visible_positions(trace, 27)
+    assert page.start > 0  # plotly counts columns of text from the axis's first, wherever the picture begins
+    likeliest = lens_summaries(trace, page).top[..., 0]  # (depths, positions)
     assert cell_texts == {
-        f"{position}, {depth}": shorten_token(trace.vocabulary[token_id], MAX_ROW_CHARS // len(visible_positions))
+        f"{position}, {depth}": shorten_token(trace.vocabulary[token_id], MAX_ROW_CHARS // len(page))
         for depth, row in enumerate(likeliest)
-        for position, token_id in zip(visible_positions, row, strict=True)
+        for position, token_id in zip(page, row, strict=True)
     }
     for position, depth in ((visible_positions[0], 1), (20, 0), (27, 2)):
         text, token_id = (

@@ -8,9 +8,9 @@ from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.views import FULL
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.open_view import make_open_view
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.open_view import make_open_view
+from explorer.web.browser_api.page_contents import figure_payload
 
 from .drawn_map import accessible_name
 
@@ -46,7 +46,7 @@ LARGE_PATTERN = """() => Array.from(
 @pytest.mark.by_hand
 def test_every_tab_paints_what_the_map_chose(visitor):
     person = visitor(view="overview", layer=0, head=0)
-    opening, overview = RunFactory(RunService(ModelLibrary("cpu"))), person.page.locator("#overview-map .map")
+    opening, overview = PageStateBuilder(RunService(ModelLibrary("cpu"))), person.page.locator("#overview-map .map")
     for view in FULL:  # all have been drawn with another selection
         visit(person, opening, view)
     visit(person, opening, FULL[0])

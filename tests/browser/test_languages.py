@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.translations import translate, use_locale
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, STORY_VIEWS
 
 from .conftest import ARGUMENTS, executable
 
@@ -42,7 +42,9 @@ def english(read: list[str]) -> list[str]:
 ENGLISH_ALONE, ENGLISH_AMONG = "[A-Za-z]{3}", "[A-Za-z]{2,} [A-Za-z]{2,}"
 
 
-@pytest.mark.parametrize("views", [pytest.param(FULL, marks=pytest.mark.exhaustive), SIMPLE], ids=["full", "simple"])
+@pytest.mark.parametrize(
+    "views", [pytest.param(FULL, marks=pytest.mark.exhaustive), STORY_VIEWS], ids=["full", "simple"]
+)
 def test_every_tab_is_read_in_chinese(newcomer, views):
     person = newcomer().open(view=views[0].name, lang="zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")

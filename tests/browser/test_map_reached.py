@@ -13,14 +13,14 @@ ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "Arrow
 # For every part and direction the part that the arrow key leads to, and where the parts are.
 WALKED = """async ([map, directions]) => {
   const { href } = document.querySelector("link[rel=modulepreload][href$='/static/page.js']");
-  const { nextTo } = await import(href.replace("page.js", "dom.js"));
+  const { nearestInDirection } = await import(href.replace("page.js", "dom.js"));
   const { a: scale } = map.querySelector("svg").getScreenCTM();
   const boxes = [...map.querySelectorAll(".part")].map((part) => {
     const { left, top, right, bottom } = part.firstChild.getBoundingClientRect();
     return [left, top, right, bottom].map((edge) => edge / scale);
   });
   return {
-    walked: boxes.map((_box, i) => directions.map((direction) => nextTo(boxes, i, direction))),
+    walked: boxes.map((_box, i) => directions.map((direction) => nearestInDirection(boxes, i, direction))),
     middles: boxes.map(([left, top, right, bottom]) => [(left + right) / 2, (top + bottom) / 2]),
   };
 }"""
@@ -73,7 +73,7 @@ def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
     person.page.mouse.move(*get_centre(head))
     before = tooltip.text_content()
     with person.redrawn(picture):
-        person.evaluate("asking.pick({ query: 4 })")
+        person.evaluate("actions.pick({ query: 4 })")
     assert tooltip.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
 
 
@@ -97,7 +97,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
     working = person.page.locator("#overview-map .inspection")
     for kind, (i, selects, derivation_text) in CLICKS.items():
         component = picture.locator(f".part.{kind}").nth(i)
-        person.evaluate("asking.pick({ layer: 0, head: 0, target: 1 })")
+        person.evaluate("actions.pick({ layer: 0, head: 0, target: 1 })")
         person.at_rest()
         scroll_into_view(picture)
         person.page.keyboard.down("Shift")

@@ -9,7 +9,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views.overview import draw_model_map
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.browser_api.page_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import first_in_core
@@ -38,7 +38,7 @@ def show_map(person: Person, picture: Locator, trace: Trace, selection: Selectio
 
     person.page.route(ANSWER, swap)
     with person.redrawn(picture):
-        person.evaluate("asking.pick({ query: (page.state.query + 1) % 10 })")
+        person.evaluate("actions.pick({ query: (page.state.query + 1) % 10 })")
     person.at_rest()
     person.page.unroute(ANSWER)
 

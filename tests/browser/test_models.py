@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.web.actions.page_actions import FIRST_PROMPT
-from explorer.web.answers.endpoints import FILES_CHANGED
+from explorer.web.browser_api.endpoints import FILES_CHANGED
 
 REFUSED = {
     "truncated-weights": ("checkpoint 'truncated-weights' cannot be loaded", "incomplete"),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from explorer.diagnosis.register import register_own_module
-from explorer.options import parse_arguments
+from explorer.cli_options import parse_arguments
+from explorer.diagnosis.command_line import register_user_module
 from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 from tests import course
@@ -33,7 +33,7 @@ def mine(checkpoints, tmp_path):
     (tmp_path / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "mine.py").write_text(MODULE_SOURCE, encoding="utf-8")
     library = ModelLibrary("cpu")
-    name = register_own_module(
+    name = register_user_module(
         parse_arguments(["--module", f"{tmp_path}/mine.py:Mine", "--checkpoint", "tiny"]), library
     )
     blocks = Page(library, name).launch(prevent_thread_lock=True, quiet=True)

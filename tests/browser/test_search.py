@@ -38,7 +38,7 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
     assert not [url for url in requests if "search" in url]
     person.chips.nth(2).focus()
     box = open_search(person)
-    assert [url for url in requests if url.endswith("widgets/search/search.js")]
+    assert [url for url in requests if url.endswith("widgets/header/search.js")]
     box.fill("attention")
     expect(results(person).first).to_have_attribute("aria-selected", "true")
     person.page.keyboard.press("ArrowDown")

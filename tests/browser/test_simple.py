@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.views import SIMPLE, STORY_STEPS
+from explorer.views import STORY_STEPS, STORY_VIEWS
 
 from .person import ANSWER
 
@@ -180,8 +180,8 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
 
 @pytest.mark.exhaustive
 def test_every_step_has_a_picture_and_leads_further(newcomer):
-    person = newcomer().open(SIMPLE[0].name)
-    for step in SIMPLE:
+    person = newcomer().open(STORY_VIEWS[0].name)
+    for step in STORY_VIEWS:
         person.tab(step.title)
         person.expect_selected(view=step.name)
         plot = person.page.locator(f"#{step.name}-{step.panels[0].name} .plot")
@@ -189,7 +189,7 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
         further = person.page.locator(f"#{step.name}-in-full a")
         expect(further).to_be_visible()
         further.click()
-        assert person.state["view"] not in {step.name for step in SIMPLE}
+        assert person.state["view"] not in {step.name for step in STORY_VIEWS}
         person.page.get_by_role("button", name="Story", exact=True).click()
         expect(plot).to_be_visible()
 
@@ -197,7 +197,7 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
 def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
     card(person).locator(".see").click()
-    person.tab(SIMPLE[0].title)
+    person.tab(STORY_VIEWS[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
     for control in (step, person.page.locator("#brief")):

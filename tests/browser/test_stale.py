@@ -57,7 +57,7 @@ def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
     wait_until_quiet(person.page)
     person.page.locator("#changes button").first.click()
     wait_until_quiet(person.page)
-    person.page.evaluate("window.modules.history.writeAddress()")
+    person.page.evaluate("window.modules.history.writeUrl()")
     fresh.page.goto(person.page.url)
     prepare_page(fresh.page)
     assert diff_lines(read_settled_texts(person.page), read_settled_texts(fresh.page)) == ([], [])

@@ -5,13 +5,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryContext
+from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryExampleContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
-GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
+GRACE = 300  # milliseconds (GRACE_MS in static/glossary_terms.js)
 
 
 def expected_definition(person, name: str) -> str:
@@ -19,7 +19,9 @@ def expected_definition(person, name: str) -> str:
     runs, page_state = RunService(ModelLibrary("cpu")), PageState.parse(person.state)
     _lm, trace = runs.model_and_trace(page_state.run)
     return ENTRY_BY_NAME[name].define(
-        GlossaryContext(trace, page_state.selection.clamp_to_trace(trace), GenerationSettings.parse(person.state))
+        GlossaryExampleContext(
+            trace, page_state.selection.clamp_to_trace(trace), GenerationSettings.parse(person.state)
+        )
     )
 
 
@@ -115,7 +117,7 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
         name: expected_definition(person, name)
         for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")
     }
-    choose = "asking.pick({ query: given, key: 0, layer: 0 })"
+    choose = "actions.pick({ query: given, key: 0, layer: 0 })"
     person.evaluate(choose, 2)
     name = next(
         name for name, definition_text in definitions.items() if expected_definition(person, name) != definition_text

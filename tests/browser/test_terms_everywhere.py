@@ -5,7 +5,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from playwright.sync_api import expect
 
 from explorer.lessons.glossary import ENTRY_BY_NAME, entry_names_by_form
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, STORY_VIEWS
 
 # Elements without terms: tokens and generated text, names of tabs, the glossary, and hover texts of
 # other elements.
@@ -17,7 +17,7 @@ NO_TERMS = (
 )
 # The terms that are seen: name, whether in the tab, whether drawn. Where they are is kept for `AT`.
 SEEN = """async ({ forms, noTerms }) => {
-  const module = document.querySelector("link[rel=modulepreload][href$='/static/terms.js']").href;
+  const module = document.querySelector("link[rel=modulepreload][href$='/static/glossary_terms.js']").href;
   const find = (await import(module)).termFinder(forms), isSeen = { opacityProperty: true, visibilityProperty: true };
   const seen = window.termsSeen = [];
   const add = (element, text, isDrawn, boxOf) => {
@@ -69,7 +69,7 @@ AT = """(at) => {
     ("views", "size"),
     [
         pytest.param(FULL, 1440, id="full", marks=pytest.mark.exhaustive),
-        pytest.param(SIMPLE, 390, id="simple on a telephone"),
+        pytest.param(STORY_VIEWS, 390, id="simple on a telephone"),
     ],
 )
 def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.web.actions.page_actions import FIRST_PROMPT
-from explorer.web.answers.python_script import python_script
+from explorer.web.browser_api.python_script import python_script
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),

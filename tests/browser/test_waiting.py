@@ -4,8 +4,8 @@ from threading import Event
 
 from playwright.sync_api import expect
 
-from explorer.web.answer import LIGHT_SLOTS
-from explorer.web.answers import page_contents
+from explorer.web.browser_api import page_contents
+from explorer.web.browser_routes import LIGHT_SLOTS
 
 # Asks as other pages would, about states that nobody asked about.
 ASK = """(seeds) => {
@@ -19,14 +19,14 @@ ASK = """(seeds) => {
 def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
     person, seeds = visitor(seed=4711), list(range(1_000_000, 1_000_001 + LIGHT_SLOTS))
     message = person.at_rest().page.locator("#place")
-    free, begun, compute = Event(), [], page_contents.next_token_in_run
+    free, begun, compute = Event(), [], page_contents.next_token_distribution_in_run
 
     def compute_later(*args):
         begun.append(args)
         free.wait(60)
         return compute(*args)
 
-    monkeypatch.setattr(page_contents, "next_token_in_run", compute_later)
+    monkeypatch.setattr(page_contents, "next_token_distribution_in_run", compute_later)
     try:
         person.page.evaluate(ASK, seeds[:-1])
         while len(begun) < LIGHT_SLOTS:

@@ -4,7 +4,7 @@ import numpy as np
 from playwright.sync_api import expect
 
 from explorer.interventions import parse_interventions
-from explorer.state.alignment import align_tokens
+from explorer.state.token_alignment import align_tokens
 from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 

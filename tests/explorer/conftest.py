@@ -9,7 +9,7 @@ import torch
 
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import Trace
-from explorer.views.style import template
+from explorer.views.style import plotly_template
 from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -65,14 +65,14 @@ def without_template() -> Iterator[None]:
     That takes longer than all else of it. `test_style` has our template validated.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("explorer.views.style.template", lambda theme: {})
+        patch.setattr("explorer.views.style.plotly_template", lambda theme: {})
         yield
 
 
 @pytest.fixture
 def with_template(without_template, monkeypatch):
     """Draw figures with their template, as outside of tests."""
-    monkeypatch.setattr("explorer.views.style.template", template)
+    monkeypatch.setattr("explorer.views.style.plotly_template", plotly_template)
 
 
 @pytest.fixture(params=in_turn(STYLES))

@@ -10,13 +10,13 @@ import pytest
 import explorer
 from explorer import activation_patching, capture, make_intervention
 from explorer.errors import UserError
-from explorer.lessons.prompts import PROMPT_PAIRS
-from explorer.run_figures import select
+from explorer.lessons.example_prompts import PROMPT_PAIRS
+from explorer.run_figures import select_with_defaults
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.run_service import RunService
 from explorer.views import attention
 from explorer.views.compare import residual_distance_map
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 from model import CheckpointError, generate, load_checkpoint
 from model.checkpoint import CHECKPOINTS
 from tests.course import course_model
@@ -84,20 +84,20 @@ def test_interventions_are_texts_or_objects(model, run, ablated_run, checkpoint)
 
 def test_a_figure_is_the_one_that_the_page_draws(run):
     figure = run.figure("attention", layer=4, head=4)
-    assert figure == attention.pattern(run, 4, 4, len(run) - 1, len(run) - 2)
+    assert figure == attention.pattern_heatmap(run, 4, 4, len(run) - 1, len(run) - 2)
     assert figure == run.figure("attention", "pattern", layer=4, head=4, query=len(run) - 1)
     assert run.figure("attention", layer=np.int64(4), head=4) == figure
     assert callable(figure.show) and "<div" in figure._repr_html_()
 
 
 def test_what_is_not_chosen_is_what_the_page_chooses(model, run):
-    factory = RunFactory(RunService(model.library))
+    factory = PageStateBuilder(RunService(model.library))
     query = {"checkpoint": "llama-fables", "text": TEXT, "view": "feed_forward"}
     selection = factory.state_from_query(query).selection
     assert run.figure("feed_forward", "curve") == run.figure(
         "feed_forward", "curve", layer=selection.layer, neuron=selection.neuron, query=selection.query
     )
-    assert select(run, {"view": "feed_forward"}) == selection
+    assert select_with_defaults(run, {"view": "feed_forward"}) == selection
 
 
 def test_every_named_figure_is_drawn_and_has_html(run, ablated_run):
@@ -198,11 +198,11 @@ def test_wrong_tokens_and_components_are_said(model):
 def test_the_page_opens_at_a_run(model, run, ablated_run):
     page = model.page(ablated_run.compare(run), view="attention", layer=4, head=4)
     query = dict(parse_qsl(urlsplit(page.url).query))
-    factory = RunFactory(RunService(model.library))
+    factory = PageStateBuilder(RunService(model.library))
     state = factory.state_from_query(query)
     assert state.run.token_ids == state.other.token_ids == run.token_ids
     assert state.run.edits == ablated_run.interventions and not state.other.edits
-    assert state.selection == select(ablated_run, {"view": "attention", "layer": 4, "head": 4})
+    assert state.selection == select_with_defaults(ablated_run, {"view": "attention", "layer": 4, "head": 4})
     assert factory.runs.trace(state.run)["logits"] is ablated_run["logits"]
     try:
         launched = page.launch(prevent_thread_lock=True, server_port=None)
@@ -218,7 +218,7 @@ def test_a_patch_takes_the_other_run_to_the_page(model, run):
     other = model.run("Once upon a day there was a fox")
     patched = model.run(TEXT, [make_intervention("blocks.1.attn.z", "patch", index=1, source=other)])
     query = dict(parse_qsl(urlsplit(model.page(patched).url).query))
-    factory = RunFactory(RunService(model.library))
+    factory = PageStateBuilder(RunService(model.library))
     state = factory.state_from_query(query)
     np.testing.assert_array_equal(factory.runs.trace(state.run)["logits"], patched["logits"])
 
@@ -226,7 +226,7 @@ def test_a_patch_takes_the_other_run_to_the_page(model, run):
 def test_two_models_are_compared_on_one_page(model, run):
     twin = explorer.load("llama-fables-gpt", device="cpu")
     query = dict(parse_qsl(urlsplit(model.page(run.compare(twin.run(TEXT))).url).query))
-    state = RunFactory(RunService(model.library)).state_from_query(query)
+    state = PageStateBuilder(RunService(model.library)).state_from_query(query)
     assert (state.run.checkpoint, state.other.checkpoint) == ("llama-fables", "llama-fables-gpt")
     with pytest.raises(UserError, match="another model"):
         twin.page(run)
@@ -238,7 +238,7 @@ def test_of_a_long_text_the_part_that_fits_is_read(model):
     assert len(run) <= model.lm.config.context_length
     assert run.dropped + len(run) == len(model.tokenizer.encode(text))
     query = dict(parse_qsl(urlsplit(model.page(run).url).query))
-    state = RunFactory(RunService(model.library)).state_from_query(query)
+    state = PageStateBuilder(RunService(model.library)).state_from_query(query)
     assert (state.run.token_ids, state.run.dropped) == (run.token_ids, run.dropped)
 
 
@@ -251,5 +251,5 @@ def test_a_module_of_ones_own_is_run_and_opened_too():
     np.testing.assert_array_equal(run.baseline["logits"], capture(lm, [1, 2, 3])["logits"])
     assert run.figure("attention").to_plotly_json()["data"] and run.text == model.tokenizer.decode([1, 2, 3])
     query = dict(parse_qsl(urlsplit(model.page(run).url).query))
-    state = RunFactory(RunService(model.library)).state_from_query(query)
+    state = PageStateBuilder(RunService(model.library)).state_from_query(query)
     np.testing.assert_allclose(RunService(model.library).trace(state.run)["logits"], run["logits"], atol=1e-5)

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from model import offloading
-from model.offloading import limit_malloc_arenas, trim_heap
+from model import weight_placement
+from model.weight_placement import limit_malloc_arenas, trim_heap
 
 # Sixteen threads hold memory at once, that of each from the heap that it is given; then glibc lists its heaps.
 HOLDING = """
@@ -26,11 +26,13 @@ libc.fclose(ctypes.c_void_p(told))
 
 
 def count_heaps(path, *how: str) -> int:
-    subprocess.run([sys.executable, "-c", HOLDING, str(path), offloading.__file__, *how], check=True)
+    subprocess.run([sys.executable, "-c", HOLDING, str(path), weight_placement.__file__, *how], check=True)
     return path.read_text().count("<heap nr=")
 
 
-@pytest.mark.skipif(not hasattr(offloading.ctypes.CDLL(None), "malloc_info"), reason="only glibc has several heaps")
+@pytest.mark.skipif(
+    not hasattr(weight_placement.ctypes.CDLL(None), "malloc_info"), reason="only glibc has several heaps"
+)
 def test_threads_share_two_heaps(tmp_path):
     assert count_heaps(tmp_path / "heaps.xml") > 2
     assert count_heaps(tmp_path / "heaps.xml", "share") == 2
@@ -40,8 +42,8 @@ def test_other_systems_are_left_alone(monkeypatch):
     def none(name):
         raise OSError
 
-    offloading._libc_function.cache_clear()
-    monkeypatch.setattr(offloading.ctypes, "CDLL", none)
+    weight_placement._libc_function.cache_clear()
+    monkeypatch.setattr(weight_placement.ctypes, "CDLL", none)
     trim_heap()
     limit_malloc_arenas()
-    offloading._libc_function.cache_clear()
+    weight_placement._libc_function.cache_clear()

@@ -18,12 +18,12 @@ from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.model_library import ModelLibrary, model_num_bytes
-from explorer.tracing.patching.patch_nodes import activation_patching, path_patching
+from explorer.tracing.patching.patching_methods import activation_patching, path_patching
 from explorer.tracing.token_attribution import token_contributions
-from model import offloading
+from model import weight_placement
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.generation.autoregressive import NextLogitsWithCache, generate
-from model.offloading import parse_bytes, parse_device, read_weight
+from model.weight_placement import parse_bytes, parse_device, read_weight
 from tests.panels import PANELS, subject
 from tests.sample_models import models
 
@@ -212,7 +212,7 @@ def test_what_is_wrong_is_told(checkpoints_folder, tiny_tokenizer, options, mess
 
 def test_without_accelerate_it_says_what_to_install(checkpoints_folder, tiny_tokenizer, monkeypatch):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some")
-    monkeypatch.setattr(offloading.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(weight_placement.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match="install accelerate: pip install accelerate"):
         load_checkpoint("some", device_map="auto")
     load_checkpoint("some")

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from model.errors import OverflowedRunError
+from model.errors import NonFiniteLogitsError
 from model.generation.autoregressive import generate
-from model.generation.beam import beam_search
+from model.generation.beam_search import beam_search
 
 TOLD = r"overflow in float16, which ends at 65,504: open it in float32 \(python app.py --dtype float32, or load_check"
 
@@ -22,9 +22,9 @@ def overflowing(make_lm):
 def test_generation_and_beams_stop_with_a_sentence(overflowing):
     assert all(parameter.isfinite().all() for parameter in overflowing.parameters())
     for use_cache in (True, False):
-        with pytest.raises(OverflowedRunError, match=TOLD):
+        with pytest.raises(NonFiniteLogitsError, match=TOLD):
             next(generate(overflowing, [5, 6, 7], max_new_tokens=2, seed=0, use_cache=use_cache))
-    with pytest.raises(OverflowedRunError, match=TOLD):
+    with pytest.raises(NonFiniteLogitsError, match=TOLD):
         beam_search(overflowing, [5, 6, 7], num_beams=2, max_new_tokens=2)
 
 
@@ -38,5 +38,5 @@ def test_in_float32_there_is_room(overflowing):
 def test_another_type_is_not_sent_to_float32(make_lm):
     lm = make_lm()
     lm.lm_head.weight.data[3, 3] = torch.inf
-    with pytest.raises(OverflowedRunError, match="overflow in float32: weaken its interventions, or check the model"):
+    with pytest.raises(NonFiniteLogitsError, match="overflow in float32: weaken its interventions, or check the model"):
         next(generate(lm, [5], max_new_tokens=1))

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from model.tap import Tap
+from model.layers.basic_layers import Tap
 
 
 def test_is_the_identity_with_no_weights():

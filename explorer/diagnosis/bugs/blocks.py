@@ -13,7 +13,7 @@ from explorer.diagnosis.reference_formulas import (
     PRE,
     BlockDataflow,
     KnownBug,
-    NormPieces,
+    NormFormulaPieces,
     Value,
     identity,
 )
@@ -335,7 +335,8 @@ def embedding_and_unembedding_bugs() -> Iterator[KnownBug]:
 
     def skip_final_norm(formulas, tap):
         return formulas.with_norm(
-            "final_norm", NormPieces(identity, lambda y, gain, shift: y, root=lambda mean, eps: torch.ones_like(mean))
+            "final_norm",
+            NormFormulaPieces(identity, lambda y, gain, shift: y, root=lambda mean, eps: torch.ones_like(mean)),
         )
 
     yield KnownBug(

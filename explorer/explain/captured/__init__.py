@@ -13,7 +13,7 @@ from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.clicked_point import check_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Index, format_index
 from explorer.explain.notation import describe_element
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace
 
 
@@ -54,7 +54,7 @@ def added_constant(trace: Trace, name: str, position: int) -> np.ndarray:
     return value - apply_intervention_linear_part(trace, name, before, position)
 
 
-def check_captured_value(trace: Trace, name: str) -> Check:
+def check_captured_value(trace: Trace, name: str) -> RecomputationCheck:
     """Check a whole captured value against its recomputation, cached per run."""
     return _check_with_inputs(trace, name)[0]
 
@@ -64,7 +64,7 @@ def input_names(trace: Trace, name: str) -> tuple[str, ...]:
     return _check_with_inputs(trace, name)[1]
 
 
-def _check_with_inputs(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
+def _check_with_inputs(trace: Trace, name: str) -> tuple[RecomputationCheck, tuple[str, ...]]:
     checks = _CHECKED.setdefault(trace, {})
     if name not in checks:
         with np.errstate(all="ignore"):
@@ -72,13 +72,13 @@ def _check_with_inputs(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]
     return checks[name]
 
 
-def _check_whole(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
+def _check_whole(trace: Trace, name: str) -> tuple[RecomputationCheck, tuple[str, ...]]:
     working = recompute(trace, name)
     inputs, sizes = tuple(read.name for read in working.inputs), working.sizes
     if trace.is_lazy and not _is_from_one_pass(trace, name, *inputs):
         # another kernel may have computed attention there, and what that rounds W_O spreads over the whole vector
         sizes = np.broadcast_to(sizes, trace.shape(name)).max(-1, keepdims=True)
-    return Check.from_arrays(trace.dtype, trace[name], working.value, sizes), inputs
+    return RecomputationCheck.from_arrays(trace.dtype, trace[name], working.value, sizes), inputs
 
 
 def _is_from_one_pass(trace: Trace, *names: str) -> bool:
@@ -88,7 +88,7 @@ def _is_from_one_pass(trace: Trace, *names: str) -> bool:
     )
 
 
-def _check_logits(trace: Trace) -> tuple[Check, tuple[str, ...]]:
+def _check_logits(trace: Trace) -> tuple[RecomputationCheck, tuple[str, ...]]:
     """Check the logits in blocks: all of them in float64 would take several times the memory of a run."""
     if any(
         intervention.affects("logits") for intervention in trace.edits
@@ -99,9 +99,9 @@ def _check_logits(trace: Trace) -> tuple[Check, tuple[str, ...]]:
         for start in range(0, trace.config.vocab_size, TOKENS_PER_CHECK):
             tokens = slice(start, start + TOKENS_PER_CHECK)
             working = recompute(trace, "logits", (positions, tokens))
-            checks.append(Check.from_arrays(trace.dtype, logits[:, tokens], working.value, working.sizes))
-    return Check.worst(checks), tuple(read.name for read in working.inputs)
+            checks.append(RecomputationCheck.from_arrays(trace.dtype, logits[:, tokens], working.value, working.sizes))
+    return RecomputationCheck.worst(checks), tuple(read.name for read in working.inputs)
 
 
 TOKENS_PER_CHECK = 8192  # of the vocabulary, checked at a time
-_CHECKED: WeakKeyDictionary[Trace, dict[str, tuple[Check, tuple[str, ...]]]] = WeakKeyDictionary()
+_CHECKED: WeakKeyDictionary[Trace, dict[str, tuple[RecomputationCheck, tuple[str, ...]]]] = WeakKeyDictionary()

@@ -4,13 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture.attention import (
-    first_visible_key,
-    score_divisor_formula,
-    score_divisor_in_numbers,
-    visibility_mask,
-)
-from explorer.architecture.logits import softcap, softcap_formula
+from explorer.architecture.attention import first_visible_key, visibility_mask
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap, softcap_formula
 from explorer.explain.captured.formulas import dot_products, vector_norms
 from explorer.explain.captured.interventions import masked_attention_edges
 from explorer.explain.derivation import ALL, Calculation, Index, read_input
@@ -79,7 +74,7 @@ class RotationFormula:
 
 
 @dataclass(frozen=True)
-class ScoreFormula:
+class AttentionScoreFormula:
     """Scores q·k / √d of every query and key, or with another divisor.
 
     Keys (G, T, d) may be shared by groups of the H query heads.
@@ -113,7 +108,7 @@ class ScoreFormula:
 
 
 @dataclass(frozen=True)
-class PatternFormula:
+class AttentionPatternFormula:
     """Softmax of the scores, soft-capped if the model caps them, over the visible keys.
 
     0 for keys after the query, before the layer's window, or masked by interventions.

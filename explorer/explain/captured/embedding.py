@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import residual_stream
+from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.explain.captured.interventions import first_token_position, rope_theta
 from explorer.explain.derivation import Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_number
@@ -34,7 +34,7 @@ class EmbeddingFormula:
     def calculate(self, trace: Trace, index: Index) -> Calculation:
         token, dim = index
         factor_text, scaled = (
-            residual_stream.embedding_scale_in_numbers(trace.config),
+            embedding_scale_in_numbers(trace.config),
             trace.config.embedding_scale != 1,
         )
         row, read = read_input(trace, TABLE, np.array(trace.token_ids)[token], dim)
@@ -53,7 +53,7 @@ class EmbeddingFormula:
         symbols = translate(
             EMBEDDING_FORMULAS[self.positions, scaled],
             symbol=EMBED,
-            factor=residual_stream.embedding_scale_formula(trace.config),
+            factor=embedding_scale_formula(trace.config),
         )
         return Calculation(symbols, numbers, value, inputs, sizes)
 
@@ -98,7 +98,7 @@ class SinusoidalPositionFormula:
 
 
 @dataclass(frozen=True)
-class AngleFormula:
+class RotaryAngleFormula:
     """Rotary angles: pair i of position m is rotated by m ω, ω = θ^(−2i/d), scaled as in the config.
 
     In models that rotate only r dimensions of a head, ω = θ^(−2i/r), and later pairs are not rotated.

@@ -8,14 +8,14 @@ from explorer.explain.captured.formulas import Formula
 from explorer.explain.derivation import ALL, Calculation, Index
 from explorer.explain.notation import format_number, token_formatter
 from explorer.interventions import PositionShift, RopeBaseReplacement
-from explorer.interventions.intervention import Effect
-from explorer.interventions.mask import MaskEdge
-from explorer.interventions.text import sort_interventions
+from explorer.interventions.attention_mask import MaskEdge
+from explorer.interventions.intervention import InterventionEffect
+from explorer.interventions.parsing import sort_interventions
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 
 
-def active_effects(trace: Trace, name: str) -> list[Effect]:
+def active_effects(trace: Trace, name: str) -> list[InterventionEffect]:
     """Return the effects of the run's interventions on a value, in the order in which they act."""
     return [
         intervention.effect_class(intervention)

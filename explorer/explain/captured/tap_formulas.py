@@ -10,27 +10,34 @@ from explorer.architecture.residual_stream import (
     added_taps,
     block_output_tap,
     has_final_norm,
-    input_tap,
     norm_input_tap,
     previous_residual_tap,
+    sublayer_input_tap,
 )
-from explorer.explain.captured.attention import HeadOutputFormula, PatternFormula, RotationFormula, ScoreFormula
+from explorer.explain.captured.attention import (
+    AttentionPatternFormula,
+    AttentionScoreFormula,
+    HeadOutputFormula,
+    RotationFormula,
+)
 from explorer.explain.captured.embedding import (
-    AngleFormula,
     EmbeddingFormula,
     LearnedPositionFormula,
+    RotaryAngleFormula,
     SinusoidalPositionFormula,
 )
 from explorer.explain.captured.formulas import (
+    NORM_LINES,
     ActivationFormula,
     AdditionFormula,
+    AllHeadsNormFormula,
     CopyFormula,
     Formula,
     LinearLayerFormula,
+    NormFormula,
     ProductFormula,
     SoftcapFormula,
 )
-from explorer.explain.captured.norms import NORM_LINES, AllHeadsNormFormula, NormFormula
 from explorer.explain.source_code import SourceLine
 from model.config import ModelConfig
 
@@ -45,7 +52,7 @@ def projection_formula(vector: str) -> Callable[[ModelConfig, int], LinearLayerF
     """Return the formula of q, k or v after its linear map, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> LinearLayerFormula:
-        read, heads = input_tap(config, layer, "attn"), num_vector_heads(config, vector)
+        read, heads = sublayer_input_tap(config, layer, "attn"), num_vector_heads(config, vector)
         line = SourceLine(ATTENTION, f"{vector} = self.{vector}(")
         return LinearLayerFormula(vector, read, f"blocks.{layer}.attn.{vector}_proj", line, heads)
 
@@ -108,13 +115,13 @@ def scores_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention scores."""
     suffix = "_rot" if config.position == "rope" else ""
     q, k = (f"blocks.{layer}.attn.{vector}{suffix}" for vector in "qk")
-    return ScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
+    return AttentionScoreFormula(q, k, SourceLine(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
 
 
 def pattern_formula(config: ModelConfig, layer: int) -> Formula:
     """Return the formula of a layer's attention pattern."""
     line = SourceLine(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
-    return PatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
+    return AttentionPatternFormula(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
 
 
 def head_output_formula(config: ModelConfig, layer: int) -> Formula:
@@ -136,7 +143,9 @@ def neuron_input_formula(tap: str, linear_map: str) -> Callable[[ModelConfig, in
         line = SourceLine(FEED_FORWARD, f"{tap} = self.{tap}(")
         if not config.is_gated:
             line = SourceLine(FEED_FORWARD, "self.activation(self.up(self.up_proj(x)))")
-        return LinearLayerFormula(tap, input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line)
+        return LinearLayerFormula(
+            tap, sublayer_input_tap(config, layer, "ffn"), f"blocks.{layer}.ffn.{linear_map}_proj", line
+        )
 
     return formula
 
@@ -188,7 +197,7 @@ FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
 }
 
 
-LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/linear.py"
+LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/basic_layers.py"
 
 
 def get_formula(config: ModelConfig, name: str) -> Formula:
@@ -281,8 +290,8 @@ ROPE_ANGLES = SourceLine("model/layers/positions.py", "return torch.outer(positi
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedding_formula,
     "position_embed": position_embedding_formula,
-    "rope.angles": lambda config: AngleFormula(ROPE_ANGLES),
-    "local_rope.angles": lambda config: AngleFormula(ROPE_ANGLES, local=True),
+    "rope.angles": lambda config: RotaryAngleFormula(ROPE_ANGLES),
+    "local_rope.angles": lambda config: RotaryAngleFormula(ROPE_ANGLES, local=True),
     "final_norm": final_norm_formula,
     "logits": logits_formula,
 }

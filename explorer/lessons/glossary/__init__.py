@@ -1,15 +1,14 @@
 """Glossary of the page's terms, which makes the page's explanations and docs/glossary.md."""
 
-from explorer.lessons.glossary import comparison, components, predictions, tokens
-from explorer.lessons.glossary.entry import Entry, GlossaryContext
+from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
+from explorer.lessons.glossary.interpretability_terms import ATTRIBUTION, COMPARISON
+from explorer.lessons.glossary.model_terms import ATTENTION, LAYERS, TOKENS
+from explorer.lessons.glossary.prediction_and_training_terms import PREDICTIONS, STATISTICS, TRAINING
 from explorer.translations import translate
 
-PARTS = (
-    *(tokens.ENTRIES, components.ATTENTION, components.LAYERS, components.ATTRIBUTION),
-    *(predictions.PREDICTIONS, predictions.STATISTICS, predictions.TRAINING, comparison.ENTRIES),
-)
+PARTS = (TOKENS, ATTENTION, LAYERS, ATTRIBUTION, PREDICTIONS, STATISTICS, TRAINING, COMPARISON)
 ENTRIES = tuple(entry for part in PARTS for entry in part)
-ENTRY_BY_NAME: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
+ENTRY_BY_NAME: dict[str, GlossaryEntry] = {entry.name: entry for entry in ENTRIES}
 
 
 def entry_names_by_form() -> dict[str, str]:
@@ -17,4 +16,4 @@ def entry_names_by_form() -> dict[str, str]:
     return {translate(form): entry.name for entry in reversed(ENTRIES) for form in entry.forms}
 
 
-__all__ = ["ENTRIES", "ENTRY_BY_NAME", "Entry", "GlossaryContext", "entry_names_by_form"]
+__all__ = ["ENTRIES", "ENTRY_BY_NAME", "GlossaryEntry", "GlossaryExampleContext", "entry_names_by_form"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.alignment import Partners
+from explorer.state.token_alignment import Partners
 from explorer.tracing.jobs import RESULTS, Job, get_or_run
 from explorer.tracing.model_registry import get_model
 from explorer.translations import _
@@ -80,8 +80,8 @@ class PatchingExperiment:
         return tuple(partners.index(position) if position in partners else None for position in range(len(self.clean)))
 
     def _call(self, name: str, *args):
-        lm, services = get_model(self.model)
-        return services.patching[name](lm, self, *args)
+        lm, functions = get_model(self.model)
+        return functions.patching[name](lm, self, *args)
 
     def _job(self, name: str, *args, num_nodes: int, num_passes: float) -> Job:
         """Return a job over `num_nodes` nodes that costs as much as `num_passes` passes over the prompt."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.errors import UserError
-from explorer.state.alignment import Partners
+from explorer.state.token_alignment import Partners
 from explorer.tracing.apply_interventions import forward_hooks
 from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
 from explorer.tracing.token_ids import check_ids, check_tokens

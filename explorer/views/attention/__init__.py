@@ -7,9 +7,8 @@ from explorer.analysis.attention import (
     dimension_contribution,
     displayed_weight,
 )
-from explorer.analysis.heads import head_score
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.logits import softcap_formula
+from explorer.analysis.head_scores import head_score
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
@@ -18,12 +17,18 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.attention.head_table import all_heads_table, inspect_head_number, verify_head_table
-from explorer.views.attention.patterns import all_head_patterns, attention_lines, pattern, query_weight_bars
-from explorer.views.attention.score_plots import attention_stages, head_score_map, score_by_dimension_bars
-from explorer.views.head_scores import HEAD_SCORE_FIELD
+from explorer.views.attention.head_scores import all_heads_table, head_score_map, inspect_head_number, verify_head_table
+from explorer.views.attention.patterns import (
+    all_head_patterns,
+    attention_lines,
+    attention_stages,
+    pattern_heatmap,
+    query_weight_bars,
+    score_by_dimension_bars,
+)
 from explorer.views.intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
 from explorer.views.labels import score_inputs_text, shared_kv_head_text
+from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import LINES, ROWS, Panel, View, make_no_difference_reason
 
@@ -44,7 +49,7 @@ CELL = {  # whether scores are capped -> from the products to a weight
 }
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_selected_weight(trace: Trace, selection: Selection) -> str:
     """Return the score, weight and output of the selected query and key, in numbers."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     if not (
@@ -106,7 +111,7 @@ def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verificatio
     return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)
 
 
-def inspect_line(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+def inspect_attention_line(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the weight at a clicked token.
 
     A token at the left is a query of the chosen key, one at the right a key of the chosen query.
@@ -127,7 +132,7 @@ VIEW = View(
         "Each head lets a token take from the tokens before it. Choose a head, then a cell: how much its row takes "
         "from its column."
     ),
-    formula=formula,
+    formula=describe_selected_weight,
     required_taps=("blocks.*.attn.pattern",),
     unavailable_message=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
@@ -148,7 +153,7 @@ VIEW = View(
         Panel(
             name="pattern",
             title=N_("The chosen head: who looks at whom"),
-            draw=lambda trace, s: pattern(
+            draw=lambda trace, s: pattern_heatmap(
                 trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
             ),
             click_selects={"x": "key", "y": "query"},
@@ -220,7 +225,7 @@ VIEW = View(
             title=N_("The chosen head as lines: every query to the keys it looks at"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),
             click_selects={"customdata": ("query", "key")},
-            inspect=inspect_line,
+            inspect=inspect_attention_line,
             verify=verify_captured(PATTERN),
             height=500,
             width="half",

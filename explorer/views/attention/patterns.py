@@ -1,14 +1,17 @@
-"""Heatmaps, bars and lines of attention patterns."""
+"""Figures of one head’s attention: heatmap, bars and lines of its pattern, and the scores behind its weights."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.attention import PATTERNS, displayed_pattern
+from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages, score_by_dimension
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
-from explorer.translations import _, translate
+from explorer.translations import _, ngettext, translate
 from explorer.views import graph_objects as go
+from explorer.views.labels import masked_keys_text
+from explorer.views.shared_plots import score_term_bars
 from explorer.views.style import (
     ATTENTION,
     MONO,
@@ -16,22 +19,23 @@ from explorer.views.style import (
     SELECTED,
     figure,
     label,
-    positions,
+    numbered_axis,
+    position_labels,
     token_axis,
     window_around,
 )
-from explorer.views.view import SmallMultiples
+from explorer.views.view import HeadHeatmaps
 
 
-def all_head_patterns(trace: Trace) -> SmallMultiples:
+def all_head_patterns(trace: Trace) -> HeadHeatmaps:
     """Return the patterns of every head of every layer."""
     values = trace.layers("blocks.*.attn.pattern")  # (L, H, T, T)
     layers, heads = values.shape[:2]
     alt = _("Attention patterns of {heads} heads in each of {layers} layers; choose one.", heads=heads, layers=layers)
-    return SmallMultiples(values, alt)
+    return HeadHeatmaps(values, alt)
 
 
-def pattern(
+def pattern_heatmap(
     trace: Trace,
     layer: int,
     head: int,
@@ -50,7 +54,7 @@ def pattern(
         chosen_heads: (layer, head) of the heads that the kinds "chosen_mean" and "chosen_max" aggregate.
     """
     values = displayed_pattern(trace, layer, head, kind, chosen_heads)  # (T, T)
-    labels = positions(trace.tokens)
+    labels = position_labels(trace.tokens)
     queries, keys = (window_around(position or 0, window, len(trace)) for position in (query, key))
     measure = _("weight × length") if kind == "moved" else _("weight")
     if kind in ("layer_mean", "layer_max"):
@@ -104,7 +108,7 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     strongest, finite = int(weights.argmax()), np.nan_to_num(weights)
     tokens = trace.tokens[: query + 1]
-    labels = positions(tokens)
+    labels = position_labels(tokens)
     hover = _("key %{hovertext}<br>weight %{y:.3f}<extra></extra>")
     bars = [go.Bar(x=labels, y=weights, hovertext=labels, hovertemplate=hover)]
     if key is not None:
@@ -230,3 +234,99 @@ def query_hover(position: int, token: str) -> str:
 def key_hover(position: int, token: str) -> str:
     """Return the hover text of a key."""
     return _("key {position} {token}", position=position, token=token)
+
+
+MAX_STAGE_KEYS = 12  # keys whose numbers are written out
+
+
+def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Draw the chosen query's numbers from dot products to weights: a row for each stage, a column for each key.
+
+    Colours compare within a row. With many keys, those around the chosen one are drawn.
+    """
+    steps = query_attention_stages(trace, layer, head, query)
+    start = max(0, min(key - MAX_STAGE_KEYS // 2, len(trace) - MAX_STAGE_KEYS))
+    keys = range(start, min(len(trace), start + MAX_STAGE_KEYS))
+    key_slice = slice(keys.start, keys.stop)
+    masked, cap = np.where(steps.allowed, steps.capped, -np.inf), trace.config.score_cap
+    softcap_row = {_("capped = {cap}", cap=softcap_formula("score", cap)): steps.capped} if cap else {}
+    rows = {
+        "q·k": steps.dots,
+        _("score = q·k / {divisor}", divisor=score_divisor_in_numbers(trace.config)): steps.scores,
+        **softcap_row,
+        masked_keys_text(trace.config, layer): masked,
+        _("weight = softmax"): steps.weights,
+        _("length of Wₒ v"): steps.output_norms,
+        _("moved = weight × length"): steps.weights * steps.output_norms,
+    }
+    values = np.stack([row[key_slice] for row in rows.values()])  # (6 or 7, n)
+    finite = np.where(np.isfinite(values), values, np.nan)
+    largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in rows.values()])[:, None]
+    fig = figure(
+        go.Heatmap(
+            x=list(keys),
+            y=list(rows),
+            z=finite / largest,
+            zmin=-1,
+            zmax=1,
+            autocolorscale=True,
+            showscale=False,
+            text=[["−∞" if v == -np.inf else format_number(v) for v in row] for row in values],
+            texttemplate="%{text}",
+            textfont={"family": MONO, "size": 11},
+            hovertext=[position_labels(trace.tokens)[start : keys.stop]] * len(rows),
+            hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
+            xgap=1,
+            ygap=1,
+        ),
+        alt=_(
+            "From products to weights: {query} gives {key} a score of {score} and a weight of {weight}.",
+            query=quote_token(trace.tokens[query]),
+            key=quote_token(trace.tokens[key]),
+            score=format_number(steps.scores[key]),
+            weight=format_number(steps.weights[key]),
+        ),
+        xaxis=numbered_axis(trace.tokens, key_axis_title(steps.weights, keys), keys),
+        yaxis={"autorange": "reversed", "showgrid": False},
+    )
+    fig.add_shape(
+        type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=len(rows) - 0.5, line={"color": SELECTED, "width": 2}
+    )
+    return fig
+
+
+def key_axis_title(weights: np.ndarray, keys: range) -> str:
+    """Return the title of the axis of keys, with the share of attention to keys that are not drawn."""
+    num_hidden = len(weights) - len(keys)
+    if not num_hidden:
+        return _("key")
+    return ngettext(
+        "key ({first} to {last} of {total}; the {count} other has {elsewhere} of the weight)",
+        "key ({first} to {last} of {total}; the {count} others have {elsewhere} of the weight together)",
+        num_hidden,
+        first=keys.start,
+        last=keys[-1],
+        total=len(weights),
+        elsewhere=format_number(np.delete(weights, keys).sum(dtype=np.float64)),
+    )
+
+
+def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Draw qᵢ kᵢ / √d as a bar for each dimension; they add up to the score of the chosen cell."""
+    terms = score_by_dimension(trace, layer, head, query, key)
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    return score_term_bars(
+        terms,
+        score,
+        hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
+        alt=_(
+            "{count} products of q and k that add up to the score {score}.",
+            count=len(terms),
+            score=format_number(score),
+        ),
+        title={
+            "text": _(
+                "dimension i of q and k, which adds qᵢ kᵢ / {divisor}", divisor=score_divisor_formula(trace.config)
+            )
+        },
+    )

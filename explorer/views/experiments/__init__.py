@@ -21,21 +21,21 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
+from explorer.views.experiments.compensation import (
+    component_compensation_bars,
+    head_compensation_map,
+    inspect_component_compensation,
+    inspect_head_compensation,
+)
 from explorer.views.experiments.effects import (
+    MARK_OF_TOGETHER,
     attention_shift_map,
+    combined_effects_bars,
     head_ablation_map,
+    inspect_combined_effect,
     residual_change_map,
     sublayer_ablation_bars,
     surprisal_change_bars,
-)
-from explorer.views.experiments.interaction import (
-    MARK_OF_TOGETHER,
-    combined_effects_bars,
-    component_compensation_bars,
-    head_compensation_map,
-    inspect_combined_effect,
-    inspect_component_compensation,
-    inspect_head_compensation,
 )
 from explorer.views.intervention_controls import (
     BASE,
@@ -71,7 +71,7 @@ def baseline_trace(trace: Trace) -> Trace:
     return trace.baseline or trace
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
     """Return the target token's probability without and with the interventions, in numbers."""
     query, token_id = selection.query, target_token(trace, selection)
     before = log2_probability(baseline_trace(trace), query, token_id)
@@ -155,7 +155,7 @@ VIEW = View(
         "What is a part good for? Each cell is one head ablated alone: by how many bits that changes the explained "
         "token. Choose one."
     ),
-    formula=formula,
+    formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),
     controls=("query", "key", "target", "layer", "head", "neuron"),

@@ -1,25 +1,35 @@
-"""Figures of effects: of ablating each head and sublayer, and of the interventions that are set."""
+"""Figures of effects: of ablating each head and sublayer, and of the interventions, each and together."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from explorer.analysis.intervention_effects import (
+    MEASURED,
     ablation_effects,
     attention_shift,
+    check_recomputed_logits,
     comparison_rounding_threshold,
+    interaction_effect,
+    intervention_interaction,
+    joint_effect,
     relative_stream_change,
+    single_effect,
+    summed_effect,
     surprisal_change,
 )
 from explorer.analysis.next_token import surprisal
-from explorer.analysis.prediction_reasons import Component
+from explorer.analysis.prediction_reasons import ModelComponent
 from explorer.analysis.residual import residual_stages, sublayer_labels
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.errors import PointNotFoundError
+from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
 from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import Intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import (
     annotate_empty,
@@ -27,6 +37,7 @@ from explorer.views.intervention_effects import (
     format_difference,
     format_largest_difference,
 )
+from explorer.views.labels import target_token
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
@@ -35,11 +46,13 @@ from explorer.views.style import (
     figure,
     frame_head,
     head_map_axes,
-    positions,
+    label,
+    position_labels,
     stage_axis,
     sublayer_axis,
     token_axis,
 )
+from explorer.views.verification import verify_comparison
 
 
 def head_ablation_map(
@@ -93,7 +106,9 @@ def head_ablation_map(
     )
     if layer is not None:
         frame_head(fig, layer, head)
-    texts = [[str(Component(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))]
+    texts = [
+        [str(ModelComponent(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))
+    ]
     for intervention in interventions:
         for row, column in zip(*np.nonzero(np.array(texts) == str(intervention)), strict=True):
             corners = {"x0": column - 0.4, "x1": column + 0.4, "y0": row - 0.4, "y1": row + 0.4}
@@ -116,7 +131,7 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
     chance = format_number(2**effects.before)
     largest_index = int(np.abs(values).argmax())
     layers = range(len(effects.sublayers))
-    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(Component(layer).ablation))]
+    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(ModelComponent(layer).ablation))]
     return figure(
         go.Bar(
             x=np.arange(len(names)),
@@ -163,7 +178,7 @@ def residual_change_map(comparison: Comparison, query: int | None = None) -> go.
     measure = _("× its length (larger ones alike)") if largest > MAX_RELATIVE_CHANGE else _("× its length")
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=[stage.name for stage in stage_list],
             z=values,
             zmin=0,
@@ -241,7 +256,7 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
     trace = comparison.trace
     values = surprisal_change(comparison)  # (T,)
     bits = [surprisal(run) for run in reversed(comparison.runs)]
-    names = positions(trace.tokens)
+    names = position_labels(trace.tokens)
     title = _("surprisal, changed − unchanged, bits")
     alt = _("Only one token, which nothing precedes: no surprisal.")
     limits = comparison_rounding_threshold(comparison) * np.maximum(1, bits[0])
@@ -289,3 +304,112 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
         )
         annotate_empty(fig, none)
     return fig
+
+
+# bars after the single effects: axis label, description, derivation
+TOTALS = (
+    (N_("sum"), N_("the sum of the single effects"), summed_effect),
+    (N_("together"), N_("all together"), joint_effect),
+    (N_("together − sum"), N_("all together less the sum"), interaction_effect),
+)
+
+
+def combined_effects_bars(comparison: Comparison, query: int, token_id: int, measure: str) -> go.Figure:
+    """Draw the effect of each intervention by itself on a token's "logit" or "probability", and their interaction.
+
+    The last bars are the sum of the single effects, the joint effect, and the difference of the two.
+    """
+    trace, interaction = comparison.trace, intervention_interaction(comparison, query, token_id, measure)
+    values = np.array([*interaction.effects, interaction.sum, interaction.joint, interaction.interaction])
+    descriptions, last = (
+        [intervention.describe(trace.config, token_formatter(trace)) for intervention in trace.edits],
+        values[-len(TOTALS) :],
+    )
+    before, after = format_number(interaction.before), format_number(interaction.joint_value)
+    hover_texts = [
+        f"{label(description, max_chars=60)}: {format_number(effect)}<br>{before} → {format_number(single_value)}"
+        for description, effect, single_value in zip(
+            descriptions, interaction.effects, interaction.single_values, strict=True
+        )
+    ]
+    hover_texts += [
+        f"{translate(template)}: {format_number(value)}"
+        for (_name, template, _of), value in zip(TOTALS, last, strict=True)
+    ]
+    fig = figure(
+        go.Bar(
+            x=values,
+            y=np.arange(len(values)),
+            orientation="h",
+            text=hover_texts,
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=translate(
+            SHOWN[measure],
+            count=len(descriptions),
+            token=quote_token(trace.vocabulary[token_id]),
+            query=quote_token(trace.tokens[query]),
+            sum=format_number(interaction.sum),
+            joint=format_number(interaction.joint),
+            before=before,
+            after=after,
+        ),
+        xaxis={
+            "title": {
+                "text": _(
+                    "{change}: sum {sum}, together {joint}<br>({before} → {after})",
+                    change=translate(MEASURED[measure]),
+                    sum=format_number(interaction.sum),
+                    joint=format_number(interaction.joint),
+                    before=before,
+                    after=after,
+                ),
+            },
+        },
+        yaxis={
+            "tickvals": np.arange(len(values)),
+            "ticktext": [
+                *(label(description, max_chars=28) for description in descriptions),
+                *(translate(name) for name, *_rest in TOTALS),
+            ],
+            "autorange": "reversed",
+            "showgrid": False,
+        },
+        bargap=0.3,
+        hovermode="y",  # a short bar is hard to hit
+    )
+    return fig.add_hline(len(descriptions) - 0.5, line={"width": 1, "dash": "dot"})
+
+
+SHOWN = {
+    "logit": N_(
+        "What {count} changes do to the logit of {token} after {query}: one by one {sum} in sum, all together {joint}, "
+        "from {before} to {after}."
+    ),
+    "probability": N_(
+        "What {count} changes do to the probability of {token} after {query}: one by one {sum} in sum, all together "
+        "{joint}, from {before} to {after}."
+    ),
+}
+
+
+def inspect_combined_effect(
+    comparison: Comparison, query: int, token_id: int, measure: str, point: ClickedPoint
+) -> Derivation:
+    """Derive the clicked effect of one intervention, or of all together."""
+    index, count = point.coordinate("item"), len(comparison.trace.edits)
+    if index < count:
+        return single_effect(comparison, query, token_id, measure, index)
+    if index >= count + len(TOTALS):
+        raise PointNotFoundError(_("there is no bar {bar}", bar=index))
+    return TOTALS[index - count][2](comparison, query, token_id, measure)
+
+
+AGAIN = (
+    N_("logit and ln p, run again with all changes and with none, against the captured logits"),
+    lambda runs, s: check_recomputed_logits(runs, s.query, target_token(runs.trace, s)),
+)
+
+
+MARK_OF_TOGETHER = verify_comparison("logits", against=AGAIN)

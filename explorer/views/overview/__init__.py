@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview, overview
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview, forward_pass_overview
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream
@@ -22,10 +22,15 @@ from explorer.views.labels import (
     target_and_contrast,
     target_token,
 )
+from explorer.views.overview.logit_waterfall import (
+    CLICK_FIELDS,
+    inspect_map_number,
+    inspect_waterfall_bar,
+    logit_waterfall_chart,
+)
 from explorer.views.overview.map_layout import LANDSCAPE_HEIGHT, LANDSCAPE_WIDTH
-from explorer.views.overview.map_parts import Diagram, MapParts
+from explorer.views.overview.map_parts import MapPartBuilder, ModelMap
 from explorer.views.overview.model_map import MAPS, make_diagram
-from explorer.views.overview.running_sum import CLICK_FIELDS, inspect_part, inspect_running_sum, running_sum
 from explorer.views.overview.whole_model import (
     OPEN_FIELD,
     cell_formula,
@@ -39,16 +44,16 @@ from explorer.views.verification import verify_derived
 from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View, make_no_difference_reason
 
 
-def compute_overview(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
+def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[ForwardPassOverview, str, str]:
     """Return the overview at the query, and the name of the target token's logit, in full and with shortened tokens."""
     tokens = target_and_contrast(trace, selection)
-    numbers = overview(trace, selection.query, *tokens)
+    numbers = forward_pass_overview(trace, selection.query, *tokens)
     return numbers, logit_label(trace, *tokens), logit_label(trace, *tokens, shorten_token)
 
 
-def draw_model_map(trace: Trace, selection: Selection) -> Diagram:
+def draw_model_map(trace: Trace, selection: Selection) -> ModelMap:
     """Return the map of the model in the order of the data flow, with its numbers at the query."""
-    numbers, logit_name, score = compute_overview(trace, selection)
+    numbers, logit_name, score = overview_and_logit_names(trace, selection)
     layer, sublayer_index = np.unravel_index(np.abs(numbers.logit_effects).argmax(), numbers.logit_effects.shape)
     alt = _(
         "Map of {layers} layers at {token}: the stream is {first} long at first and {last} at last. Furthest moves "
@@ -67,13 +72,13 @@ def draw_model_map(trace: Trace, selection: Selection) -> Diagram:
 
 def inspect_map(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the value of the clicked part of the map."""
-    numbers, _plain, score = compute_overview(trace, selection)
-    return inspect_part(trace, selection, MapParts(trace, selection, numbers, score), point)
+    numbers, _plain, score = overview_and_logit_names(trace, selection)
+    return inspect_map_number(trace, selection, MapPartBuilder(trace, selection, numbers, score), point)
 
 
-def draw_running_sum(trace: Trace, selection: Selection) -> go.Figure:
+def draw_logit_waterfall(trace: Trace, selection: Selection) -> go.Figure:
     """Draw the target token's logit as a running sum along the map."""
-    numbers, logit_name, score = compute_overview(trace, selection)
+    numbers, logit_name, score = overview_and_logit_names(trace, selection)
     alt = _(
         "{logit} after {token} as a running sum over {layers} layers, from {first} at the embedding to {last} at the "
         "end.",
@@ -83,13 +88,13 @@ def draw_running_sum(trace: Trace, selection: Selection) -> go.Figure:
         first=format_number(numbers.attribution.token),
         last=format_number(numbers.attribution.total),
     )
-    return running_sum(trace, selection, numbers, score, alt)
+    return logit_waterfall_chart(trace, selection, numbers, score, alt)
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_contribution_sum(trace: Trace, selection: Selection) -> str:
     """Return the sum of contributions to the target token's logit, in numbers."""
     query, config = selection.query, trace.config
-    numbers, logit_name, _score = compute_overview(trace, selection)
+    numbers, logit_name, _score = overview_and_logit_names(trace, selection)
     contributions, token_id = numbers.attribution, target_token(trace, selection)
     if "position_embed" in trace:
         sum_text = _(
@@ -142,7 +147,7 @@ VIEW = View(
     ),
     sentence=whole_model_sentence,
     fields=(OPEN_FIELD,),
-    formula=formula,
+    formula=describe_contribution_sum,
     required_taps=(
         *("embed", "blocks.*.attn.pattern", "blocks.*.attn.v", "blocks.*.attn.z", "blocks.*.ffn.out"),
         *("blocks.*.resid_post", "logits", "lm_head.weight"),
@@ -176,8 +181,8 @@ VIEW = View(
             name="sum",
             no_difference_reason=make_no_difference_reason(COURSE),
             title=N_("How the explained logit comes about, part by part: the sum so far"),
-            draw=draw_running_sum,
-            inspect=inspect_running_sum,
+            draw=draw_logit_waterfall,
+            inspect=inspect_waterfall_bar,
             click_selects={"customdata": CLICK_FIELDS},
             verify=VERIFY,
             height=240,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from explorer.architecture.block_layout import block_layout
 from explorer.architecture.residual_stream import (
+    block_layout,
     normalised_sublayer,
     norms_on_residual_stream,
     output_norm,
@@ -152,7 +152,7 @@ class MapLayout(ABC):
         radius = self.disc_width / 2
         return self.box((along - radius, along + radius), (across - radius, across + radius))
 
-    def corners(self, *points: tuple[float, float]) -> tuple[float, ...]:
+    def xy_coordinates(self, *points: tuple[float, float]) -> tuple[float, ...]:
         """Return the x and y in turn of points given along and across."""
         return tuple(coordinate for point in points for coordinate in self.to_xy(*point))
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview
 from explorer.analysis.next_token import next_token_distribution, next_token_ranking, ranking_without_interventions
 from explorer.analysis.residual import SUBLAYERS
-from explorer.architecture import logits
-from explorer.architecture.block_layout import block_layout
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import (
+    block_layout,
     normalised_sublayer,
     norms_on_residual_stream,
     output_norm,
@@ -108,7 +108,7 @@ class MapArrangement:
 
 
 @dataclass(frozen=True)
-class Diagram:
+class ModelMap:
     """The map of a model: its parts, and their arrangements for wide and for narrow pages.
 
     Attributes:
@@ -181,7 +181,7 @@ ADDITIONS = {  # by the sublayers that are added
 
 
 @dataclass(frozen=True)
-class MapParts:
+class MapPartBuilder:
     """All map parts of a run, in the order of the data flow.
 
     Attributes:
@@ -191,7 +191,7 @@ class MapParts:
 
     trace: Trace
     selection: Selection
-    overview: Overview
+    overview: ForwardPassOverview
     score: str
 
     def __iter__(self) -> Iterator[MapPart]:
@@ -396,8 +396,8 @@ class MapParts:
         if "final_norm" in self.overview.divisors:
             divides = _("divides by {divisor}", divisor=format_six_digits(self.overview.divisors["final_norm"]))
             text = [_("final_norm, before the unembedding"), divides]
-            if logits.has_logit_constants(config):
-                text.append(f"{logits.logit_constants_label(config)}: {self.contribution_text(contributions.shift)}")
+            if has_logit_bias_terms(config):
+                text.append(f"{logit_bias_terms_label(config)}: {self.contribution_text(contributions.shift)}")
             yield self.make_part(
                 "norm",
                 lambda plan: plan.disc(plan.offset_after_blocks("final_norm"), plan.stream),

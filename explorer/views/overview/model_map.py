@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import Overview
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import has_final_norm, normalised_sublayer, sublayers_reading
+from explorer.analysis.direct_logit_attribution import ForwardPassOverview
+from explorer.architecture.residual_stream import block_layout, has_final_norm, normalised_sublayer, sublayers_reading
 from explorer.explain.notation import format_contribution, format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -34,27 +33,27 @@ from explorer.views.overview.map_layout import (
     PortraitLayout,
 )
 from explorer.views.overview.map_parts import (
-    Diagram,
     MapArrangement,
     MapLabel,
     MapLine,
     MapPart,
-    MapParts,
+    MapPartBuilder,
+    ModelMap,
     NextTokenBox,
 )
 from explorer.views.style import shorten_token
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from explorer.views.view import TwoRunRenderer
 
 THIN = 1.2
 
 
-def residual_lines(plan: MapLayout, overview: Overview) -> Iterator[MapLine]:
+def residual_lines(plan: MapLayout, overview: ForwardPassOverview) -> Iterator[MapLine]:
     """Yield the lines of all vectors on the stream and of those added to it, with one scale of line widths."""
     max_norm = max(overview.stream.max(), overview.write_norms.max(), overview.token, overview.positions) or 1.0
 
     def flow(kind: str, norm: float, *points: tuple[float, float]) -> MapLine:
-        return MapLine(kind, plan.corners(*points), max(1.0, plan.max_line_width * float(norm / max_norm)))
+        return MapLine(kind, plan.xy_coordinates(*points), max(1.0, plan.max_line_width * float(norm / max_norm)))
 
     for layer, (attention, feed_forward) in enumerate(overview.write_norms):
         along = plan.offset(layer, "add_attn")
@@ -91,7 +90,7 @@ def stream_read_lines(plan: MapLayout) -> Iterator[MapLine]:
     """Yield the thin lines along which sublayers and the unembedding read the stream."""
 
     def wire(*points: tuple[float, float]) -> MapLine:
-        return MapLine("residual", plan.corners(*points), THIN, arrow=True)
+        return MapLine("residual", plan.xy_coordinates(*points), THIN, arrow=True)
 
     yield wire(
         (plan.offset_after_blocks("lm_head_end"), plan.stream), (plan.offset_after_blocks("list") - 3, plan.stream)
@@ -126,10 +125,10 @@ def rope_lines(plan: MapLayout) -> Iterator[MapLine]:
     middles = [plan.heads_centre(layer) for layer in range(plan.config.num_layers) if plan.config.has_rope(layer)]
     if not middles:
         return
-    all_along = plan.corners((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
+    all_along = plan.xy_coordinates((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
     yield MapLine("embedding", all_along, THIN)
     for along in middles:
-        yield MapLine("embedding", plan.corners((along, plan.rotary), (along, plan.heads[0])), THIN, arrow=True)
+        yield MapLine("embedding", plan.xy_coordinates((along, plan.rotary), (along, plan.heads[0])), THIN, arrow=True)
 
 
 DISCS = {"norm": N_("norm"), "addition": N_("addition"), "rotation": N_("rotation")}  # as shown
@@ -145,7 +144,9 @@ def next_token_labels(plan: MapLayout, next_tokens: Sequence[NextTokenBox], max_
     yield MapLabel(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), "heading", "end")
 
 
-def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_label: str) -> Iterator[MapLabel]:
+def landscape_labels(
+    plan: LandscapeLayout, overview: ForwardPassOverview, contribution_label: str
+) -> Iterator[MapLabel]:
     """Yield the labels of layers and rows and, where there is room, each sublayer's numbers and the stream's norms.
 
     A sublayer's numbers are its contribution and the norm of what it writes.
@@ -200,7 +201,7 @@ def landscape_labels(plan: LandscapeLayout, overview: Overview, contribution_lab
         )
 
 
-def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLabel]:
+def portrait_labels(plan: PortraitLayout, overview: ForwardPassOverview) -> Iterator[MapLabel]:
     """Yield the portrait layout's labels and numbers, in each block for itself."""
     (left, right), after_stream = plan.heads, plan.stream + plan.max_line_width / 2 + 5
     if plan.config.position == "rope":
@@ -234,7 +235,7 @@ def portrait_labels(plan: PortraitLayout, overview: Overview) -> Iterator[MapLab
         )
 
 
-def residual_norms(plan: MapLayout, overview: Overview) -> np.ndarray:
+def residual_norms(plan: MapLayout, overview: ForwardPassOverview) -> np.ndarray:
     """Return the stream's norm before each block and after the last."""
     return overview.stream[:: len(plan.change_offsets()) // plan.config.num_layers]
 
@@ -263,7 +264,7 @@ ROTATED_TAPS = "attn.q_rot", "attn.k_rot"
 HEAD_TAPS = "attn.q", "attn.k", "attn.v", *ROTATED_TAPS, "attn.scores", "attn.pattern", "attn.z"
 
 
-def mark_first_difference(diagram: Diagram, report: DiagnosisReport | None) -> Diagram:
+def mark_first_difference(diagram: ModelMap, report: DiagnosisReport | None) -> ModelMap:
     """Return the map with the parts marked that compute the first differing value; unchanged if there is none."""
     if report is None or report.first is None or not (indices := parts_for_tap(report.first, diagram.parts)):
         return diagram
@@ -323,12 +324,12 @@ SINGLE_RUN_LABELS = ("number", "sum", "heading")  # kinds of labels that do not 
 NEXT_TOKEN = "next_token"
 
 
-def share_map_scale(diagram: Diagram, other: Diagram) -> Diagram:
+def share_map_scale(diagram: ModelMap, other: ModelMap) -> ModelMap:
     """Return the map with a colour scale for both runs."""
     return _rescale_colours(diagram, max(diagram.largest, other.largest))
 
 
-def map_difference(first: Diagram, second: Diagram, comparison: Comparison, title: str) -> Diagram:
+def map_difference(first: ModelMap, second: ModelMap, comparison: Comparison, title: str) -> ModelMap:
     """Return the map of A − B: differences of contributions, with both runs' numbers in the hover texts.
 
     Lines are A's.
@@ -364,7 +365,7 @@ def _subtract(part_a: MapPart, part_b: MapPart) -> MapPart:
     )
 
 
-def _rescale_colours(diagram: Diagram, largest: float) -> Diagram:
+def _rescale_colours(diagram: ModelMap, largest: float) -> ModelMap:
     """Return the map with colours that end at `largest`, and the labels of the colour scale adapted."""
 
     def rescale_sheet(arrangement: MapArrangement) -> MapArrangement:
@@ -384,14 +385,14 @@ MAPS = TwoRunRenderer(share_map_scale, map_difference)
 LEGEND_ROW = 19
 
 
-def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: str, alt: str) -> Diagram:
+def make_diagram(trace: Trace, selection: Selection, overview: ForwardPassOverview, score: str, alt: str) -> ModelMap:
     """Return the map of the model in both arrangements, with this run's numbers at the query.
 
     Args:
         score: name of the explained logit.
         alt: alternative text, in a sentence.
     """
-    all_parts = MapParts(trace, selection, overview, score)
+    all_parts = MapPartBuilder(trace, selection, overview, score)
     map_parts, (landscape, portrait) = tuple(all_parts), all_parts.layouts
     largest = (
         float(max(np.abs(overview.attribution.heads).max(), np.abs(overview.attribution.feed_forward).max())) or 1.0
@@ -414,7 +415,7 @@ def make_diagram(trace: Trace, selection: Selection, overview: Overview, score: 
         make_sheet(landscape, landscape_labels(landscape, overview, contribution_label), max_chars=7),
         make_sheet(portrait, portrait_labels(portrait, overview), max_chars=24),
     )
-    return mark_first_difference(Diagram(map_parts, sheets, largest, alt), trace.diagnosis)
+    return mark_first_difference(ModelMap(map_parts, sheets, largest, alt), trace.diagnosis)
 
 
 def legend_disc(plan: MapLayout, row: int) -> Box:

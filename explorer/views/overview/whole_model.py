@@ -7,25 +7,29 @@ import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
 from explorer.analysis.direct_logit_attribution import (
-    HeadSources,
+    AttributionBySource,
+    attribution_by_source,
     check_component_sum,
     direct_logit_attribution,
     has_intervention_additions,
-    head_sources,
-    largest_source,
+    largest_earlier_source,
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.architecture.attention import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.logits import has_logit_constants, logit_constants_short_label
+from explorer.architecture.formulas import (
+    has_logit_bias_terms,
+    logit_bias_terms_short_label,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+)
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.explain.tolerance import Check
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.plots import format_percent
+from explorer.views.shared_plots import format_percent
 from explorer.views.style import shorten_token
 from explorer.views.verification import Verification, verify_derived
 
@@ -68,7 +72,7 @@ MAX_CURVES = 200
 
 
 @dataclass(frozen=True)
-class Row:
+class TokenRow:
     """A token, or a fold of the tokens from `first` to `last`."""
 
     first: int
@@ -77,7 +81,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockColumn:
     """A block at the query: its best guess, the stream's norm after it, and contributions to the logit."""
 
     guess: str
@@ -88,7 +92,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Curve:
+class HeadCurve:
     """A vector that a head writes from a key: ‖weight × W_O v‖₂, and its contribution to the logit."""
 
     layer: int
@@ -100,7 +104,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Term:
+class LogitTerm:
     """A summand of the logit; `kind` sets its colour."""
 
     kind: str
@@ -109,7 +113,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Step:
+class HeadComputationStep:
     """A step of the computation in a cell: its name and its result."""
 
     kind: str
@@ -118,16 +122,16 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Cell:
+class HeadComputation:
     """One head's query and key by dimension, and the steps from their product to a contribution."""
 
     query: list[float | None]
     key: list[float | None]
-    steps: list[Step]
+    steps: list[HeadComputationStep]
 
 
 @dataclass(frozen=True)
-class OpenPart:
+class OpenBlock:
     """The block that is open, with the attention weights of its heads.
 
     Attributes:
@@ -139,11 +143,11 @@ class OpenPart:
     layer: int
     head: int
     patterns: list[list[list[float | None]]]
-    cell: Cell | None
+    cell: HeadComputation | None
 
 
 @dataclass(frozen=True)
-class WholeModel:
+class WholeModelFigure:
     """Content of the figure.
 
     Attributes:
@@ -169,22 +173,22 @@ class WholeModel:
     contrast: str
     logit: float | None
     norm: float | None
-    rows: list[Row]
-    blocks: list[Block]
-    curves: list[Curve]
+    rows: list[TokenRow]
+    blocks: list[BlockColumn]
+    curves: list[HeadCurve]
     largest_norm: float
     largest_effect: float
     rest: list[float | None]
-    terms: list[Term]
+    terms: list[LogitTerm]
     key_groups: int
-    open: OpenPart | None
+    open: OpenBlock | None
 
 
-def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
+def draw_whole_model(trace: Trace, selection: Selection) -> WholeModelFigure:
     """Return the whole model at the query, with what is open."""
     query, config = selection.query, trace.config
     token_id, contrast_id = tokens = target_and_contrast(trace, selection)
-    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    sources, attribution = attribution_by_source(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
     rows = fold_tokens(token_importance(sources, query), {query, min(selection.key, query)}, MAX_ROWS)
     curves, rest = select_curves(trace, sources, query)
     guesses = lens_summaries(trace, range(query, query + 1))
@@ -194,19 +198,19 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
         depth = depths * (layer + 1) // config.num_layers
         guess_id, probability = int(guesses.top[depth, 0, 0]), float(guesses.probabilities[depth, 0, 0])
         guess = shorten_token(trace.vocabulary[guess_id]) if guess_id < len(trace.vocabulary) else ""
-        heads = [finite(value) for value in attribution.heads[layer]]
+        heads = [finite_or_none(value) for value in attribution.heads[layer]]
         norm, feed_forward = stream_norm(trace, layer, query), attribution.feed_forward[layer]
-        blocks.append(Block(guess, finite(probability), norm, heads, finite(feed_forward)))
+        blocks.append(BlockColumn(guess, finite_or_none(probability), norm, heads, finite_or_none(feed_forward)))
     distribution = next_token_distribution(trace, query)
-    return WholeModel(
-        alt=describe(trace, selection, sources),
+    return WholeModelFigure(
+        alt=whole_model_alt_text(trace, selection, sources),
         query=query,
         key=selection.key,
         answer=shorten_token(trace.vocabulary[token_id]),
         rank=token_rank(trace, query, token_id),
-        probability=finite(float(distribution.plain[token_id])),
+        probability=finite_or_none(float(distribution.plain[token_id])),
         contrast="" if contrast_id is None else shorten_token(trace.vocabulary[contrast_id]),
-        logit=finite(attribution.logit),
+        logit=finite_or_none(attribution.logit),
         norm=stream_norm(trace, -1, query),
         rows=[make_row(trace, row) for row in rows],
         blocks=blocks,
@@ -214,19 +218,19 @@ def draw_whole_model(trace: Trace, selection: Selection) -> WholeModel:
         largest_norm=max((curve.norm or 0.0 for curve in curves), default=0.0),
         largest_effect=max((abs(curve.effect or 0.0) for curve in curves), default=0.0),
         rest=list(rest),
-        terms=[Term(kind, label, finite(value)) for kind, label, value in logit_terms(trace, selection)],
+        terms=[LogitTerm(kind, label, finite_or_none(value)) for kind, label, value in logit_terms(trace, selection)],
         key_groups=config.num_heads // (config.num_kv_heads or config.num_heads),
-        open=open_part(trace, selection, rows, sources),
+        open=make_open_block(trace, selection, rows, sources),
     )
 
 
-def share_curve_scale(figure: WholeModel, other: WholeModel) -> WholeModel:
+def share_curve_scale(figure: WholeModelFigure, other: WholeModelFigure) -> WholeModelFigure:
     """Return the figure with the widths and the colours of both runs' curves."""
     norm, effect = max(figure.largest_norm, other.largest_norm), max(figure.largest_effect, other.largest_effect)
     return replace(figure, largest_norm=norm, largest_effect=effect)
 
 
-def finite(value: float, digits: int = 4) -> float | None:
+def finite_or_none(value: float, digits: int = 4) -> float | None:
     """Return a number as JSON takes it, rounded; None for NaN and infinity."""
     return round(float(value), digits) if np.isfinite(value) else None
 
@@ -234,25 +238,27 @@ def finite(value: float, digits: int = 4) -> float | None:
 def stream_norm(trace: Trace, layer: int, position: int) -> float | None:
     """Return ‖residual stream‖₂ after a block; before the first for layer -1."""
     name = "blocks.0.resid_pre" if layer < 0 else block_output_tap(trace.config, layer)
-    return finite(float(np.linalg.norm(trace[name][position].astype(np.float64))))
+    return finite_or_none(float(np.linalg.norm(trace[name][position].astype(np.float64))))
 
 
-def make_row(trace: Trace, positions: range) -> Row:
+def make_row(trace: Trace, positions: range) -> TokenRow:
     """Return the row of a token or a fold."""
     if len(positions) == 1:
         text = shorten_token(trace.tokens[positions[0]], max_chars=12)
     else:
         text = _("… {count} tokens", count=len(positions))
-    return Row(positions[0], positions[-1], text)
+    return TokenRow(positions[0], positions[-1], text)
 
 
-def token_importance(sources: HeadSources, query: int) -> np.ndarray:
+def token_importance(sources: AttributionBySource, query: int) -> np.ndarray:
     """Return how much is taken from each token, (T,): the sum of norms; tokens near the query go first among equals."""
     near = -np.abs(np.arange(sources.norms.shape[-1]) - query)
     return np.nan_to_num(sources.norms.sum((0, 1))) + 1e-9 * near
 
 
-def select_curves(trace: Trace, sources: HeadSources, query: int) -> tuple[list[Curve], tuple[int, float | None]]:
+def select_curves(
+    trace: Trace, sources: AttributionBySource, query: int
+) -> tuple[list[HeadCurve], tuple[int, float | None]]:
     """Return the curves that are drawn, the widest first; and the number and the summed effects of the others."""
     norms, effects = np.nan_to_num(sources.norms[..., :query]), sources.effects[..., :query]
     if not norms.size:
@@ -268,15 +274,15 @@ def select_curves(trace: Trace, sources: HeadSources, query: int) -> tuple[list[
     for layer, head, key in np.transpose(np.unravel_index(np.array(drawn, dtype=int), norms.shape)).tolist():
         weight = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
         numbers = norms[layer, head, key], effects[layer, head, key], weight
-        curves.append(Curve(layer, head, key, *map(finite, numbers)))
+        curves.append(HeadCurve(layer, head, key, *map(finite_or_none, numbers)))
     others = ~is_drawn & (norms > 0)
-    return curves, (int(others.sum()), finite(effects[others].sum()))
+    return curves, (int(others.sum()), finite_or_none(effects[others].sum()))
 
 
 def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, float]]:
     """Return the terms of the explained logit: kind, label and value."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
-    parts, sources = direct_logit_attribution(trace, query, *tokens), head_sources(trace, query, *tokens)
+    parts, sources = direct_logit_attribution(trace, query, *tokens), attribution_by_source(trace, query, *tokens)
     terms = [("embedding", _("embedding"), parts.token)]
     if "position_embed" in trace:
         terms.append(("embedding", _("position"), parts.positions))
@@ -288,14 +294,16 @@ def logit_terms(trace: Trace, selection: Selection) -> list[tuple[str, str, floa
     if parts.biases.any():
         terms.append(("rest", _("biases of W_O"), float(parts.biases.sum())))
     terms.append(("feed_forward", _("feed-forward"), float(parts.feed_forward.sum())))
-    if has_logit_constants(trace.config):
-        terms.append(("rest", logit_constants_short_label(trace.config), parts.shift))
+    if has_logit_bias_terms(trace.config):
+        terms.append(("rest", logit_bias_terms_short_label(trace.config), parts.shift))
     if has_intervention_additions(trace):
         terms.append(("rest", _("changes"), parts.changes))
     return terms
 
 
-def open_part(trace: Trace, selection: Selection, rows: Sequence[range], sources: HeadSources) -> OpenPart | None:
+def make_open_block(
+    trace: Trace, selection: Selection, rows: Sequence[range], sources: AttributionBySource
+) -> OpenBlock | None:
     """Return the open block; None if all are closed."""
     level, layer, head = selection.option("open"), selection.layer, selection.head
     if not level:
@@ -307,15 +315,15 @@ def open_part(trace: Trace, selection: Selection, rows: Sequence[range], sources
         sums = np.add.reduceat(weights.astype(np.float64), starts, axis=1)  # (T, rows)
         patterns.append(
             [
-                [finite(x, 3) for x in sums[row[0], : index + 1]] if len(row) == 1 else []
+                [finite_or_none(x, 3) for x in sums[row[0], : index + 1]] if len(row) == 1 else []
                 for index, row in enumerate(rows)
             ]
         )
-    cell = cell_steps(trace, selection, sources) if level == "cell" else None
-    return OpenPart(level, layer, head, patterns, cell)
+    cell = head_computation(trace, selection, sources) if level == "cell" else None
+    return OpenBlock(level, layer, head, patterns, cell)
 
 
-def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell:
+def head_computation(trace: Trace, selection: Selection, sources: AttributionBySource) -> HeadComputation:
     """Return the steps from q·k to the contribution to the logit."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     config, block = trace.config, f"blocks.{selection.layer}.attn"
@@ -323,32 +331,40 @@ def cell_steps(trace: Trace, selection: Selection, sources: HeadSources) -> Cell
     score = trace[f"{block}.scores"][head, query, key]
     weight = trace[f"{block}.pattern"][head, query, key]
     steps = [
-        Step("dot", _("q·k: sum of the products"), format_number(cell.dot)),
-        Step("score", _("÷ {divisor}: score", divisor=score_divisor_in_numbers(config)), format_number(score)),
+        HeadComputationStep("dot", _("q·k: sum of the products"), format_number(cell.dot)),
+        HeadComputationStep(
+            "score", _("÷ {divisor}: score", divisor=score_divisor_in_numbers(config)), format_number(score)
+        ),
     ]
     if config.score_cap:
         steps.append(
-            Step("capped", _("soft-capped at ±{cap}", cap=f"{config.score_cap:g}"), format_number(cell.capped))
+            HeadComputationStep(
+                "capped", _("soft-capped at ±{cap}", cap=f"{config.score_cap:g}"), format_number(cell.capped)
+            )
         )
     mask = _("hidden") if weight == 0 else _("visible")
     steps += [
-        Step("mask", _("mask: this key is"), mask),
-        Step("weight", _("softmax: share of the row"), format_number(weight)),
+        HeadComputationStep("mask", _("mask: this key is"), mask),
+        HeadComputationStep("weight", _("softmax: share of the row"), format_number(weight)),
     ]
     if sources.changed_heads[layer, head]:
         effect = sources.changed_heads[layer, head]
-        steps.append(Step("effect", _("a change of the run replaces what this head adds"), format_contribution(effect)))
+        steps.append(
+            HeadComputationStep(
+                "effect", _("a change of the run replaces what this head adds"), format_contribution(effect)
+            )
+        )
     else:
         v = trace.head_value(f"{block}.v", head)[key].astype(np.float64)
         norm, effect = sources.norms[layer, head, key], sources.effects[layer, head, key]
         moved, token = float(weight) * float(np.linalg.norm(v)), target_text(trace, selection)
         steps += [
-            Step("value", _("× v: norm of the vector"), format_number(moved)),
-            Step("norm", _("× W_O: norm that it writes"), format_number(norm)),
-            Step("effect", _("adds to the score of {token}", token=token), format_contribution(effect)),
+            HeadComputationStep("value", _("× v: norm of the vector"), format_number(moved)),
+            HeadComputationStep("norm", _("× W_O: norm that it writes"), format_number(norm)),
+            HeadComputationStep("effect", _("adds to the score of {token}", token=token), format_contribution(effect)),
         ]
     q, keys = query_key_vectors(trace, layer, head)
-    return Cell([finite(x) for x in q[query]], [finite(x) for x in keys[key]], steps)
+    return HeadComputation([finite_or_none(x) for x in q[query]], [finite_or_none(x) for x in keys[key]], steps)
 
 
 def target_text(trace: Trace, selection: Selection) -> str:
@@ -358,7 +374,7 @@ def target_text(trace: Trace, selection: Selection) -> str:
     return text if contrast_id is None else f"{text} − {shorten_token(trace.vocabulary[contrast_id])}"
 
 
-def describe(trace: Trace, selection: Selection, sources: HeadSources) -> str:
+def whole_model_alt_text(trace: Trace, selection: Selection, sources: AttributionBySource) -> str:
     """Return the figure in a sentence."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
     texts = [
@@ -370,7 +386,7 @@ def describe(trace: Trace, selection: Selection, sources: HeadSources) -> str:
             heads=trace.config.num_heads,
         )
     ]
-    if best := largest_source(sources, query):
+    if best := largest_earlier_source(sources, query):
         layer, head, key = best
         texts.append(
             _(
@@ -387,7 +403,7 @@ def describe(trace: Trace, selection: Selection, sources: HeadSources) -> str:
 def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     """Return what the figure shows in this run, in a sentence: of the whole model, or of what is open."""
     query, tokens = selection.query, target_and_contrast(trace, selection)
-    sources, attribution = head_sources(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
+    sources, attribution = attribution_by_source(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
     level, layer, head, key = selection.option("open"), selection.layer, selection.head, selection.key
     token, after = quote_token(trace.vocabulary[tokens[0]]), quote_token(trace.tokens[query])
     if level == "block":
@@ -421,7 +437,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     return whole_sentence(trace, selection, sources, attribution.logit)
 
 
-def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, logit: float) -> str:
+def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySource, logit: float) -> str:
     """Return the sentence while nothing is open: the answer, and the largest contribution from an earlier token."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
     names = {"after": quote_token(trace.tokens[query]), "token": quote_token(trace.vocabulary[token_id])}
@@ -430,7 +446,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: HeadSources, log
         start = _("After {after} the model expects {token}", **names)
     else:
         start = _("After {after} the model has {token} in place {rank:,}", **names, rank=rank)
-    best = largest_source(sources, query)
+    best = largest_earlier_source(sources, query)
     if best is None:
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
@@ -450,7 +466,7 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
         return ""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     cell, tokens = attention_cell(trace, layer, head, query, key), target_and_contrast(trace, selection)
-    sources = head_sources(trace, query, *tokens)
+    sources = attribution_by_source(trace, query, *tokens)
     return "\n".join(
         (
             _(
@@ -476,19 +492,21 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def check_source_sum(trace: Trace, selection: Selection) -> Check:
+def check_source_sum(trace: Trace, selection: Selection) -> RecomputationCheck:
     """Check the sum of all curves and other terms against the captured logit."""
     tokens = target_and_contrast(trace, selection)
-    parts, sources = (measure(trace, selection.query, *tokens) for measure in (direct_logit_attribution, head_sources))
+    parts, sources = (
+        measure(trace, selection.query, *tokens) for measure in (direct_logit_attribution, attribution_by_source)
+    )
     total = sum(value for _kind, _label, value in logit_terms(trace, selection))
     rounding = check_component_sum(trace, selection.query, *tokens)
-    split = Check.from_arrays(
+    split = RecomputationCheck.from_arrays(
         trace.dtype,
         sources.effects.sum(-1) + sources.changed_heads,
         parts.heads,
         np.abs(sources.effects).sum(-1) + np.abs(parts.heads) + parts.size,
     )
-    return Check.worst([Check(abs(total - parts.logit), rounding.times), split])
+    return RecomputationCheck.worst([RecomputationCheck(abs(total - parts.logit), rounding.times), split])
 
 
 def verify_whole_model(trace: Trace, selection: Selection) -> Verification:

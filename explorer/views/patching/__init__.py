@@ -11,7 +11,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_maps import (
     ONE_PROMPT,
-    PromptPairContext,
+    CleanAndCorruptedRuns,
     estimate_vs_exact,
     estimated_effect_map,
     exact_effect_map,
@@ -22,9 +22,9 @@ from explorer.views.patching.effect_maps import (
     receiver_label,
     selected_receiver,
 )
-from explorer.views.select_fields import NUM_LISTED
+from explorer.views.selection_dropdowns import NUM_LISTED
 from explorer.views.style import shorten_token
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from explorer.views.view import Panel, View
 
 
@@ -77,7 +77,7 @@ PATCHING_FIELDS = (
 )
 
 
-def formula(runs: Comparison, selection: Selection) -> str:
+def describe_patching(runs: Comparison, selection: Selection) -> str:
     """Describe which run is clean and which corrupted, the metric, and its value in both."""
     try:
         prompt_pair = make_prompt_pair(runs, selection)
@@ -113,7 +113,7 @@ def formula(runs: Comparison, selection: Selection) -> str:
     return "\n".join(filter(None, (roles, note, metric_text, none, hides, translate(EFFECTS), paths)))
 
 
-def alignment_note(prompt_pair: PromptPairContext) -> str:
+def alignment_note(prompt_pair: CleanAndCorruptedRuns) -> str:
     """Describe which positions are patched if the prompts are not aligned one to one; "" if they are."""
     if prompt_pair.experiment.is_by_position:
         return ""
@@ -145,7 +145,7 @@ VIEW = View(
         "Which values carry the answer? Each value of one run is put alone into the other: the map shows how far the "
         "answer follows."
     ),
-    formula=formula,
+    formula=describe_patching,
     is_comparison=True,
     single_run_message=ONE_PROMPT,
     needs_two_prompts=True,

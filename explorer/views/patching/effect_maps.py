@@ -7,23 +7,23 @@ import numpy as np
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import (
-    agreement,
+    compare_estimate,
     component_effects,
     neuron_effects,
     patching_effects,
     strongest_neuron_indices,
 )
 from explorer.explain.notation import format_contribution, format_number, quote_token
-from explorer.state.alignment import Alignment, align_tokens
 from explorer.state.selection import Selection
+from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
 from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, PatchingExperiment, Receiver
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, positions, token_axis
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, position_labels, token_axis
+from explorer.views.two_run_figures import NoDifferenceError
 
 ONE_PROMPT = N_(
     "Patching takes two prompts with different answers: begin with one of the pairs above, in one click, or compare "
@@ -32,7 +32,7 @@ ONE_PROMPT = N_(
 
 
 @dataclass(frozen=True)
-class PromptPairContext:
+class CleanAndCorruptedRuns:
     """Two prompts, each with its run without interventions.
 
     Attributes:
@@ -82,7 +82,7 @@ class PromptPairContext:
         return quote_token(self.clean.vocabulary[token_id])
 
 
-def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContext:
+def make_prompt_pair(runs: Comparison, selection: Selection) -> CleanAndCorruptedRuns:
     """Return the comparison's runs as the clean and the corrupted prompt.
 
     Raises:
@@ -123,10 +123,10 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> PromptPairContex
         wrong_answer,
         (None, None) if alignment.is_identity else target_partners,
     )
-    return PromptPairContext(experiment, clean, corrupted, clean_run, alignment)
+    return CleanAndCorruptedRuns(experiment, clean, corrupted, clean_run, alignment)
 
 
-def require_patchable_pair(runs: Comparison, selection: Selection, component: str) -> PromptPairContext:
+def require_patchable_pair(runs: Comparison, selection: Selection, component: str) -> CleanAndCorruptedRuns:
     """Return the prompt pair, or raise if the component cannot be patched between its prompts.
 
     Raises:
@@ -163,7 +163,7 @@ DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into 
 
 
 def effect_map(
-    prompt_pair: PromptPairContext,
+    prompt_pair: CleanAndCorruptedRuns,
     component: str,
     values: np.ndarray,
     chosen_index: tuple[int, int] | None,
@@ -186,7 +186,7 @@ def effect_map(
         if by_position
         else _("layer %{y} head %{x}<br>effect %{z:+.3g}<extra></extra>")
     )
-    x = {"x": positions(prompt_pair.tokens)} if by_position else {}
+    x = {"x": position_labels(prompt_pair.tokens)} if by_position else {}
     max_effect = np.unravel_index(np.nan_to_num(np.abs(values)).argmax(), values.shape)
     fig = figure(
         go.Heatmap(
@@ -228,7 +228,7 @@ def effect_map(
     return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 
-def _use_clean_axis(fig: go.Figure, prompt_pair: PromptPairContext, is_unpatched: np.ndarray) -> go.Figure:
+def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpatched: np.ndarray) -> go.Figure:
     """Return a figure whose axis has the positions of the clean prompt, which need not be A's.
 
     Positions that nothing is patched to are listed.
@@ -247,7 +247,7 @@ def _use_clean_axis(fig: go.Figure, prompt_pair: PromptPairContext, is_unpatched
     return fig.set_meta(of=prompt_pair.clean_run)
 
 
-def chosen_cell(prompt_pair: PromptPairContext, component: str, selection: Selection) -> tuple[int, int] | None:
+def chosen_cell(prompt_pair: CleanAndCorruptedRuns, component: str, selection: Selection) -> tuple[int, int] | None:
     """Return the chosen cell; None if heads share their keys and values, as the chosen one has no cell of its own."""
     if component in BY_POSITION:
         return selection.layer, prompt_pair.to_clean_position(selection.key)
@@ -274,7 +274,7 @@ def exact_effect_map(runs: Comparison, selection: Selection, component: str, dir
 
 
 def patch_texts(
-    prompt_pair: PromptPairContext, component: str, direction: str, shape: tuple[int, int]
+    prompt_pair: CleanAndCorruptedRuns, component: str, direction: str, shape: tuple[int, int]
 ) -> list[list[str]]:
     """Return for each node (L, P) the text of the intervention that patches it; "" where none can."""
     layers, num_columns = shape
@@ -305,7 +305,7 @@ def path_effect_map(runs: Comparison, selection: Selection) -> go.Figure:
     return fig
 
 
-def selected_receiver(prompt_pair: PromptPairContext, selection: Selection) -> Receiver:
+def selected_receiver(prompt_pair: CleanAndCorruptedRuns, selection: Selection) -> Receiver:
     """Return the chosen receiver: the logits, or the chosen head's q, k or v (its shared kv head, if it has one)."""
     if selection.option("receiver") == "logits":
         return "logits"
@@ -382,7 +382,7 @@ def estimate_vs_exact(runs: Comparison, selection: Selection, component: str) ->
     direction, metric = selection.option("patch_direction"), selection.option("metric")
     exact = component_effects(prompt_pair.experiment, component, metric, direction)
     estimate = prompt_pair.experiment.estimate(direction, component, metric)
-    fit = agreement(exact, estimate)
+    fit = compare_estimate(exact, estimate)
     layers, columns = (range(size) for size in exact.shape)
     names = [
         [_node_label(prompt_pair, layer, corner, component in BY_POSITION) for corner in columns] for layer in layers
@@ -435,7 +435,7 @@ def both_defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
     return is_defined if is_defined.any() else ~is_defined
 
 
-def _node_label(prompt_pair: PromptPairContext, layer: int, column: int, by_position: bool) -> str:
+def _node_label(prompt_pair: CleanAndCorruptedRuns, layer: int, column: int, by_position: bool) -> str:
     if by_position:
-        return _("layer {layer}, {place}", layer=layer, place=positions(prompt_pair.tokens)[column])
+        return _("layer {layer}, {place}", layer=layer, place=position_labels(prompt_pair.tokens)[column])
     return _("layer {layer} head {head}", layer=layer, head=column)

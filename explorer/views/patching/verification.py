@@ -26,7 +26,7 @@ from explorer.tracing.patching.experiment import DIRECTIONS
 from explorer.translations import _
 from explorer.views.patching.effect_maps import (
     TOP_NEURONS,
-    PromptPairContext,
+    CleanAndCorruptedRuns,
     both_defined,
     make_prompt_pair,
     patch_texts,
@@ -35,11 +35,11 @@ from explorer.views.patching.effect_maps import (
 from explorer.views.verification import Verification, check_values
 
 Node = tuple[Intervention, np.ndarray]  # the intervention that patches it, and the metrics (M,) measured then
-Largest = Callable[[PromptPairContext, Selection], Node]
+Largest = Callable[[CleanAndCorruptedRuns, Selection], Node]
 
 
 def node_patch_and_metrics(
-    prompt_pair: PromptPairContext, component: str, direction: str, layer: int, column: int
+    prompt_pair: CleanAndCorruptedRuns, component: str, direction: str, layer: int, column: int
 ) -> Node:
     """Return the intervention that patches a node of a map, and the metrics (M,) of the patched run.
 
@@ -56,7 +56,7 @@ def node_patch_and_metrics(
 
 
 def largest_patch_and_metrics(
-    prompt_pair: PromptPairContext, selection: Selection, component: str, direction: str
+    prompt_pair: CleanAndCorruptedRuns, selection: Selection, component: str, direction: str
 ) -> Node:
     """Return the patch with the largest effect in a map, and its metrics."""
     values = np.nan_to_num(
@@ -105,14 +105,14 @@ def verify_map(runs: Comparison, selection: Selection, component: str, direction
 def verify_neurons(runs: Comparison, selection: Selection) -> Verification:
     """Verify the largest effect of a neuron by a rerun."""
 
-    def get_largest(prompt_pair: PromptPairContext, selection: Selection) -> Node:
+    def get_largest(prompt_pair: CleanAndCorruptedRuns, selection: Selection) -> Node:
         values = neuron_effects(prompt_pair.experiment, selection.layer, selection.option("metric"))
         return neuron_patch_and_metrics(prompt_pair, selection.layer, int(np.nan_to_num(np.abs(values[0])).argmax()), 0)
 
     return verify_patching(runs, selection, get_largest, "denoise")
 
 
-def neuron_patch_and_metrics(prompt_pair: PromptPairContext, layer: int, neuron: int, curve: int) -> Node:
+def neuron_patch_and_metrics(prompt_pair: CleanAndCorruptedRuns, layer: int, neuron: int, curve: int) -> Node:
     """Return the patch of a neuron at all positions, and its metrics."""
     metrics = prompt_pair.experiment.neuron_metrics(layer)[curve][:, neuron]
     return parse_intervention(f"blocks.{layer}.ffn.hidden.{neuron}*patch"), metrics
@@ -166,7 +166,7 @@ def inspect_estimate(runs: Comparison, selection: Selection, component: str, poi
 
 
 def derive_estimate(
-    prompt_pair: PromptPairContext, selection: Selection, component: str, index: tuple[int, int]
+    prompt_pair: CleanAndCorruptedRuns, selection: Selection, component: str, index: tuple[int, int]
 ) -> Derivation | None:
     """Derive an estimate of attribution patching."""
     return patch_estimate(

@@ -13,10 +13,11 @@ from explorer.views.view import Panel, View
 from model.config import ModelConfig
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_positions(trace: Trace, selection: Selection) -> str:
     """Return the formula of the model's kind of positions, with the interventions' effect if there are any."""
-    kind = rope if trace.config.position == "rope" else position_vectors
-    formula = kind.formula(trace, selection)
+    has_rope = trace.config.position == "rope"
+    describe = rope.describe_rotation if has_rope else position_vectors.describe_position_vectors
+    formula = describe(trace, selection)
     if not trace.baseline:
         return formula
     return f"{formula}\n{intervention_effects.intervention_summary(Comparison.with_unchanged(trace), selection)}"
@@ -40,7 +41,7 @@ VIEW = View(
         "How the model knows the order: queries and keys are rotated (RoPE), or a vector is added for each position. "
         "Choose two tokens."
     ),
-    formula=formula,
+    formula=describe_positions,
     required_taps=(),
     required_any_tap=("rope.angles", "position_embed"),
     unavailable_message=unavailable_reason,

@@ -23,17 +23,17 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.plots import position_vector_map
-from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.shared_plots import position_vector_map
+from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, position_labels, token_axis
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel
 
 FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
 
 
-def cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
+def position_cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
     """Draw the cosine of the position vectors of any two positions; the chosen pair framed."""
-    values, labels = position_cosines(trace), positions(trace.tokens)
+    values, labels = position_cosines(trace), position_labels(trace.tokens)
     fig = figure(
         go.Heatmap(
             x=labels,
@@ -115,9 +115,9 @@ def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
     return fig
 
 
-def norm_bars(trace: Trace, query: int) -> go.Figure:
+def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
     """Draw the norms of each token's own vector, of its position's vector, and of their sum."""
-    norms, labels = token_and_position_norms(trace), positions(trace.tokens)
+    norms, labels = token_and_position_norms(trace), position_labels(trace.tokens)
     fig = figure(
         [
             go.Bar(
@@ -176,7 +176,7 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
                 mode="markers",
                 marker={"color": color, "size": 6},
                 customdata=np.arange(len(run)),
-                hovertext=positions(trace.tokens),
+                hovertext=position_labels(trace.tokens),
                 hovertemplate=_(
                     "token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", dimension=dimension
                 ),
@@ -230,7 +230,7 @@ def sample_dimensions(trace: Trace, dim: int) -> list[int]:
     return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_position_vectors(trace: Trace, selection: Selection) -> str:
     """Describe the added vectors, their effect on the query, and the cosine of the two chosen positions."""
     config, query, key = trace.config, selection.query, selection.key
     addition_text = translate(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
@@ -302,7 +302,7 @@ PANELS = (
     Panel(
         name="alike",
         title=N_("How alike the vectors of two positions are"),
-        draw=lambda trace, s: cosine_map(trace, s.query, s.key),
+        draw=lambda trace, s: position_cosine_map(trace, s.query, s.key),
         required_taps=POSITION_TAPS,
         click_selects={"x": "key", "y": "query"},
         verify=verify_derived("position_embed"),
@@ -323,7 +323,7 @@ PANELS = (
     Panel(
         name="shares",
         title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
-        draw=lambda trace, s: norm_bars(trace, s.query),
+        draw=lambda trace, s: token_and_position_norm_bars(trace, s.query),
         required_taps=POSITION_TAPS,
         click_selects={"x": "query"},
         verify=verify_derived("position_embed", "embed"),

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.positions import (
     check_pair_sum,
     dims_of_pair,
-    frequencies,
+    frequencies_from_angles,
     pair_contribution,
     rotated_pairs,
     score_at_distance,
@@ -16,7 +16,8 @@ from explorer.analysis.positions import (
     wavelength,
     wrap_angles,
 )
-from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
+from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_tap
+from explorer.architecture.formulas import score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
@@ -28,8 +29,8 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import pair_dimensions_text, rope_scaling_text, shared_kv_head_text
-from explorer.views.plots import score_term_bars
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.shared_plots import score_term_bars
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, position_labels, token_axis
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
 
@@ -37,17 +38,19 @@ COLUMNS = 8  # clocks a row
 SPACING = 2.5  # between the centres of clocks, in radii
 
 
-class HandTexts(NamedTuple):
+class ClockHandTexts(NamedTuple):
     """Texts about hands before or after rotation, translated on use: legend and hover template."""
 
     name: str
     hover: str
 
 
-BEFORE = HandTexts(
+BEFORE = ClockHandTexts(
     N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad")
 )
-AFTER = HandTexts(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
+AFTER = ClockHandTexts(
+    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad")
+)
 
 
 def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -65,7 +68,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
     turn = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     traces = [
-        stroke_trace([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)
+        strokes_as_trace([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)
     ]
     for name, (pairs, color) in vectors.items():
         max_norm = max(np.hypot(*pairs.before.T).max(), np.hypot(*pairs.after.T).max(), 1e-12)
@@ -84,7 +87,9 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
             ]
             arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
             group = {"legendgroup": f"{name} {stage.name}", "opacity": opacity}
-            traces.append(stroke_trace(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group))
+            traces.append(
+                strokes_as_trace(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group)
+            )
             traces.append(
                 go.Scatter(
                     x=tips[:, 0],
@@ -116,7 +121,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
     )
 
 
-def stroke_trace(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
+def strokes_as_trace(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
     """Return several strokes, each (n, 2), as one trace."""
     gap = [[np.nan, np.nan]]
     points = np.concatenate([segment for stroke in strokes for segment in (stroke, gap)])
@@ -181,9 +186,9 @@ def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key:
     )
 
 
-def wavelengths(trace: Trace, layer: int = 0) -> go.Figure:
+def wavelength_plot(trace: Trace, layer: int = 0) -> go.Figure:
     """Draw each pair's wavelength in positions, 2π / ω, against the context length."""
-    frequencies_by_pair = np.abs(frequencies(trace[angles_tap(trace.config, layer)]))
+    frequencies_by_pair = np.abs(frequencies_from_angles(trace[angles_tap(trace.config, layer)]))
     periods = (
         2 * np.pi / np.where(frequencies_by_pair > 0, frequencies_by_pair, np.nan)
     )  # a pair that was kept from turning has no bar
@@ -219,7 +224,7 @@ def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None =
     pairs = radians.shape[1]
     fig = figure(
         go.Heatmap(
-            y=positions(trace.tokens),
+            y=position_labels(trace.tokens),
             z=wrap_angles(radians),
             customdata=radians,
             zmin=-np.pi,
@@ -251,7 +256,7 @@ def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None =
     return fig
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_rotation(trace: Trace, selection: Selection) -> str:
     """Return the rotation of the selected query and key, in numbers."""
     query, key = selection.query, selection.key
     pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
@@ -418,7 +423,7 @@ PANELS = (
     Panel(
         name="wavelengths",
         title=N_("How far a pair goes for a whole turn"),
-        draw=lambda trace, s: wavelengths(trace, s.layer),
+        draw=lambda trace, s: wavelength_plot(trace, s.layer),
         inspect=lambda trace, s, point: wavelength(trace, s.layer, point.coordinate("item")),
         required_taps=ANGLE_TAPS,
         verify=verify_derived(ANGLES, LOCAL_ANGLES),

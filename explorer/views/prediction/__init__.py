@@ -14,10 +14,10 @@ from explorer.analysis.next_token import (
 )
 from explorer.analysis.norms import compute_norm_divisor
 from explorer.analysis.token_contributions import rollout_weight
-from explorer.architecture.logits import softcap_formula
+from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, quote_token
@@ -32,7 +32,6 @@ from explorer.views.labels import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.plots import component_keys
 from explorer.views.prediction.contributions import (
     VERIFY_CONTRIBUTIONS,
     component_bars,
@@ -41,11 +40,12 @@ from explorer.views.prediction.contributions import (
     token_contribution_bars,
 )
 from explorer.views.prediction.logit_lens import actual_token_plot, lens_map, rollout_bars, token_trajectory
+from explorer.views.shared_plots import component_keys
 from explorer.views.verification import verify_derived, verify_lens
 from explorer.views.view import Panel, View, no_rank_difference_reason
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_prediction(trace: Trace, selection: Selection) -> str:
     """Return the target's probability, logit and contributions, in numbers."""
     query = selection.query
     token_id, contrast_id = target_and_contrast(trace, selection)
@@ -158,7 +158,7 @@ VIEW = View(
         "What would the model say if it stopped early? Each cell is the likeliest next token at that depth (the logit "
         "lens)."
     ),
-    formula=formula,
+    formula=describe_prediction,
     required_taps=(
         *("embed", "blocks.*.resid_post", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "logits"),
         "lm_head.weight",

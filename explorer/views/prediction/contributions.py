@@ -12,7 +12,7 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.architecture import logits
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -22,7 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.plots import component_bar_data
+from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -30,7 +30,7 @@ from explorer.views.style import (
     figure,
     frame_head,
     head_map_axes,
-    positions,
+    position_labels,
     token_axis,
 )
 from explorer.views.verification import verify_derived
@@ -98,9 +98,9 @@ def colour_legend(trace: Trace) -> str:
         text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
         text = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not logits.has_logit_constants(trace.config):
+    if not has_logit_bias_terms(trace.config):
         return text
-    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logits.logit_constants_short_label(trace.config))
+    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logit_bias_terms_short_label(trace.config))
 
 
 def head_contribution_map(
@@ -159,7 +159,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
     """Draw a row of bars over the tokens for every method, each with its own scale around 0."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
     contributions = token_contributions(trace, query, token_id, contrast_id)
-    names = positions(trace.tokens)[: query + 1]
+    names = position_labels(trace.tokens)[: query + 1]
     rows, axes = [], {}
     for row, method in enumerate(METHODS):
         values, axis = contributions.by_method[method], str(row + 1) if row else ""

@@ -12,19 +12,19 @@ from explorer.analysis.logit_lens import (
 )
 from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.architecture.block_layout import block_layout
+from explorer.architecture.residual_stream import block_layout
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, positions, token_axis
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, position_labels, token_axis
 
 MAX_POSITIONS = 16  # at once, so that every cell has room for its token
 MIN_POSITIONS = 4  # however large the model is
 MAX_CLICK_MACS = 4e9  # of numbers, that a click has time for
 
 
-def visible_page(trace: Trace, query: int) -> range:
+def visible_positions(trace: Trace, query: int) -> range:
     """Return the page of positions that contains the query; the last page is full. A click on a cell keeps the page."""
     size = MIN_POSITIONS
     while size < MAX_POSITIONS and 2 * size * lens_macs_per_position(trace) <= MAX_CLICK_MACS:
@@ -49,7 +49,7 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
     Args:
         token_id: the target token.
     """
-    page = visible_page(trace, query)
+    page = visible_positions(trace, query)
     summaries = lens_summaries(trace, page)
     names = depth_names(trace)
     target_probs = token_probabilities(trace, page, token_id)
@@ -62,12 +62,12 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
         go.Heatmap(
             x=list(page),
             y=names,
-            **heatmap_colours(trace, kind, summaries, target_probs, target_ranks),
+            **lens_heatmap_colours(trace, kind, summaries, target_probs, target_ranks),
             autocolorscale=True,
             text=format_tokens(trace, summaries.top[..., 0], MAX_ROW_CHARS // len(page)),
             texttemplate="%{text}",
             textfont={"family": MONO, "size": 11, "weight": 600},
-            hovertext=cell_hover(trace, page, token_id, summaries, target_probs, target_ranks),
+            hovertext=lens_cell_hover(trace, page, token_id, summaries, target_probs, target_ranks),
             hovertemplate="%{hovertext}<extra></extra>",
             xgap=1,
             ygap=1,
@@ -98,7 +98,7 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
     return fig
 
 
-def heatmap_colours(
+def lens_heatmap_colours(
     trace: Trace, kind: str, summaries, target_probs: np.ndarray, target_ranks: np.ndarray | None
 ) -> dict:
     """Return the heatmap's values and colour bar: more probable is more intense; for entropy, more uncertain."""
@@ -124,7 +124,7 @@ def format_tokens(trace: Trace, ids: np.ndarray, max_chars: int) -> list[list[st
     return [[texts[i] for i in row] for row in ids]
 
 
-def cell_hover(
+def lens_cell_hover(
     trace: Trace, page: range, token_id: int, summaries, target_probs: np.ndarray, target_ranks
 ) -> list[list[str]]:
     """Return the hover text of each cell."""
@@ -146,7 +146,7 @@ def cell_hover(
         entropy = _("entropy {bits:.2f} bits", bits=summaries.entropy[depth, column])
         return "<br>".join([first, *lines, entropy, last])
 
-    token_labels = positions(trace.tokens)[page.start : page.stop]
+    token_labels = position_labels(trace.tokens)[page.start : page.stop]
     labels = depth_labels(trace)
     return [[cell_text(depth, column) for column in range(len(page))] for depth in range(len(labels))]
 
@@ -172,7 +172,7 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
     """Draw the probability of the target and of the contrast token at every depth after the query."""
     names = depth_names(trace)
     indices = np.arange(len(names))
-    page, query_range = visible_page(trace, query), range(query, query + 1)
+    page, query_range = visible_positions(trace, query), range(query, query + 1)
     ids = tuple(i for i in (token_id, contrast_id) if i is not None)
     token_probs = {
         i: token_probabilities(trace, page, i)[:, query - page.start] for i in ids
@@ -243,7 +243,7 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
     actual_probs, rank_values = 2 ** -surprisal(trace)[1:], actual_token_ranks(trace)[1:]  # (T - 1,)
     summary = trace.logits.summary
     top_probabilities = np.exp(summary.likeliest_logits - summary.log_sum_exp[:, None])[:-1]  # (T - 1, 3)
-    names, tokens = positions(trace.tokens), [label(token) for token in trace.tokens]
+    names, tokens = position_labels(trace.tokens), [label(token) for token in trace.tokens]
     hover_texts = []
     for i, (top_ids, shares) in enumerate(zip(summary.likeliest[:-1], top_probabilities, strict=True)):
         first_line = _(
@@ -304,7 +304,7 @@ def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
     colors = [SELECTED if i == key else RESIDUAL for i in range(len(tokens))]
-    labels, hover = positions(tokens), _("from %{hovertext}<br>share %{y:.3f}<extra></extra>")
+    labels, hover = position_labels(tokens), _("from %{hovertext}<br>share %{y:.3f}<extra></extra>")
     title = _(
         "token<br>(assumed of every layer: half stays, along the stream,<br>half comes from where its heads look on "
         "average)"

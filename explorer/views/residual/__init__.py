@@ -16,8 +16,12 @@ from explorer.analysis.residual import (
     sublayer_updates,
     unnormed_stage_residual_norm,
 )
-from explorer.architecture.block_layout import block_layout
-from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream, residual_sum_taps
+from explorer.architecture.residual_stream import (
+    block_layout,
+    norms_in_layer,
+    norms_on_residual_stream,
+    residual_sum_taps,
+)
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -28,20 +32,20 @@ from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 from explorer.views.residual.stream_plots import (
     divisor_line_specs,
-    norm_divisors,
+    norm_divisor_plot,
     norm_gain_lines,
-    norm_input_output,
-    outlier_dimensions,
-    stage_cosines,
+    norm_input_output_plot,
+    outlier_dimension_plot,
+    stage_cosine_map,
     stream_norm_map,
     stream_norm_plot,
-    update_cosines,
+    update_cosine_plot,
 )
 from explorer.views.verification import Verification, make_unverified, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_stream_norms(trace: Trace, selection: Selection) -> str:
     """Return the norms and updates of the selected token's stream, in numbers."""
     layer, query = selection.layer, selection.query
     epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
@@ -163,7 +167,7 @@ VIEW = View(
         "One vector per token runs through the whole model; attention and feed-forward read it and add to it. Choose "
         "a token or layer."
     ),
-    formula=formula,
+    formula=describe_stream_norms,
     required_taps=("blocks.*.resid_post",),
     condition=has_residual_stages,
     unavailable_message=lambda config: _("Nothing was captured from this model."),
@@ -193,7 +197,7 @@ VIEW = View(
         Panel(
             name="directions",
             title=N_("Which way it adds: along the stream, across it or against it"),
-            draw=lambda trace, s: update_cosines(trace, s.query),
+            draw=lambda trace, s: update_cosine_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=lambda trace, s, point: sublayer_output_cosine(trace, point.coordinate("item"), s.query),
             click_selects={"customdata": "layer"},
@@ -204,7 +208,7 @@ VIEW = View(
         Panel(
             name="scales",
             title=N_("The chosen layer's norms: what they divide each token by"),
-            draw=lambda trace, s: norm_divisors(trace, s.layer, s.query),
+            draw=lambda trace, s: norm_divisor_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_divisor,
             click_selects={"x": "query"},
@@ -225,7 +229,7 @@ VIEW = View(
         Panel(
             name="normalised",
             title=N_("The chosen token's numbers before and after the chosen layer's norms"),
-            draw=lambda trace, s: norm_input_output(trace, s.layer, s.query),
+            draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_input_output,
             verify=verify_norm_layers,
@@ -234,7 +238,7 @@ VIEW = View(
         Panel(
             name="similarity",
             title=N_("How the chosen token's direction changes: cosines between stages"),
-            draw=lambda trace, s: stage_cosines(trace, s.query),
+            draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},
             verify=verify_stages,
             inspect=lambda trace, s, point: stage_cosine(trace, s.query, point.row, point.column),
@@ -244,7 +248,7 @@ VIEW = View(
         Panel(
             name="outliers",
             title=N_("Outlier dimensions: the largest mean |value| over the tokens"),
-            draw=lambda trace, s: outlier_dimensions(trace),
+            draw=lambda trace, s: outlier_dimension_plot(trace),
             is_selection_independent=True,
             click_selects={"customdata": "layer"},
             verify=verify_stages,

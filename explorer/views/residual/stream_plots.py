@@ -13,7 +13,7 @@ from explorer.analysis.residual import (
     sublayer_updates,
 )
 from explorer.architecture.residual_stream import norms_in_layer, norms_on_residual_stream
-from explorer.explain.captured.norms import norm_kinds
+from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -27,7 +27,7 @@ from explorer.views.style import (
     click_layers,
     figure,
     label,
-    positions,
+    position_labels,
     stage_axis,
     sublayer_axis,
     token_axis,
@@ -49,7 +49,7 @@ def stream_norm_map(trace: Trace, query: int | None = None) -> go.Figure:
     measure = _("length ‖x‖₂ (longer ones alike)") if largest_norm > max_norm else _("length ‖x‖₂")
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens),
+            x=position_labels(trace.tokens),
             y=[stage.name for stage in stage_list],
             z=values,
             zmin=0,
@@ -135,7 +135,7 @@ def stream_norm_plot(trace: Trace, query: int = 0) -> go.Figure:
     )
 
 
-def update_cosines(trace: Trace, query: int = 0) -> go.Figure:
+def update_cosine_plot(trace: Trace, query: int = 0) -> go.Figure:
     """Draw the cosine of each sublayer's update with the stream that it is added to."""
     stream_updates = sublayer_updates(trace, query)
     largest_index = int(np.abs(stream_updates.cosines).argmax())
@@ -172,7 +172,7 @@ def update_cosines(trace: Trace, query: int = 0) -> go.Figure:
     )
 
 
-def stage_cosines(trace: Trace, query: int = 0) -> go.Figure:
+def stage_cosine_map(trace: Trace, query: int = 0) -> go.Figure:
     """Draw the cosines between one token's stream at any two stages."""
     labels = residual_stages(trace)
     names = [stage.name for stage in labels]
@@ -201,7 +201,7 @@ def stage_cosines(trace: Trace, query: int = 0) -> go.Figure:
     )
 
 
-def outlier_dimensions(trace: Trace) -> go.Figure:
+def outlier_dimension_plot(trace: Trace) -> go.Figure:
     """Draw the dimensions whose mean magnitude is furthest above the median dimension's, by stage."""
     outlier_values = find_outlier_dimensions(trace)
     stage_list = residual_stages(trace)
@@ -266,9 +266,9 @@ def divisor_line_specs(trace: Trace, layer: int) -> list[tuple[str, bool]]:
     ]
 
 
-def norm_divisors(trace: Trace, layer: int, query: int) -> go.Figure:
+def norm_divisor_plot(trace: Trace, layer: int, query: int) -> go.Figure:
     """Draw each norm's divisor at every token and, for LayerNorm, the mean that it subtracts."""
-    labels, lines = positions(trace.tokens), []
+    labels, lines = position_labels(trace.tokens), []
     readings = {reading.name: reading for reading in norm_statistics_in_layer(trace, layer)}
     dashes = dict(zip(readings, DASHES, strict=False))
     all_kinds = {kind for reading in readings.values() for kind in reading.kinds}
@@ -346,7 +346,7 @@ def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
     )
 
 
-def norm_input_output(trace: Trace, layer: int, query: int) -> go.Figure:
+def norm_input_output_plot(trace: Trace, layer: int, query: int) -> go.Figure:
     """Draw one token's vector before and after each norm of a layer, dimension by dimension, on one scale."""
     readings = norm_statistics_in_layer(trace, layer)
     titles = [f"{reading.before.split('.')[-1]},<br>{reading.name.split('.')[-1]}" for reading in readings]

@@ -9,7 +9,8 @@ from explorer.analysis.embedding import (
     principal_component_coordinate,
 )
 from explorer.analysis.next_token import PREDICTION_MEASURES, actual_token_ranks, prediction_measure, surprisal
-from explorer.architecture.residual_stream import block_output_tap, embedding_scale_formula, embedding_scale_in_numbers
+from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
+from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
@@ -18,14 +19,15 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.plots import position_vector_map
+from explorer.views.shared_plots import position_vector_map
+from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.table import column_by_x, format_hex, merge_tree, token_table
+from explorer.views.tokens.token_table import column_by_x, draw_token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 
 
-def formula(trace: Trace, selection: Selection) -> str:
+def describe_token_vector(trace: Trace, selection: Selection) -> str:
     """Return the selected token's embedding, element by element."""
     query, config = selection.query, trace.config
     token_id, parts = trace.token_ids[query], embedding_parts(trace, query)
@@ -124,7 +126,7 @@ VIEW = View(
         "Text is cut into tokens by byte-pair merges; each has an id and a vector. Choose one: how it was built, what "
         "resembles it."
     ),
-    formula=formula,
+    formula=describe_token_vector,
     required_taps=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("query", "residual_depth", "first_token"),
@@ -134,7 +136,7 @@ VIEW = View(
             name="table",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
-            draw=lambda trace, s: token_table(trace, s.query),
+            draw=lambda trace, s: draw_token_table(trace, s.query),
             click_selects={"customdata": "query"},
             verify=verify_derived("logits"),
             inspect=inspect_table_cell,

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, residual_pca
-from explorer.architecture.residual_stream import embedding_scale_formula
+from explorer.architecture.formulas import embedding_scale_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
-from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
+from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, position_labels
 
 MAX_NEIGHBOURS = 15
 MARGIN = {"t": 8}  # nothing stands above the plot
@@ -147,7 +147,7 @@ def pca_plot(trace: Trace, depth: int, query: int, hide_first: bool = False) -> 
                 "size": [11 if i == chosen else 7 for i in range(len(tokens))],
             },
             customdata=np.arange(first, len(trace)),
-            hovertext=positions(trace.tokens)[first:],
+            hovertext=position_labels(trace.tokens)[first:],
             hovertemplate="%{hovertext}<br>(%{x:.3g}, %{y:.3g})<extra></extra>",
             cliponaxis=False,
         ),

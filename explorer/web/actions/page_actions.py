@@ -6,27 +6,27 @@ from functools import partial
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.lessons.prompts import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import VIEW_BY_NAME, unknown_view_message
-from explorer.web.actions.generation import Generation
-from explorer.web.actions.run_factory import RunFactory, rerun_with_model, saved_continuations
-from explorer.web.actions.second_run import SecondRunCommands, drop_cross_model_patches
-from explorer.web.answers.lesson_endpoints import LessonContents
+from explorer.web.actions.generation_actions import GenerationActions
+from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
+from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
+from explorer.web.browser_api.lesson_endpoints import LessonContents
 from explorer.web.error_messages import USER_ERRORS, user_message, warn
-from explorer.web.protocol import run_change
-from explorer.web.security import PromptRateLimiter
+from explorer.web.rate_limits import PromptRateLimiter
+from explorer.web.shared_constants import run_state_change
 
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 
 
 def restore_saved_state(
-    run_factory: RunFactory, state: Mapping[str, Any], command: Mapping[str, Any]
+    state_builder: PageStateBuilder, state: Mapping[str, Any], command: Mapping[str, Any]
 ) -> tuple[PageState, GenerationSettings]:
     """Return the state and settings of a saved view, outside of any lesson.
 
@@ -40,7 +40,7 @@ def restore_saved_state(
     fields = command.get("words")
     if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not all(map(_is_short_text, fields.items())):
         raise UserError(_("a saved view must have the fields of a link, got {got!r:.80}", got=fields))
-    page_state = run_factory.state_from_query(
+    page_state = state_builder.state_from_query(
         {"checkpoint": "", "view": Selection.view} | dict(fields) | {"turn": state.get("turn")}
     )
     return replace(
@@ -55,7 +55,7 @@ def _is_short_text(item: tuple[Any, Any]) -> bool:
 RUN_TEXT_FIELDS = ("prompt", "text")  # a query with one of these fields has a run of its own
 
 
-class LessonSteps:
+class LessonStepStates:
     """A lesson's steps as states of the page.
 
     Args:
@@ -127,7 +127,7 @@ FALLBACKS = {
 }
 
 
-def unreadable_fields(query: Mapping[str, str]) -> list[str]:
+def invalid_query_fields(query: Mapping[str, str]) -> list[str]:
     """Return the names of a query's fields whose values have the wrong type or are out of range."""
     settings, names = GenerationSettings.parse(query).as_dict(), []
     choices, defaults = field_choices(), Selection().as_dict()
@@ -170,7 +170,7 @@ class PageActions:
     """Actions of the page, which lead from its state to another one.
 
     Args:
-        run_factory: creates runs and their first selection.
+        state_builder: creates runs and their first selection.
         generation: writes tokens.
         checkpoint: name of the model that a new user sees.
         lessons: steps of lessons; None for none.
@@ -179,15 +179,15 @@ class PageActions:
 
     def __init__(
         self,
-        run_factory: RunFactory,
-        generation: Generation,
+        state_builder: PageStateBuilder,
+        generation: GenerationActions,
         checkpoint: str,
-        lessons: LessonSteps | None = None,
+        lessons: LessonStepStates | None = None,
         prompts: PromptRateLimiter | None = None,
     ):
-        self.run_factory, self.generation = run_factory, generation
+        self.state_builder, self.generation = state_builder, generation
         self.checkpoint, self.lessons = checkpoint, lessons
-        self.prompts, self.second_run = prompts or PromptRateLimiter(), SecondRunCommands(run_factory)
+        self.prompts, self.second_run = prompts or PromptRateLimiter(), SecondRunCommands(state_builder)
         self._actions: dict[str, Callable[[Mapping[str, Any], dict[str, Any]], PageUpdate]] = {
             "load": self.load,
             "follow": self.follow,
@@ -228,7 +228,7 @@ class PageActions:
     @property
     def first_prompt(self) -> str:
         """The first example, or the tokenizer's own if a custom vocabulary cannot encode it."""
-        _lm, tokenizer = self.run_factory.runs.model(self.checkpoint)
+        _lm, tokenizer = self.state_builder.runs.model(self.checkpoint)
         try:
             tokenizer.encode(FIRST_PROMPT)
         except UserError:
@@ -245,7 +245,7 @@ class PageActions:
             query = self.lessons.complete_query(query, self.checkpoint)
         query = view_field | query
         page_state, settings = self.with_example_pair(self.parse_query(query)), GenerationSettings.parse(query)
-        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
     def parse_query(self, query: dict[str, str]) -> PageState:
@@ -255,7 +255,7 @@ class PageActions:
             UserError, ModelError: no run can be shown even without them.
         """
         first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
-        unreadable_names = ", ".join(unreadable_fields(query))
+        unreadable_names = ", ".join(invalid_query_fields(query))
         nearest = _(
             "Invalid values in this link: {names}. The default or the nearest valid value is shown.",
             names=unreadable_names,
@@ -281,7 +281,7 @@ class PageActions:
                 if name not in (*left_out, *SECOND_RUN_FIELDS * bool(left_out))
             }
             try:
-                page_state = self.run_factory.state_from_query(first | remaining | {"turn": 0})
+                page_state = self.state_builder.state_from_query(first | remaining | {"turn": 0})
             except USER_ERRORS as error:
                 first_error = first_error or error
                 continue
@@ -292,15 +292,15 @@ class PageActions:
 
     def follow(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Set the prompt box to the state's prompt, after the browser went back to an earlier state."""
-        return PageUpdate(prompt=self.prompt_text(self.run_factory.clamp_selection(PageState.parse(state))))
+        return PageUpdate(prompt=self.prompt_text(self.state_builder.clamp_selection(PageState.parse(state))))
 
     def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run a new prompt and select its last token."""
-        return self._run(action, state, self.run_factory.select_last_token)
+        return self._run(action, state, self.state_builder.select_last_token)
 
     def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run an example and select the head with the largest direct effect."""
-        return self._run(action, state, self.run_factory.select_top_head)
+        return self._run(action, state, self.state_builder.select_top_head)
 
     def _run(
         self, action: Mapping[str, Any], state: dict[str, Any], select: Callable[[PageState], PageState]
@@ -312,7 +312,7 @@ class PageActions:
         """
         self.prompts.acquire()
         checkpoint = action.get("checkpoint", state.get("checkpoint", self.checkpoint))
-        run = self.run_factory.create_run(checkpoint, action.get("text", ""), self.has_bos(state))
+        run = self.state_builder.create_run(checkpoint, action.get("text", ""), self.has_bos(state))
         state = self.drop_cross_model_patches(state, run)
         run = self.reapply_interventions(run, state)
         page_state = PageState(run, Selection.parse(state), turn=parse_revision(state) + 1)
@@ -322,7 +322,7 @@ class PageActions:
         """Return whether the state's prompt begins with BOS, or is truncated; True if the state is invalid."""
         try:
             run = PageState.parse(state).run
-            _lm, tokenizer = self.run_factory.runs.model(run.checkpoint)
+            _lm, tokenizer = self.state_builder.runs.model(run.checkpoint)
         except USER_ERRORS:
             return True
         return bool(run.dropped) or has_bos(run.prompt, tokenizer)
@@ -336,30 +336,30 @@ class PageActions:
         text, checkpoint = action.get("text", ""), action.get("checkpoint", self.checkpoint)
         try:
             before = PageState.parse(state)
-            self.run_factory.runs.trace(before.run)
-            is_same_text = self.run_factory.runs.text(before.run)[0] == text
+            self.state_builder.runs.trace(before.run)
+            is_same_text = self.state_builder.runs.text(before.run)[0] == text
             is_same_text = (
-                is_same_text or self.run_factory.create_run(before.run.checkpoint, text).prompt == before.run.prompt
+                is_same_text or self.state_builder.create_run(before.run.checkpoint, text).prompt == before.run.prompt
             )
         except USER_ERRORS:  # nothing can be kept of it
             is_same_text = False
         if not is_same_text:
             return self.run_prompt(action, state)
         self.prompts.acquire()
-        saved = saved_continuations(checkpoint, action.get("own"))
-        page_state = rerun_with_model(self.run_factory, checkpoint, text, before, saved)
+        saved = parse_saved_continuations(checkpoint, action.get("own"))
+        page_state = state_with_other_model(self.state_builder, checkpoint, text, before, saved)
         state = self.drop_cross_model_patches(state, page_state.run)
         run = self.reapply_interventions(replace(page_state.run, edits=()), state)
         page_state = replace(page_state, run=run, other=PageState.parse(state).other, turn=before.turn + 1)
         is_same_run = run.token_ids == before.run.token_ids
-        select = self.run_factory.clamp_selection if is_same_run else self.run_factory.select_last_token
+        select = self.state_builder.clamp_selection if is_same_run else self.state_builder.select_last_token
         return self._update(select(page_state), state)
 
     def _update(self, page_state: PageState, state: dict[str, Any]) -> PageUpdate:
         """Return the update from a state to one with another run."""
         run = page_state.run
         if run.dropped:
-            num_used, (lm, _tokenizer) = len(run.prompt), self.run_factory.runs.model(run.checkpoint)
+            num_used, (lm, _tokenizer) = len(run.prompt), self.state_builder.runs.model(run.checkpoint)
             cut = _(
                 "The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.",
                 tokens=run.dropped + num_used,
@@ -368,19 +368,19 @@ class PageActions:
             )
             warn(UserError(cut))
         before = Selection.parse(state).as_dict()
-        return PageUpdate(run_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
+        return PageUpdate(run_state_change(page_state) | dict(page_state.selection.as_dict().items() - before.items()))
 
-    def drop_cross_model_patches(self, state: dict[str, Any], run: Run) -> dict:
+    def drop_cross_model_patches(self, state: dict[str, Any], run: RunRequest) -> dict:
         """Return the state without patches that would copy values between different models (see the function)."""
         page_state = PageState.parse(state | {"checkpoint": run.checkpoint})
         cleaned = drop_cross_model_patches(page_state).as_dict()
         return state | {name: cleaned[name] for name in ("edits", "b.edits") if state.get(name)}
 
-    def reapply_interventions(self, run: Run, state: dict[str, Any]) -> Run:
+    def reapply_interventions(self, run: RunRequest, state: dict[str, Any]) -> RunRequest:
         """Return the run with the state's interventions, or without them if the model cannot apply them."""
         run_with_edits = replace(run, edits=PageState.parse(state).run.edits if state.get("edits") else ())
         try:
-            self.run_factory.runs.trace(run_with_edits)
+            self.state_builder.runs.trace(run_with_edits)
         except USER_ERRORS as error:
             warn(UserError(_("{wrong}: the interventions were removed.", wrong=user_message(error))))
             return run
@@ -390,7 +390,7 @@ class PageActions:
         """Return the state with the raw state's second run, or without it if the two cannot be compared."""
         with_other = replace(page_state, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
         try:
-            self.run_factory.runs.comparison(with_other)
+            self.state_builder.runs.comparison(with_other)
         except USER_ERRORS as error:
             warn(UserError(_("{wrong}: the second run is closed.", wrong=user_message(error))))
             return page_state.without_patches()
@@ -398,8 +398,8 @@ class PageActions:
 
     def move(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Go to a branch, take a token, or undo the last generation."""
-        before = self.run_factory.clamp_selection(self.run_factory.next_revision(state))
-        index = len(before.run.token_ids) - len(self.run_factory.runs.trace(before.run)) + before.selection.query
+        before = self.state_builder.clamp_selection(self.state_builder.next_revision(state))
+        index = len(before.run.token_ids) - len(self.state_builder.runs.trace(before.run)) + before.selection.query
         return self._moved(before, apply_command(before, index, action))
 
     def take_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
@@ -409,17 +409,17 @@ class PageActions:
 
     def toggle_bos(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Remove the model's BOS tokens from the prompt, or prepend them if they are missing."""
-        before = self.run_factory.next_revision(state)
-        return self._moved(before, self.run_factory.toggle_bos(before))
+        before = self.state_builder.next_revision(state)
+        return self._moved(before, self.state_builder.toggle_bos(before))
 
     def _moved(self, before: PageState, after: PageState) -> PageUpdate:
         """Return the update to another run with its last token selected."""
-        after = self.run_factory.select_last_token(after)
-        return PageUpdate(run_change(after), self._prompt_if_changed(before, after))
+        after = self.state_builder.select_last_token(after)
+        return PageUpdate(run_state_change(after), self._prompt_if_changed(before, after))
 
     def show_example_pair(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
-        before = self.run_factory.next_revision(state)
+        before = self.state_builder.next_revision(state)
         after = self.with_example_pair(before)
         return PageUpdate() if after is before else self._moved(before, after)
 
@@ -440,14 +440,14 @@ class PageActions:
 
     def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Apply a command on the second run."""
-        before = self.run_factory.next_revision(state)
+        before = self.state_builder.next_revision(state)
         after = self.second_run.apply_command(before, action)
         selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
-        return PageUpdate(run_change(after) | selection, self._prompt_if_changed(before, after))
+        return PageUpdate(run_state_change(after) | selection, self._prompt_if_changed(before, after))
 
     def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Open a saved view."""
-        return self._replace_state(state, partial(restore_saved_state, self.run_factory, state, action))
+        return self._replace_state(state, partial(restore_saved_state, self.state_builder, state, action))
 
     def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Go to a step of a lesson; UserError if there is none."""
@@ -459,13 +459,13 @@ class PageActions:
         self, state: dict[str, Any], open_state: Callable[[], tuple[PageState, GenerationSettings]]
     ) -> PageUpdate:
         page_state, settings = open_state()
-        page_state = replace(page_state, turn=self.run_factory.next_revision(state).turn)
-        change = run_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
+        page_state = replace(page_state, turn=self.state_builder.next_revision(state).turn)
+        change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
     def prompt_text(self, page_state: PageState) -> str:
         """Return the text of a run's prompt."""
-        return self.run_factory.runs.text(page_state.run)[0]
+        return self.state_builder.runs.text(page_state.run)[0]
 
     def _prompt_if_changed(self, before: PageState, after: PageState) -> str | None:
         return None if before.run.prompt == after.run.prompt else self.prompt_text(after)

@@ -1,7 +1,7 @@
 // @ts-check
 // Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
 // keyboard and scrolling go about in them, and in which colours they are, light or dark.
-import { THEMES } from "./protocol.js";
+import { THEMES } from "./shared_constants.js";
 
 // Elements, built of text: what comes from a prompt is never read as markup.
 
@@ -135,7 +135,7 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
  * @param {Size} size
  * @returns {Place | null}
  */
-export function placeAfter(key, { row, column }, { rows, columns }, round = false) {
+export function indexAfterKey(key, { row, column }, { rows, columns }, round = false) {
   const isRow = rows === 1 && columns > 1, isColumn = columns === 1 && rows > 1;
   const end = { Home: 0, End: Math.max(rows, columns) - 1 }[key];
   if (end !== undefined) return isRow ? { row, column: end } : isColumn ? { row: end, column } : null;
@@ -158,7 +158,7 @@ export function placeAfter(key, { row, column }, { rows, columns }, round = fals
 export function rove(box, { at, size, go, round }) {
   box.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const from = at(event), to = from && placeAfter(event.key, from, size(), round);
+    const from = at(event), to = from && indexAfterKey(event.key, from, size(), round);
     if (!to) return;
     event.preventDefault();
     if (to.row !== from.row || to.column !== from.column) go(to, from);
@@ -170,7 +170,7 @@ export function rove(box, { at, size, go, round }) {
  * @param {Iterable<HTMLElement>} items
  * @param {HTMLElement | null} stop
  */
-export function stopAt(items, stop) {
+export function setTabStop(items, stop) {
   for (const item of items) item.tabIndex = item === stop ? 0 : -1;
 }
 
@@ -190,7 +190,7 @@ export const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upp
  * @param {number} from
  * @param {[number, number]} direction
  */
-export function nextTo(boxes, from, [right, down]) {
+export function nearestInDirection(boxes, from, [right, down]) {
   const [x, y] = centre(boxes[from]);
   let nearest = from, least = Infinity;
   boxes.forEach((box, i) => {
@@ -228,7 +228,7 @@ export function makeToolbar(box, name) {
   });
   toolbars.push(() => {
     const all = tools();
-    stopAt(all, all.includes(last) ? last : all[0] ?? null);
+    setTabStop(all, all.includes(last) ? last : all[0] ?? null);
   });
 }
 
@@ -240,14 +240,14 @@ export function followTabKey() {
 // What is larger than its place, and scrolls there.
 
 /** Has the style sheet know what to say of them. @param {string} words */
-export const nameSideways = (words) => document.documentElement.style.setProperty("--scrolls", JSON.stringify(words));
+export const labelSidewaysScroll = (words) => document.documentElement.style.setProperty("--scrolls", JSON.stringify(words));
 
 /**
  * Tells the style sheet, as data-more, on which sides of a box that scrolls sideways there is more to see.
  * @param {HTMLElement} box
  * @param {Element} content
  */
-export function tellSideways(box, content) {
+export function markSidewaysScroll(box, content) {
   const tell = () => {
     const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
     const more = [left && "left", right && "right"].filter(Boolean).join(" ");
@@ -270,7 +270,7 @@ export function hide(element, isHidden) {
 const FADES = 32; // pixels at the ends of a box that scrolls sideways (page.css)
 
 /** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */
-export function bringSideways(box, item) {
+export function scrollSidewaysTo(box, item) {
   const around = box.getBoundingClientRect(), at = item.getBoundingClientRect();
   box.scrollLeft += Math.max(0, at.right + FADES - around.right) || Math.min(0, at.left - FADES - around.left);
 }
@@ -281,7 +281,7 @@ export function bringSideways(box, item) {
  * @param {Box} box
  * @returns {Box}
  */
-export function reachWhileScrolling(box) {
+export function focusableWhileScrolling(box) {
   const follow = () => {
     if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
@@ -323,7 +323,7 @@ function luminance(colour) {
 }
 
 /** Of black and white the one that is read better on a colour; its contrast is 4.58 or more. @param {Channels} colour */
-export const legibleOn = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
+export const readableInkOn = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
 
 // Light or dark: what the visitor chose last, which outlives a reload. `?__theme=` in the address goes first, which Gradio
 // reads, and without either it is the system's.

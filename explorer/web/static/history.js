@@ -1,15 +1,15 @@
 // @ts-check
 // Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
 // lesson was left.
-import { act, ask, dropUnseen, isWriting, makeMove, pick, setEdits, tune } from "./asking.js";
-import { announce, call, isLost, onReturn, Refused } from "./connection.js";
-import { lastLookedAt, reveal } from "./contents.js";
+import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
+import { announce, call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
+import { lastViewedFigure, reveal } from "./widget_contents.js";
 import { find, make, say } from "./dom.js";
-import { _ } from "./language.js";
-import { ADDRESS_DEFAULTS } from "./protocol.js";
-import { bus, keptBy, modelOf, setState, state } from "./state.js";
+import { _ } from "./translations.js";
+import { ADDRESS_DEFAULTS } from "./shared_constants.js";
+import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
 
-/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./page_state.js").State} State */
 
 // The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
 // and sliders replace the step they are made at.
@@ -27,11 +27,11 @@ export const own = {};
 
 const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits", "lesson", "step"]; // what makes another step of the history
 // Steps of one training replace one another, as a slider goes through them.
-const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelOf(state[name]) : String(state[name] ?? ""));
+const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelName(state[name]) : String(state[name] ?? ""));
 const isOtherRun = (a, b) => OF_RUNS.some((name) => ofRun(a, name) !== ofRun(b, name));
 
 /** An address with all of a state in it that differs from the defaults. @param {State} state @param {string} address */
-export function addressOf(state, address) {
+export function urlOfState(state, address) {
   const url = new URL(address);
   for (const [name, value] of Object.entries(state)) {
     if (name === "lang") continue; // only where somebody chose it, who wrote it there
@@ -45,16 +45,16 @@ export function addressOf(state, address) {
 }
 
 /** An address as it is passed on: who opens it is in no class. @param {URL} url */
-export function withoutRoom(url) {
+export function urlWithoutRoom(url) {
   url.searchParams.delete(ROOM);
   return url;
 }
 
-/** Takes up what the browser kept over a reload. @param {(there: State, isSameRun: boolean) => void} goTo where it leads */
-export function startHistory(goTo) {
+/** Takes up what the browser kept over a reload. @param {(there: State, isSameRun: boolean) => void} goToState where it leads */
+export function startHistory(goToState) {
   // Gradio's panel "Use via API" writes a `view` of its own into the address and forgets the state of the step; it does
   // not read it again.
-  window.navigation?.addEventListener("currententrychange", () => history.state === null && writeAddress());
+  window.navigation?.addEventListener("currententrychange", () => history.state === null && writeUrl());
   Object.assign(own, history.state?.own);
   run = history.state?.run ?? 0;
   // Going back to a run finds it as it was left, with all that was written since; among its own steps only tabs change.
@@ -64,34 +64,34 @@ export function startHistory(goTo) {
     left.set(run, seen);
     const isSameRun = step.run === run;
     [run, seen] = [step.run, { ...(left.get(step.run) ?? step.state), view: step.state.view }];
-    writeAddress();
-    goTo(seen, isSameRun);
+    writeUrl();
+    goToState(seen, isSameRun);
   });
 }
 
 /** Has the address say what is seen, now. */
-export function writeAddress() {
+export function writeUrl() {
   clearTimeout(timer);
   timer = null;
   if (seen) history.replaceState(...entry());
 }
 
 /** The query of the address as it is, or will be soon. */
-export const latestQuery = () => (timer && seen ? addressOf(seen, location.href) : location).search;
+export const latestQuery = () => (timer && seen ? urlOfState(seen, location.href) : location).search;
 
 /** @returns {[State, string, URL]} */
-const entry = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];
+const entry = () => [{ run, own, state: seen }, "", urlOfState(seen, location.href)];
 
 /** The state is another now. @param {State} state */
-export function followInHistory(state) {
+export function recordInHistory(state) {
   if (!state.checkpoint) return; // nothing has come yet: the step keeps what it had before a reload
   const before = seen;
   if (!before || (before.view === state.view && !isOtherRun(before, state))) {
-    timer ??= setTimeout(writeAddress, SOON_MS); // also while tokens come without a pause
+    timer ??= setTimeout(writeUrl, SOON_MS); // also while tokens come without a pause
     seen = state;
     return;
   }
-  if (timer) writeAddress(); // each takes the browser some milliseconds
+  if (timer) writeUrl(); // each takes the browser some milliseconds
   if (isOtherRun(before, state)) {
     left.set(run, before);
     run = Date.now();
@@ -121,8 +121,8 @@ function tellCopied(button) {
  * localhost alone. What is too long for a link is saved as a file. @param {HTMLElement} button */
 export async function copyLink(button) {
   closeAround(button);
-  writeAddress();
-  const link = withoutRoom(new URL(location.href));
+  writeUrl();
+  const link = urlWithoutRoom(new URL(location.href));
   link.searchParams.delete("lang"); // who opens it reads their own
   if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
   try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
@@ -133,7 +133,7 @@ export async function copyLink(button) {
 export async function copyPython(button) {
   closeAround(button);
   try {
-    const script = await call("python_script", [state, lastLookedAt()]);
+    const script = await call("python_script", [state, lastViewedFigure()]);
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
   } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
@@ -169,20 +169,20 @@ function contentIn(text) {
 }
 
 /** The state in a file's text; null where it holds none. @param {string} text @returns {State | null} */
-export function stateIn(text) {
+export function parseStateFile(text) {
   const { state } = contentIn(text);
   return state && typeof state === "object" && !Array.isArray(state) ? state : null;
 }
 
-/** Asks for a file, and goes to the state in it, or takes the places. @param {(there: State) => void} goTo @param {(places: any[]) => void} take */
-function chooseFile(goTo, take) {
+/** Asks for a file, and goes to the state in it, or takes the places. @param {(there: State) => void} goToState @param {(places: any[]) => void} take */
+function chooseFile(goToState, take) {
   const input = make("input", { type: "file", accept: "application/json,.json" });
   input.addEventListener("change", async () => {
-    const text = await input.files[0].text(), state = stateIn(text), { places } = contentIn(text);
+    const text = await input.files[0].text(), state = parseStateFile(text), { places } = contentIn(text);
     if (Array.isArray(places)) return take(places);
     if (!state) return announce(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
     announce("");
-    goTo(state);
+    goToState(state);
   });
   input.click();
 }
@@ -190,31 +190,31 @@ function chooseFile(goTo, take) {
 // The browser's Back and Forward.
 
 /** Has the state go where the history leads, and the history know every state. */
-export function followBack() {
-  startHistory(goTo);
-  keptBy((now, before) => {
-    const left = modelOf(before.checkpoint); // its steps share them
-    if (left && left !== modelOf(now.checkpoint)) own[left] = continuationsOf(before);
-    followInHistory(now);
+export function followBrowserHistory() {
+  startHistory(goToState);
+  onEveryState((now, before) => {
+    const left = modelName(before.checkpoint); // its steps share them
+    if (left && left !== modelName(now.checkpoint)) own[left] = continuationsOf(before);
+    recordInHistory(now);
   });
 }
 
 /** Opens a file that the page saved. @param {(places: any[]) => void} take gets places, where it holds those */
-export const openFile = (take) => chooseFile((there) => goTo(there, false), take);
+export const openStateFile = (take) => chooseFile((there) => goToState(there, false), take);
 
-/** Goes to a state. @param {import("./state.js").State} there @param {boolean} isSameRun whether it is of the run that is seen */
-export function goTo(there, isSameRun) {
+/** Goes to a state. @param {import("./page_state.js").State} there @param {boolean} isSameRun whether it is of the run that is seen */
+export function goToState(there, isSameRun) {
   if (isSameRun) setState({ view: there.view });
   else {
     if (isWriting()) bus.halt();
-    dropUnseen();
+    dropUnshownTokens();
     setState({ ...there, turn: state.turn + 2 });
   }
   if (isSameRun) ask("show");
   else act({ kind: "follow" });
 }
 
-/** @param {import("./state.js").State} state */
+/** @param {import("./page_state.js").State} state */
 const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });
 
 // What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address
@@ -237,7 +237,7 @@ export function watchReloads() {
   const query = isReloaded && sessionStorage.getItem(QUERY);
   if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
   sessionStorage.removeItem(QUERY);
-  onReturn(() => { if (isStreaming) tellInterrupted(); });
+  onServerReturn(() => { if (isStreaming) tellInterrupted(); });
   window.addEventListener("pagehide", () => {
     if (isStreaming || isInterrupted) sessionStorage.setItem(INTERRUPTED, "true");
     sessionStorage.setItem(QUERY, latestQuery()); // a reload goes to the address as it was when it began
@@ -252,16 +252,16 @@ export function watchReloads() {
 export function setWriting(now) {
   isStreaming = now;
   isInterrupted = false;
-  if (!isLost) announce("");
+  if (!isServerLost) announce("");
 }
 
 /** What is in the prompt's box has been run. */
-export function forgetTyped() { sessionStorage.removeItem(TYPED); }
+export function forgetTypedPrompt() { sessionStorage.removeItem(TYPED); }
 
 /** What the prompt's box begins with: what was typed before a reload, or else what has been run. @param {string} ran */
-export function promptAtFirst(ran) {
+export function initialPrompt(ran) {
   const typed = isReloaded && sessionStorage.getItem(TYPED);
-  if (!isReloaded) forgetTyped();
+  if (!isReloaded) forgetTypedPrompt();
   return typed || ran;
 }
 
@@ -269,12 +269,12 @@ export function promptAtFirst(ran) {
 
 /**
  * @param {string} words
- * @param {import("./state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
+ * @param {import("./page_state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
  * @param {string} [picture] element id of what is to come into sight
  */
 export function linkTo(words, look, picture) {
   const link = make("a", {}, words);
-  const lead = () => { link.href = withoutRoom(addressOf({ ...state, ...look }, location.href)).href; };
+  const lead = () => { link.href = urlWithoutRoom(urlOfState({ ...state, ...look }, location.href)).href; };
   lead();
   for (const type of ["pointerenter", "focus"]) link.addEventListener(type, lead); // what else is chosen is another by then
   link.addEventListener("click", (event) => {
@@ -298,38 +298,38 @@ const told = new EventTarget();
 let step = null;
 
 /** The step that Python told last; null outside of a lesson. */
-export const lessonTold = () => (state.lesson ? step : null);
+export const shownLessonStep = () => (state.lesson ? step : null);
 
 /** Has whoever follows the lesson know what Python told of a step. @param {Record<string, any>} now */
-export function tellLesson(now) {
+export function notifyLessonStep(now) {
   step = now;
   told.dispatchEvent(new Event("told"));
 }
 
 /** Calls `listener` with every step that Python tells, or tells anew. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
-export const onLessonTold = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
+export const onLessonStep = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
 
 /** Where a lesson was left: the step, and each step's reply. @typedef {{ step: number, replies: Record<string, string> }} Left */
 
 /** All that were begun, by their names. @returns {Record<string, Left>} */
-export function leftAt() {
+export function lessonPositions() {
   try { return JSON.parse(localStorage.getItem(KEPT)) ?? {}; } catch { return {}; } // not every frame has a storage
 }
 
 /** Has the browser keep where the visitor is. */
-export function keepPlaces() {
-  keptBy((now, before) => {
+export function keepLessonPositions() {
+  onEveryState((now, before) => {
     if (!now.lesson || ["lesson", "step", "reply"].every((name) => now[name] === before[name])) return;
-    const all = leftAt(), one = (all[now.lesson] ??= { step: 1, replies: {} });
+    const all = lessonPositions(), one = (all[now.lesson] ??= { step: 1, replies: {} });
     one.step = now.step;
-    const reply = replyTo(now.step, now.reply);
+    const reply = storedReply(now.step, now.reply);
     if (reply) one.replies[now.step] = now.reply;
     try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* for this visit, then */ }
   });
 }
 
 /** The reply to a step; null where what is given is none to it. @param {number} step @param {string | undefined} reply */
-export const replyTo = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.slice(`${step}:`.length) : null);
+export const storedReply = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.slice(`${step}:`.length) : null);
 
 /**
  * Goes to a step of a lesson, with the reply that was given there before.
@@ -338,19 +338,19 @@ export const replyTo = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.s
  * @param {string} [checkpoint] taken in the place of a model that is not here
  */
 export function goToStep(lesson, step, checkpoint) {
-  const reply = leftAt()[lesson]?.replies[step] ?? "";
+  const reply = lessonPositions()[lesson]?.replies[step] ?? "";
   makeMove({ kind: "lesson", lesson, step, reply, ...(checkpoint ? { checkpoint } : {}) });
 }
 
 /** Replies to the step's question. @param {string} reply */
-export const replyWith = (reply) => tune({ reply: `${state.step}:${reply}` });
+export const sendReply = (reply) => tune({ reply: `${state.step}:${reply}` });
 
 /** Asks for the truth without a reply. */
-export const showAnyway = () => replyWith("?");
+export const showAnswer = () => sendReply("?");
 
 /** Forgets the reply, so that the question is asked again. */
-export function askAgain() {
-  const all = leftAt();
+export function forgetReply() {
+  const all = lessonPositions();
   delete all[state.lesson]?.replies[state.step];
   try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* it is asked again in this visit */ }
   tune({ reply: "" });

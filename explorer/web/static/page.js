@@ -1,18 +1,18 @@
 // @ts-check
 // The page from the beginning: its views and widgets start here, and what Gradio's own events call, whose scripts
 // (event_wiring.py) are in no module.
-import { act, beginAsking, isBusy, isWriting, makeMove, pick, runExample, setMaking, stop } from "./asking.js";
-import { onReturn, placeBanner, placeNotices, watchServer } from "./connection.js";
-import { allDrawn, onContent, tellBroken, watchLooks } from "./contents.js";
-import { bringSideways, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, nameSideways, recall, remember, rove, stopAt, tellSideways, toggleTheme } from "./dom.js";
-import { copyLink, copyPython, followBack, keepPlaces, KEPT_ROOM, openFile, ROOM, watchReloads } from "./history.js";
-import { _, language, lookUp, N_ } from "./language.js";
-import { addBase, fetchPlotly, isPlotlyComing } from "./plots.js";
-import { SELECTABLE, STORY_TABS, VIEW } from "./protocol.js";
-import { bus, followMode, keptBy, onState, ready, setState, openedFirst, state } from "./state.js";
+import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, setGenerating, stop } from "./page_actions.js";
+import { onServerReturn, placeBanner, placeNotices, watchServer } from "./server_connection.js";
+import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
+import { scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme } from "./dom.js";
+import { copyLink, copyPython, followBrowserHistory, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, watchReloads } from "./history.js";
+import { _, language, lookUpMessage, N_ } from "./translations.js";
+import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
+import { bus, applyDepth, onEveryState, onState, ready, setState, initialView, state } from "./page_state.js";
 
-export { beginWriting, controls, runPrompt, tune } from "./asking.js";
-export { state } from "./state.js";
+export { beginWriting, controls, runPrompt, tune } from "./page_actions.js";
+export { state } from "./page_state.js";
 
 // The one place for a view: what an answer brings of one stays, hidden while another is open. And the tabs, by pointer and
 // keyboard.
@@ -38,9 +38,9 @@ function startWidget(block) {
 /** By the function of its name in the module of its folder. @param {HTMLElement} block */
 async function startBy(block) {
   const { widget, module } = block.dataset, name = widget.replace(/_(.)/g, (_all, letter) => letter.toUpperCase());
-  try { (await import(`../widgets/${module}/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
+  try { (await import(`../widgets/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
     if (error instanceof TypeError && /module/.test(error.message)) dispatchEvent(new CustomEvent("explorer:missing", { detail: `${module}.js` }));
-    tellBroken(error);
+    reportBroken(error);
   }
   block.dataset.mounted = "";
 }
@@ -64,7 +64,7 @@ function loadLater() {
     await need(block.dataset.module);
     event.target.dispatchEvent(new KeyboardEvent(event.type, event));
   });
-  keptBy(({ lesson }) => { if (lesson) need("lesson"); });
+  onEveryState(({ lesson }) => { if (lesson) need("lesson"); });
 }
 
 /** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
@@ -74,7 +74,7 @@ async function openByKey(event) {
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
   await need("search");
-  const { openKeys, openSearch } = await import("../widgets/search/search.js");
+  const { openKeys, openSearch } = await import("../widgets/header/search.js");
   if (event.key === "?") openKeys();
   else openSearch();
 }
@@ -140,11 +140,11 @@ function followTabs(bar) {
   let followed = ""; // the tab that was brought into sight: the bar may have been scrolled since
   const follow = () => {
     for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
-    stopAt(tabs, chosen());
-    if (followed !== state.view) queueMicrotask(() => bringSideways(bar, chosen())); // once the bar is seen
+    setTabStop(tabs, chosen());
+    if (followed !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, chosen())); // once the bar is seen
     followed = state.view;
   };
-  tellSideways(bar, tabs[0]);
+  markSidewaysScroll(bar, tabs[0]);
   onState(bar, follow);
   follow();
 }
@@ -192,7 +192,7 @@ function translate(box) {
 /** @param {string} english */
 function translated(english) {
   for (const [label, say] of LABELS) if (label.test(english)) return say(/** @type {string[]} */ (label.exec(english))[1]);
-  return WORDS.has(english.trim()) ? lookUp(english.trim()) : english;
+  return WORDS.has(english.trim()) ? lookUpMessage(english.trim()) : english;
 }
 
 // Past all that stands above the tabs, for those who go by the Tab key.
@@ -215,7 +215,7 @@ let query = {}; // of the address that the page was opened with, before the stat
 export async function start() {
   await ready;
   const asked = Object.fromEntries(new URLSearchParams(location.search));
-  setState(openedFirst());
+  setState(initialView());
   query = { depth: state.depth, ...asked };
   if (language === "en") build();
   else bus.localize(); // which builds then
@@ -235,14 +235,14 @@ export async function build() {
   followTabKey();
   document.addEventListener("keydown", openByKey);
   document.body.classList.add("built");
-  beginAsking();
+  enableRequests();
   const load = () => act({ kind: "load", query });
-  onReturn(() => { if (!state.checkpoint) load(); });
+  onServerReturn(() => { if (!state.checkpoint) load(); });
   load();
 }
 
 /** Python has ended writing, or failed. */
-export const wrote = () => setMaking(false);
+export const wrote = () => setGenerating(false);
 
 /** Whether the address names a class's room, or this tab leads one. */
 function isInRoom() {
@@ -252,7 +252,7 @@ function isInRoom() {
 /** Places from a file go to the list of saved ones. @param {any[]} places */
 async function takePlaces(places) {
   await need("presentation");
-  (await import("./places.js")).bring(places);
+  (await import("../widgets/teaching/presentation_pages.js")).bring(places);
 }
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
@@ -261,7 +261,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openFile(takePlaces) };
+  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces) };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));
@@ -293,7 +293,7 @@ function followSwitch(button) {
 window.explorer = Object.freeze({
   /** The state, its fields named as in the address. */
   get state() { return Object.freeze(structuredClone(state)); },
-  /** Changes fields of the selection or settings; resolved once all that follows is painted. @param {import("./state.js").State} change */
+  /** Changes fields of the selection or settings; resolved once all that follows is painted. @param {import("./page_state.js").State} change */
   async select(change) {
     const unknown = Object.keys(change).filter((name) => !SELECTABLE.includes(name));
     if (unknown.length) throw new TypeError(`unknown: ${unknown.join(", ")}; select takes ${SELECTABLE.join(", ")}`);
@@ -306,23 +306,23 @@ window.explorer = Object.freeze({
 });
 
 /** Resolved once no question is open and nothing is being drawn. */
-function settled() { return allDrawn(() => isBusy() || isWriting() || isPlotlyComing || !state.checkpoint); }
+function settled() { return whenAllDrawn(() => isBusy() || isWriting() || isPlotlyLoading || !state.checkpoint); }
 
-addBase();
-if (openedFirst().view !== STORY_TABS[0]) fetchPlotly();
+addBaseElement();
+if (initialView().view !== STORY_TABS[0]) fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();
-nameSideways(_("scrolls sideways"));
-followMode();
-keepPlaces();
-watchLooks();
+labelSidewaysScroll(_("scrolls sideways"));
+applyDepth();
+keepLessonPositions();
+watchViewedFigures();
 placeBanner();
 placeNotices();
 placeSkip();
 watchServer();
 watchReloads();
-followBack();
+followBrowserHistory();
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {

@@ -87,7 +87,7 @@ def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(someb
         raise ZeroDivisionError("of ours")
 
     with monkeypatch.context() as broken:
-        broken.setattr("explorer.web.answers.page_contents.next_token_in_run", raise_error)
+        broken.setattr("explorer.web.browser_api.page_contents.next_token_distribution_in_run", raise_error)
         person.chips.nth(2).click()
         problem = person.page.locator("#problem")
         expect(problem).to_contain_text(re.compile(r"Internal error \(not your fault\)\. It was logged as [0-9a-f]{8}"))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from explorer.web.actions import generation
+from explorer.web.actions import generation_actions
 
 from .lost import IS_CONSISTENT, banner, generate_tokens
 
@@ -22,7 +22,7 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
     problem = person.page.locator("#problem")
     for position, takes_too_much in ((2, lambda *args: np.empty(1 << 50)), (1, lambda *args: torch.empty(1 << 50))):
         with monkeypatch.context() as full:
-            full.setattr("explorer.web.answers.page_contents.next_token_in_run", takes_too_much)
+            full.setattr("explorer.web.browser_api.page_contents.next_token_distribution_in_run", takes_too_much)
             person.prompt.fill("typed meanwhile")
             person.chips.nth(position).click()
             expect(problem).to_have_text(re.compile("The server has not enough memory for this just now"))
@@ -53,7 +53,7 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
 
 @pytest.mark.exhaustive
 def test_of_a_page_that_is_closed_nothing_more_is_written(somebody, monkeypatch):
-    times, generate = [], generation.generate
+    times, generate = [], generation_actions.generate
 
     def slow_generate(*args, **kwargs):
         for step in generate(*args, **kwargs):
@@ -61,7 +61,7 @@ def test_of_a_page_that_is_closed_nothing_more_is_written(somebody, monkeypatch)
             times.append(time.monotonic())
             yield step
 
-    monkeypatch.setattr(generation, "generate", slow_generate)
+    monkeypatch.setattr(generation_actions, "generate", slow_generate)
     person = somebody(temperature=0, max_new_tokens=512)
     generate_tokens(person, 3)
     person.page.close()

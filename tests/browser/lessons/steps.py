@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from explorer.lessons.course.lesson import LessonLibrary, LessonStep
+from explorer.lessons.lesson import LessonLibrary, LessonStep
 from explorer.views import VIEW_BY_NAME
 
 from ..legible import ALL_DRAWN

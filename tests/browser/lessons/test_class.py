@@ -87,7 +87,7 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     panel(teacher).get_by_label("the class follows me").check()
 
     lesson, step = QUESTION_STEP
-    teacher.evaluate("asking.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
+    teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
         expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
     counts = panel(teacher).locator(".bars .count")
@@ -136,7 +136,7 @@ def test_a_students_class_stays_in_sight_on_a_telephone(arrive):
     student = arrive(viewport=PHONE)
     student.page.goto(link)
     expect(line(student)).to_contain_text("you follow the teacher")
-    teacher.evaluate("asking.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
+    teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     expect(column(student.page).locator("h2")).to_be_visible()
     for size in (PHONE, DESK):
         student.page.set_viewport_size(size)

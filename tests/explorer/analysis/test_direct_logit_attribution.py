@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.direct_logit_attribution import (
     attribution_by_kind,
+    attribution_by_source,
     direct_logit_attribution,
-    head_sources,
-    overview,
+    forward_pass_overview,
 )
 from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates
@@ -120,7 +120,7 @@ def test_an_added_position_has_its_own_part(trace_of):
 
 @pytest.fixture
 def found(trace):
-    return overview(trace, QUERY, TOKEN)
+    return forward_pass_overview(trace, QUERY, TOKEN)
 
 
 def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
@@ -174,7 +174,10 @@ def test_divisors_are_those_of_the_norms(trace, found):
 
 @pytest.mark.parametrize("rival", [None, RIVAL])
 def test_what_is_added_is_what_attribution_finds(trace, rival):
-    model_overview, parts = overview(trace, QUERY, TOKEN, rival), direct_logit_attribution(trace, QUERY, TOKEN, rival)
+    model_overview, parts = (
+        forward_pass_overview(trace, QUERY, TOKEN, rival),
+        direct_logit_attribution(trace, QUERY, TOKEN, rival),
+    )
     assert_allclose(model_overview.logit_effects[:, 0], parts.heads.sum(1) + parts.biases)
     assert_allclose(model_overview.logit_effects[:, 1], parts.feed_forward)
     whole = (
@@ -189,14 +192,14 @@ def test_what_is_added_is_what_attribution_finds(trace, rival):
 @pytest.mark.parametrize("position", [0, 5, 11])
 def test_sources_add_up_to_their_head(trace, position):
     parts = direct_logit_attribution(trace, position, TOKEN, RIVAL)
-    sources = head_sources(trace, position, TOKEN, RIVAL)
+    sources = attribution_by_source(trace, position, TOKEN, RIVAL)
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
     assert not sources.effects[..., position + 1 :].any() and not sources.norms[..., position + 1 :].any()
     assert not sources.changed_heads.any()
 
 
 def test_norms_are_those_of_the_written_vectors(trace):
-    config, norms = trace.config, head_sources(trace, QUERY, TOKEN).norms
+    config, norms = trace.config, attribution_by_source(trace, QUERY, TOKEN).norms
     for layer, head, key in np.ndindex(config.num_layers, config.num_heads, QUERY + 1):
         block, d = f"blocks.{layer}.attn", config.d_head
         value = trace[f"{block}.v"][head * len(trace[f"{block}.v"]) // config.num_heads, key]
@@ -209,7 +212,7 @@ def test_norms_are_those_of_the_written_vectors(trace):
 @pytest.mark.parametrize("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
 def test_heads_that_are_changed_have_no_sources(style, capture):
     trace = capture(style)
-    parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, head_sources))
+    parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, attribution_by_source))
     sums = sources.effects.sum(-1)
     assert_allclose(sums + sources.changed_heads, parts.heads, atol=1e-5)
     is_changed = sources.changed_heads != 0

@@ -10,7 +10,7 @@ from explorer.analysis.intervention_effects import (
     MEASURES,
     ablation_effects,
     attention_shift,
-    check_recomputed_outcomes,
+    check_recomputed_logits,
     intervention_interaction,
     largest_score_change,
     log2_probability,
@@ -171,11 +171,11 @@ def test_each_effect_is_that_of_a_run_with_one_change(lms, style, trace, runs, m
 
 
 def test_runs_again_are_held_against_what_was_captured(runs):
-    assert check_recomputed_outcomes(runs, 7, 33).is_within_tolerance
+    assert check_recomputed_logits(runs, 7, 33).is_within_tolerance
     logits = runs.trace["logits"].copy()
     logits[7, 33] += 0.05
     wrong = replace(runs, trace=replace(runs.trace, values=runs.trace.values | {"logits": logits}))
-    assert not check_recomputed_outcomes(wrong, 7, 33).is_within_tolerance
+    assert not check_recomputed_logits(wrong, 7, 33).is_within_tolerance
 
 
 def test_interaction_without_the_model_says_so(runs):

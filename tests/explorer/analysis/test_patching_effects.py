@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.analysis.patching_effects import (
-    agreement,
+    compare_estimate,
     component_effects,
     logit_metrics,
     neuron_effects,
@@ -108,10 +108,10 @@ def test_two_runs_alike_have_no_effects(lms):
 
 def test_an_estimate_is_held_against_what_it_estimates():
     exact = np.array([[0.0, 1.0], [0.5, -0.2]])
-    fit = agreement(exact, exact * 0.5, 2)
+    fit = compare_estimate(exact, exact * 0.5, 2)
     assert fit.correlation == pytest.approx(1) and fit.worst == ((0, 1), (1, 0)) and fit.errors == (-0.5, -0.25)
-    assert np.isnan(agreement(exact, np.zeros((2, 2))).correlation)
-    assert agreement(exact, exact[:, ::-1]).correlation == pytest.approx(
+    assert np.isnan(compare_estimate(exact, np.zeros((2, 2))).correlation)
+    assert compare_estimate(exact, exact[:, ::-1]).correlation == pytest.approx(
         np.corrcoef(exact.ravel(), exact[:, ::-1].ravel())[0, 1]
     )
 
@@ -240,6 +240,6 @@ def test_queries_and_keys_are_estimated_where_they_come_to_stand(lms, unequal, s
 
 def test_an_estimate_is_held_against_what_is_defined_alone():
     exact = np.array([[0.0, 1.0, np.nan], [0.5, -0.2, np.nan]])
-    fit = agreement(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
+    fit = compare_estimate(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
     assert fit.correlation == pytest.approx(1) and fit.worst[:2] == ((0, 1), (1, 0))
     assert fit.worst[-2:] == ((0, 2), (1, 2))

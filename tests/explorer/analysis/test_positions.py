@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.positions import (
     context_position_embeddings,
     cosines_by_distance,
-    frequencies,
+    frequencies_from_angles,
     position_cosines,
     rotated_pairs,
     score_by_distance,
@@ -196,7 +196,7 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
 
 def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
     scaling = rotating_trace.config.rope_scaling
-    speeds = frequencies(rotating_trace["rope.angles"])
+    speeds = frequencies_from_angles(rotating_trace["rope.angles"])
     assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
     turning = rotating_trace.config.num_rotary_dims // 2
     assert (np.diff(speeds[:turning]) < 0).all()
@@ -205,6 +205,6 @@ def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
 
 def test_a_single_token_shows_no_speed(trace_of):
     trace = trace_of("rope", 1)
-    assert np.isnan(frequencies(trace["rope.angles"])).all()
+    assert np.isnan(frequencies_from_angles(trace["rope.angles"])).all()
     here = score_by_distance(trace, 0, 0, 0, 0, np.array([0]))
     assert here.item() == pytest.approx(trace["blocks.0.attn.scores"][0, 0, 0], abs=1e-5)

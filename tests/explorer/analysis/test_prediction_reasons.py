@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.prediction_reasons import MAX_CANDIDATES, MAX_SET_SIZE, Component, find_redundancy
+from explorer.analysis.prediction_reasons import MAX_CANDIDATES, MAX_SET_SIZE, ModelComponent, find_redundancy
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 
@@ -25,15 +25,15 @@ def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
     order = np.argsort(-trace["logits"][9], kind="stable")
     assert (redundancy.token_id, redundancy.contrast_id) == (order[1], order[0])
     added = direct_logit_attribution(trace, 9, int(order[1]), int(order[0]))
-    adds = {Component(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
-    adds |= {Component(i): value for i, value in enumerate(added.feed_forward)}
+    adds = {ModelComponent(i, j): added.heads[i, j] for i, j in np.ndindex(added.heads.shape)}
+    adds |= {ModelComponent(i): value for i, value in enumerate(added.feed_forward)}
     expected = sorted((component for component in adds if adds[component] > 0), key=lambda component: -adds[component])[
         :MAX_CANDIDATES
     ]
     assert list(redundancy.candidates) == expected
 
     @cache
-    def cost(*components: Component) -> float:
+    def cost(*components: ModelComponent) -> float:
         ablated = [*parse_interventions(edits), *(component.ablation for component in components)]
         return log2_p(lm, ids, parse_interventions(edits), redundancy.token_id) - log2_p(
             lm, ids, ablated, redundancy.token_id

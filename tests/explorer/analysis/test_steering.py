@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.steering import (
+    PROMPT_LISTS,
     decode_prompt_lists,
     direction_cosines,
     direction_from_texts,
@@ -18,7 +19,6 @@ from explorer.analysis.steering import (
 )
 from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, parse_interventions
-from explorer.state.contrastive_prompts import PROMPT_LISTS
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 

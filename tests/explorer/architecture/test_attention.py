@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from explorer.architecture.attention import (
-    first_visible_key,
-    score_divisor_formula,
-    score_divisor_in_numbers,
-    visibility_mask,
-)
+from explorer.architecture.attention import first_visible_key, visibility_mask
+from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
 
 
 def test_what_is_seen_is_what_has_a_weight(trace):

@@ -5,7 +5,7 @@ import pytest
 
 from explorer.architecture.summary import NAMES, describe_architecture, layers_and_heads, model_summary
 from model.config import CHOICES
-from model.errors import Note
+from model.errors import LoadingNote
 
 
 def test_facts_name_the_kind_and_the_size(lms):
@@ -16,7 +16,7 @@ def test_facts_name_the_kind_and_the_size(lms):
 
 def test_facts_end_with_the_notes_on_the_files(lms):
     lm = copy(lms["rope"])
-    lm.notes = (Note("its file says {what}", what="{braces}"), Note("all is well"))
+    lm.notes = (LoadingNote("its file says {what}", what="{braces}"), LoadingNote("all is well"))
     assert model_summary(lm) == f"{model_summary(lms['rope'])} · its file says {{braces}} · all is well"
 
 

@@ -5,7 +5,6 @@ import numpy as np
 from explorer.architecture.residual_stream import (
     added_taps,
     all_norms,
-    input_tap,
     lens_taps,
     norm_inputs,
     path_to_unembedding,
@@ -13,6 +12,7 @@ from explorer.architecture.residual_stream import (
     residual_sum_taps,
     residual_taps,
     residual_taps_onward,
+    sublayer_input_tap,
 )
 from tests import layouts
 
@@ -71,7 +71,7 @@ def test_sublayers_read_what_their_linear_maps_multiply(trace):
         for sublayer, read, (out, weight) in zip(
             ("attn", "ffn"), reads, (("attn.v", "attn.v_proj"), ("ffn.up", "ffn.up_proj")), strict=True
         ):
-            assert input_tap(trace.config, layer, sublayer) == f"{block}.{read}"
+            assert sublayer_input_tap(trace.config, layer, sublayer) == f"{block}.{read}"
             computed = trace[f"{block}.{read}"] @ trace.weights[f"{block}.{weight}.weight"].T
             computed = computed + trace.weights.get(f"{block}.{weight}.bias", 0)
             captured = trace[f"{block}.{out}"]

@@ -7,19 +7,19 @@ from numpy.testing import assert_allclose
 from explorer.analysis.direct_logit_attribution import (
     LOGIT_COMPONENTS,
     component_contribution,
+    forward_pass_overview,
     head_contribution,
-    overview,
 )
 from explorer.analysis.feed_forward import neuron_logit_effects
 from explorer.analysis.logit_lens import LENSES, depth_names, lens_cell
 from explorer.analysis.norms import norm_divisor
-from explorer.architecture.logits import has_logit_constants
+from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.interaction import norm_divisors_text
+from explorer.views.experiments.compensation import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE
 
@@ -40,7 +40,7 @@ def changed_trace(lms, trace, style) -> Trace:
 
 
 def test_the_map_divides_by_1_where_a_norm_is_off(changed_trace):
-    off, on = (overview(changed_trace, position, TOKEN).divisors for position in (OFF, ON))
+    off, on = (forward_pass_overview(changed_trace, position, TOKEN).divisors for position in (OFF, ON))
     assert [off[name] for name in NAMES] == [1, 1, 1] and all(on[name] != 1 for name in NAMES)
     assert off["blocks.0.attn_norm"] != 1
 
@@ -57,7 +57,7 @@ def test_a_neuron_pushes_through_the_last_norm_as_it_is_there(changed_trace):
 
 
 def test_what_is_drawn_is_worked_out_again(changed_trace):
-    available = {"shift": has_logit_constants(changed_trace.config), "position": "position_embed" in changed_trace}
+    available = {"shift": has_logit_bias_terms(changed_trace.config), "position": "position_embed" in changed_trace}
     components = [part for part in LOGIT_COMPONENTS if available.get(part, True)]
     for position in (OFF, ON):
         cells = [

@@ -5,21 +5,21 @@ import pytest
 import torch
 
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import Check, largest_error, rounding_threshold, tolerance
+from explorer.explain.tolerance import RecomputationCheck, largest_error, rounding_threshold, tolerance
 from explorer.tracing.capture import capture
 
 
 def test_a_number_that_is_off_by_rounding_passes():
     values = np.float32([0.1, -3.0, 1e-30, 0.0])
     recomputed = values.astype(np.float64) * (1 + 2.0**-24)
-    assert Check.from_arrays("float32", values, recomputed, np.abs(recomputed)).is_within_tolerance
+    assert RecomputationCheck.from_arrays("float32", values, recomputed, np.abs(recomputed)).is_within_tolerance
 
 
 def test_one_number_that_is_one_percent_off_does_not():
     values = np.linspace(1, 2, 1000)
     recomputed = values.copy()
     recomputed[500] *= 1.01
-    result = Check.from_arrays("float32", values, recomputed, values)
+    result = RecomputationCheck.from_arrays("float32", values, recomputed, values)
     assert not result.is_within_tolerance
     assert result.error == pytest.approx(0.01 * values[500])
     assert result.times == pytest.approx(0.01 / tolerance("float32"), rel=1e-6)
@@ -29,16 +29,20 @@ def test_one_number_that_is_one_percent_off_does_not():
 def test_what_is_not_a_number_never_passes(wrong):
     values, fine = np.array([1.0, wrong, 2.0]), np.array([1.0, 1.0, 2.0])
     for pair in ((values, fine), (fine, values), (values, values)):
-        result = Check.from_arrays("float32", *pair, fine)
+        result = RecomputationCheck.from_arrays("float32", *pair, fine)
         assert not result.is_within_tolerance and not np.isfinite(largest_error([result]))
-    assert not Check.from_arrays("float32", fine, fine, values).is_within_tolerance
-    assert np.isnan(largest_error([Check(np.nan, np.nan), Check(1.0, 0.5)]))
-    assert np.isnan(largest_error([Check(1.0, 0.5), Check(np.nan, np.nan)]))
+    assert not RecomputationCheck.from_arrays("float32", fine, fine, values).is_within_tolerance
+    assert np.isnan(largest_error([RecomputationCheck(np.nan, np.nan), RecomputationCheck(1.0, 0.5)]))
+    assert np.isnan(largest_error([RecomputationCheck(1.0, 0.5), RecomputationCheck(np.nan, np.nan)]))
 
 
 def test_below_the_smallest_normal_number_rounding_is_not_relative():
-    assert Check.from_arrays("float16", np.array([6e-8]), np.array([9e-8]), np.array([9e-8])).is_within_tolerance
-    assert not Check.from_arrays("float32", np.array([6e-8]), np.array([9e-8]), np.array([9e-8])).is_within_tolerance
+    assert RecomputationCheck.from_arrays(
+        "float16", np.array([6e-8]), np.array([9e-8]), np.array([9e-8])
+    ).is_within_tolerance
+    assert not RecomputationCheck.from_arrays(
+        "float32", np.array([6e-8]), np.array([9e-8]), np.array([9e-8])
+    ).is_within_tolerance
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

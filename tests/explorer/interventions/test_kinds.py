@@ -4,12 +4,12 @@ import numpy as np
 
 import explorer.interventions
 from explorer.explain.captured.interventions import recompute_with_interventions
-from explorer.interventions import KINDS, parse_interventions, text
-from explorer.interventions.intervention import Effect, InterventionHooks
+from explorer.interventions import KINDS, parse_interventions, parsing
+from explorer.interventions.intervention import InterventionEffect, InterventionHooks
 from explorer.tracing.capture import capture
 
 NEGATION = """
-from explorer.interventions.intervention import Effect, Intervention, InterventionHooks
+from explorer.interventions.intervention import Intervention, InterventionEffect, InterventionHooks
 
 
 class NegationHooks(InterventionHooks):
@@ -17,7 +17,7 @@ class NegationHooks(InterventionHooks):
         return [(lm.taps[self.intervention.tap], lambda module, inputs, output: -output)]
 
 
-class NegationEffect(Effect):
+class NegationEffect(InterventionEffect):
     def recompute(self, trace, value, sizes):
         return -value, sizes
 
@@ -42,14 +42,14 @@ def test_the_kinds_act_in_their_order():
 def test_every_kind_says_how_it_acts():
     """Kinds without an exact effect change how a value is computed, which the value's own formula recomputes."""
     assert all(issubclass(kind.hooks_class, InterventionHooks) for kind in KINDS.values())
-    by_formula = {name for name, kind in KINDS.items() if kind.effect_class is Effect}
+    by_formula = {name for name, kind in KINDS.items() if kind.effect_class is InterventionEffect}
     assert by_formula == {"shift", "base", "norm", "mask"}
 
 
 def test_a_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):
     (tmp_path / "negation.py").write_text(NEGATION, encoding="utf-8")
     monkeypatch.setattr(explorer.interventions, "__path__", [*explorer.interventions.__path__, str(tmp_path)])
-    monkeypatch.setattr(text, "KINDS", kinds := text.discover_kinds())
+    monkeypatch.setattr(parsing, "KINDS", kinds := parsing.discover_kinds())
     assert list(kinds)[-4:] == ["negate", "clamp", "remove", "add"]
 
     tap = "blocks.1.attn.z"

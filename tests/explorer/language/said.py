@@ -18,14 +18,14 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
-from explorer.web import protocol
-from explorer.web.answer import parse_answer_request
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.api import Api
+from explorer.web import shared_constants
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_routes import parse_page_request
 from explorer.web.error_messages import collect_notices
 from explorer.web.layout import view_markup
-from explorer.web.page import Page, as_api
-from explorer.web.security import PromptRateLimiter
+from explorer.web.page import Page, decorate_api_function
+from explorer.web.public_api import PublicApi
+from explorer.web.rate_limits import PromptRateLimiter
 from explorer.web.widgets.view_tools import TrainingStepSlider
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
@@ -109,7 +109,7 @@ def content_texts(contents: Any, location: str) -> Iterator[tuple[str, str]]:
 
 def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the texts around the tabs, and those of a run's interventions."""
-    endpoints = Endpoints(page.actions.run_factory.runs)
+    endpoints = BrowserEndpoints(page.actions.state_builder.runs)
     view_prefixes = tuple(f"{view.name}-" for view in VIEWS)
     for query in QUERIES:
         page_state, settings = page.actions.parse_query(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
@@ -117,21 +117,24 @@ def answer_texts(page: Page) -> Iterator[tuple[str, str]]:
         for stage in (0, 1):
             contents = endpoints.answer("show", state, stage)["contents"]
             for name, content in contents.items():
-                if name == protocol.CHANGES:
+                if name == shared_constants.CHANGES:
                     content = [words for interventions in content.values() for _text, words in interventions]
-                if name == protocol.GUESS:
+                if name == shared_constants.GUESS:
                     content = {key: value for key, value in content.items() if key != "choices"}  # tokens
-                if name in (protocol.PICKER, protocol.VIEW):
+                if name in (shared_constants.PICKER, shared_constants.VIEW):
                     continue  # names of models; markup, which is read above
-                if not name.startswith(view_prefixes) and name != protocol.STORY:
+                if not name.startswith(view_prefixes) and name != shared_constants.STORY:
                     yield from content_texts(content, name)
     renewed = endpoints.answer("show", state | {"version": f"{page.checkpoint}@other"})["contents"]
-    yield protocol.PROBLEM, renewed[protocol.PROBLEM]
+    yield shared_constants.PROBLEM, renewed[shared_constants.PROBLEM]
 
 
 def error_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the messages of errors that requests can cause, and the notices."""
-    endpoints, api = Endpoints(page.actions.run_factory.runs), Api(page.actions.run_factory, page.checkpoint)
+    endpoints, api = (
+        BrowserEndpoints(page.actions.state_builder.runs),
+        PublicApi(page.actions.state_builder, page.checkpoint),
+    )
     mistakes: list[Callable[[], Any]] = [
         lambda: PageState.parse([]),
         lambda: PageState.parse({}),
@@ -140,8 +143,8 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: PageState.parse({"checkpoint": "a", "edits": "embed*base*500"}),
         lambda: PageState.parse({"checkpoint": "a", "edits": "rope.angles*shift*1.5"}),
         lambda: PageState.parse({"checkpoint": "a", "branches": "there:1"}),
-        lambda: parse_answer_request(b"{"),
-        lambda: parse_answer_request(b'{"about": "nothing", "state": {}}'),
+        lambda: parse_page_request(b"{"),
+        lambda: parse_page_request(b'{"about": "nothing", "state": {}}'),
         lambda: page.actions.apply({"kind": "nothing"}, {}),
         lambda: endpoints.inspect({}, None, {}),
         lambda: ClickedPoint.parse([]),
@@ -159,7 +162,7 @@ def error_texts(page: Page) -> Iterator[tuple[str, str]]:
         lambda: api.generate("a", stop="x" * 100),
         lambda: apply_command(page.actions.parse_query({}), 0, {"kind": "undo"}),
         lambda: RequestBudget(0, 1).check(1),
-        lambda: as_api(lambda _request: 1 / 0, PromptRateLimiter())(None),
+        lambda: decorate_api_function(lambda _request: 1 / 0, PromptRateLimiter())(None),
         lambda: page.actions.parse_query({"edits": "blocks.0.attn.z.99*zero"}),
     ]
     for number, mistake in enumerate(mistakes):

@@ -7,13 +7,13 @@ from typing import Any
 
 from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
-from explorer.views.overview.map_parts import Diagram
-from explorer.views.overview.whole_model import WholeModel
-from explorer.views.select_fields import TOKEN_FIELDS
-from explorer.views.view import HeadTable, SmallMultiples
-from explorer.web import protocol
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.open_view import make_open_view
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.selection_dropdowns import TOKEN_FIELDS
+from explorer.views.view import HeadHeatmaps, HeadTable
+from explorer.web import shared_constants
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.page import Page
 
 VIEW_QUERIES = (  # each asks for other words
@@ -83,7 +83,9 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield all texts of every view: around its figures, in them and below them."""
     for query in VIEW_QUERIES:
         for name in VIEW_BY_NAME:
-            open_view = make_open_view(page.actions.run_factory.runs, page.actions.parse_query(query | {"view": name}))
+            open_view = make_open_view(
+                page.actions.state_builder.runs, page.actions.parse_query(query | {"view": name})
+            )
             texts = [
                 open_view.description,
                 open_view.formula,
@@ -102,16 +104,16 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
 
 
 def figure_texts(picture: Any) -> Iterator[str]:
-    if isinstance(picture, SmallMultiples):
+    if isinstance(picture, HeadHeatmaps):
         yield picture.alt
     elif isinstance(picture, HeadTable):
         yield picture.alt
         yield from (text for column in picture.columns for text in (column.label, column.description))
-    elif isinstance(picture, Diagram):
+    elif isinstance(picture, ModelMap):
         yield picture.alt
         yield from (text for part in picture.parts for text in (part.hover_text, part.label))
         yield from (word.text for sheet in picture.sheets for word in sheet.labels)
-    elif isinstance(picture, WholeModel):
+    elif isinstance(picture, WholeModelFigure):
         yield picture.alt
         yield from (term.label for term in picture.terms)
         yield from (step.name for step in (picture.open.cell.steps if picture.open and picture.open.cell else ()))
@@ -134,7 +136,7 @@ def json_texts(content: Any, is_read: bool = False) -> Iterator[str]:
 
 def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the explanations of clicked numbers, without code, tokens and names (`CODE`)."""
-    endpoints = Endpoints(page.actions.run_factory.runs)
+    endpoints = BrowserEndpoints(page.actions.state_builder.runs)
     for query in INSPECTION_QUERIES:
         for view in VIEWS:
             state = page.actions.parse_query(query | {"view": view.name})
@@ -142,7 +144,7 @@ def inspection_texts(page: Page) -> Iterator[tuple[str, str]]:
                 for point in POINTS:
                     try:
                         explanation = endpoints.inspect(
-                            state.as_dict(), protocol.element_id(view.name, panel.name), point
+                            state.as_dict(), shared_constants.element_id(view.name, panel.name), point
                         )
                     except PointNotFoundError:  # views have messages of their own for this
                         continue

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
-from explorer.state.contrastive_prompts import PROMPT_LISTS
+from explorer.analysis.steering import PROMPT_LISTS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
+from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
-from explorer.web.stores import PUT_SCRIPT
 from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -15,13 +15,11 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/summary.py": {"GELU (tanh)": "a name"},
     "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
-    "lessons/course/quantities.py": dict.fromkeys(
+    "lessons/quantities.py": dict.fromkeys(
         ("token embedding", "position embedding", "query and key norms"), "rows of a table"
     ),
-    "lessons/course/worked_examples.py": dict.fromkeys(
-        ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
-    ),
-    "lessons/prompts.py": {
+    "lessons/worked_examples.py": dict.fromkeys(("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"),
+    "lessons/example_prompts.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
@@ -31,11 +29,11 @@ EXCEPTIONS = {
     "diagnosis/weights_file.py": dict.fromkeys(
         (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
     ),
-    "state/contrastive_prompts.py": {
+    "analysis/steering.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
-    "views/overview/running_sum.py": {"top center": "Plotly's"},
+    "views/overview/logit_waterfall.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
     "views/training.py": {"middle right": "Plotly's"},
@@ -48,7 +46,7 @@ EXCEPTIONS = {
         "for who wrote the program",
     ),
     "tracing/run_files.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
-    "web/answers/python_script.py": dict.fromkeys(
+    "web/browser_api/python_script.py": dict.fromkeys(
         (
             "import explorer",
             "from explorer.run_figures import RunComparison",
@@ -65,13 +63,13 @@ EXCEPTIONS = {
     "web/error_messages.py": {
         "can't allocate memory": "as torch says it",
         "out of memory": "as torch says it",
-        " (the last line of this client for now)": "log",
     },
-    "web/security.py": {
+    "web/rate_limits.py": {" (the last line of this client for now)": "log"},
+    "web/middleware.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",
     },
-    "web/api.py": {
+    "web/public_api.py": {
         "{}, gradio {}, torch {}, python {}": "versions",
         "{}, which does not answer": "for who looks after the server",
     },
@@ -80,7 +78,7 @@ EXCEPTIONS = {
         "{}({ props, watch, emit: { {} } })": "script",
     },
     "web/page.py": {BAR_CSS: "style", "{}, all": "script"},
-    "web/stores.py": {
+    "web/key_value_stores.py": {
         "this process": "for who looks after the server",
         PUT_SCRIPT: "a script of Redis",
         "--store redis://… needs the Python package redis: pip install redis": "told on the terminal",
@@ -89,7 +87,7 @@ EXCEPTIONS = {
 
 
 # The command line and Python's own errors are said in English, as those of Python itself are.
-IN_ENGLISH = {"cli.py", "options.py", "python_api.py", "requirements_check.py", "run_figures.py", "serving.py"}
+IN_ENGLISH = {"cli.py", "cli_options.py", "python_api.py", "run_figures.py", "serving.py"}
 PAGE_SOURCES = [path for path in EXPLORER.rglob("*.py") if path.parent != EXPLORER or path.name not in IN_ENGLISH]
 SOURCES = {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in PAGE_SOURCES}
 

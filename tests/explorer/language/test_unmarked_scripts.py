@@ -10,12 +10,12 @@ from tests.untranslated_scripts import find_misused_marks, find_unmarked
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
 SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*js_module_paths(WEB), *INLINE)}
 # What is no sentence of ours, by file.
-STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/incomplete.js"])[1]
+STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/reload_incomplete_page.js"])[1]
 EXCEPTIONS = {
-    "inline/incomplete.js": {STYLE: "a style"},
+    "inline/reload_incomplete_page.js": {STYLE: "a style"},
     "widgets/figure/figure.js": {"middle right": "Plotly's"},
     "static/page.js": {"unknown: {}; select takes {}": "for who writes a script"},
-    "static/terms.js": {
+    "static/glossary_terms.js": {
         "#branches :is(.legend, thead th)": "a selector",
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
@@ -25,7 +25,7 @@ EXCEPTIONS = {
         "word {} {}": "names of classes",
         "told {}": "names of classes",
     },
-    "widgets/whole_model/whole_model.js": dict.fromkeys(
+    "widgets/model_map/whole_model.js": dict.fromkeys(
         (
             *("item {}", "block opened", "guess share", "shape {}", "switch here", "wire later", "curve {}"),
             *("ffn less", "answer share", "pattern here", "number {}", "name here", "bars {}", "value {}"),
@@ -44,7 +44,9 @@ def test_every_sentence_is_marked():
 
 def test_every_mark_is_a_whole_sentence_with_named_values():
     problems_by_file = {name: find_misused_marks(text) for name, text in SOURCES.items()}
-    [inline_problem] = problems_by_file.pop("inline/incomplete.js")  # needs its messages before the module is loaded
+    [inline_problem] = problems_by_file.pop(
+        "inline/reload_incomplete_page.js"
+    )  # needs its messages before the module is loaded
     assert inline_problem.endswith("names another thing _")
     assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
@@ -69,7 +71,7 @@ def test_a_sentence_without_a_mark_is_found(line):
     "line",
     [
         "// two words\n/* two words */",
-        'import { _ } from "./language.js";',
+        'import { _ } from "./translations.js";',
         'say(node, _("two words"));',
         'say(node, _("looks at {token}", { token }));',
         'ngettext("{count} token", "{count} tokens", n);',

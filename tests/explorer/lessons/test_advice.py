@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import surprisal
-from explorer.lessons.prompts import PromptAdvice, end_token_template, prompt_advice
+from explorer.lessons.example_prompts import PromptAdvice, end_token_advice_template, prompt_advice
 from explorer.tracing.trace import Trace
 
 
@@ -52,7 +52,7 @@ def test_a_word_that_is_hardly_likely_is_not_offered(get_advice):
 
 @pytest.mark.parametrize("text", [" “", " (", "—a", "\\xe2", "’s", "7", ""])
 def test_what_begins_or_goes_on_is_no_end(rope_trace, text):
-    assert end_token_template(replace(rope_trace, vocabulary=(text,)), 0) == ""
+    assert end_token_advice_template(replace(rope_trace, vocabulary=(text,)), 0) == ""
 
 
 def test_a_space_at_the_end_is_to_be_left_out(get_advice):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from explorer.lessons.prompts import EXAMPLES
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from explorer.web.actions.run_factory import RunFactory
     ],
 )
 def test_an_example_leads_to_the_head_that_finds_what_goes_on(name, head, seen, likeliest):
-    opening = RunFactory(RunService(ModelLibrary("cpu")))
+    opening = PageStateBuilder(RunService(ModelLibrary("cpu")))
     elsewhere = Selection().replace(view="attention", layer=1, head=1, target=3, rival=2, pattern="layer_mean")
     page_state = opening.select_top_head(PageState(opening.create_run("llama-fables", EXAMPLES[name]), elsewhere))
     trace, selection = opening.runs.trace(page_state.run), page_state.selection

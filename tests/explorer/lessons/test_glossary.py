@@ -7,10 +7,9 @@ import pytest
 from babel.messages.pofile import read_po
 
 from docs.make_glossary import GLOSSARY, glossary_markdown
-from explorer.analysis.head_scores import HEAD_SCORES
-from explorer.analysis.heads import head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.explain.notation import format_number
-from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, GlossaryContext, entry_names_by_form
+from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, GlossaryExampleContext, entry_names_by_form
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -43,7 +42,7 @@ def test_a_word_is_either_everyday_or_explained():
 @pytest.mark.parametrize("length", [1, 12])
 def test_every_entry_is_told_of_every_model(style, length):
     trace = capture_style(style, length)
-    context = GlossaryContext(
+    context = GlossaryExampleContext(
         trace, Selection(layer=1, head=1, query=length - 1, key=0, neuron=3).clamp_to_trace(trace), GenerationSettings()
     )
     for entry in ENTRIES:
@@ -57,7 +56,7 @@ def test_entries_have_the_runs_own_numbers():
     trace = capture_style("rope")
     comparison = Comparison.from_traces(trace, capture(models()["rope"], trace.token_ids[2:], tokenizer=tokenizer()))
     selections = (Selection(layer=1, query=q, neuron=q).clamp_to_trace(trace) for q in (5, 9))
-    contexts = [GlossaryContext(trace, selection, GenerationSettings(), comparison) for selection in selections]
+    contexts = [GlossaryExampleContext(trace, selection, GenerationSettings(), comparison) for selection in selections]
     constant = {entry.name for entry in ENTRIES if entry.example(contexts[0]) == entry.example(contexts[1])}
     assert all(
         re.search(r"\d", entry.example(context))
@@ -74,7 +73,7 @@ def test_a_head_score_is_the_one_that_the_map_of_heads_shows(name, hidden):
     trace = capture_style("rope", 12)
     selection = Selection().replace(layer=0, head=2, head_score=name, first_token="hidden" if hidden else "shown")
     definition = ENTRY_BY_NAME["head score"].define(
-        GlossaryContext(trace, selection.clamp_to_trace(trace), GenerationSettings())
+        GlossaryExampleContext(trace, selection.clamp_to_trace(trace), GenerationSettings())
     )
     value, does = format_number(head_scores(trace, name, hidden)[0, 2]), HEAD_SCORES[name].description
     assert definition.endswith(f"That of layer 0 head 2 is {value} here: how much it {does}.")

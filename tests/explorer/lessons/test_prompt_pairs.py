@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from explorer import activation_patching
-from explorer.lessons.prompts import PROMPT_PAIRS, PromptPair
+from explorer.lessons.example_prompts import PROMPT_PAIRS, PatchingPromptPair
 from explorer.tracing.patching.patching_setup import PatchingSetup
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
@@ -15,7 +15,7 @@ def bundled_model():
     return load_checkpoint("llama-fables")
 
 
-def make_setup(bundled, pair: PromptPair, **options) -> PatchingSetup:
+def make_setup(bundled, pair: PatchingPromptPair, **options) -> PatchingSetup:
     lm, tokenizer = bundled
     answer, wrong = (tokenizer.vocabulary.index(text) for text in (pair.answer, pair.wrong))
     return PatchingSetup(lm, tokenizer.encode(pair.clean), tokenizer.encode(pair.corrupted), answer, wrong, **options)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.prediction_reasons import Redundancy, find_redundancy
+from explorer.analysis.prediction_reasons import RedundantComponents, find_redundancy
 from explorer.interventions import parse_interventions
+from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.prediction_explanation import explain_redundancy
-from explorer.lessons.prompts import EXAMPLES
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
@@ -45,5 +45,5 @@ def test_what_is_changed_already_stays_so(model):
 
 
 def test_where_nothing_raises_the_token_that_is_told(trace_of):
-    (clause,) = explain_redundancy(trace_of("rope"), 3, Redundancy(5, 6, -3.0, (), ()))
+    (clause,) = explain_redundancy(trace_of("rope"), 3, RedundantComponents(5, 6, -3.0, (), ()))
     assert "probability 0.125: fewer than two parts raise" in clause.text and "edits" not in clause.selection_change

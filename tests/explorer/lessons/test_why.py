@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.prediction_reasons import DECISIVE_BITS, MAX_COMPONENTS, MIN_SHARE, Component, prediction_reasons
+from explorer.analysis.prediction_reasons import (
+    DECISIVE_BITS,
+    MAX_COMPONENTS,
+    MIN_SHARE,
+    ModelComponent,
+    prediction_reasons,
+)
 from explorer.explain.notation import quote_token
 from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.tracing.apply_interventions import apply_interventions
@@ -59,16 +65,16 @@ class Truth:
         self.lead = logits[self.token] - logits[self.contrast]
         self.log2_p = self.log2_probability_without()
 
-    def log2_probability_without(self, *components: Component) -> float:
+    def log2_probability_without(self, *components: ModelComponent) -> float:
         """Return log₂ of the token's probability in a run with these components ablated."""
         with apply_interventions(self.lm, [part.ablation for part in components]), torch.inference_mode():
             logits = self.lm(torch.tensor([self.trace.token_ids]))[0, -1].double().numpy()
         return (logits[self.token] - np.logaddexp.reduce(logits)) / np.log(2)
 
-    def ablation_cost(self, *components: Component) -> float:
+    def ablation_cost(self, *components: ModelComponent) -> float:
         return self.log2_p - self.log2_probability_without(*components)
 
-    def direct_effect(self, component: Component) -> float:
+    def direct_effect(self, component: ModelComponent) -> float:
         """Return the component's contribution to the logit difference, with the final norm's scale held fixed."""
         config, weights = self.trace.config, self.trace.weights
         x, block = self.trace[f"blocks.{config.num_layers - 1}.resid_post"][-1].astype(np.float64), component.layer
@@ -89,12 +95,14 @@ def value(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def make_component(layer: str | None, head: str | None, feed_forward: str | None) -> Component:
-    return Component(int(feed_forward)) if layer is None else Component(int(layer), int(head))
+def make_component(layer: str | None, head: str | None, feed_forward: str | None) -> ModelComponent:
+    return ModelComponent(int(feed_forward)) if layer is None else ModelComponent(int(layer), int(head))
 
 
-def all_components(config) -> list[Component]:
-    return [Component(layer, head) for layer in range(config.num_layers) for head in (None, *range(config.num_heads))]
+def all_components(config) -> list[ModelComponent]:
+    return [
+        ModelComponent(layer, head) for layer in range(config.num_layers) for head in (None, *range(config.num_heads))
+    ]
 
 
 def assert_near(text: str, truth: float):
@@ -118,7 +126,7 @@ def verify(truth: Truth, clauses):
             assert_near(groups[2], abs(truth.lead))
             assert (kind == "ahead") == (truth.lead >= 0)
         if kind in ("head", "feed_forward"):
-            reason = Component(int(groups[0]), int(groups[1]) if kind == "head" else None)
+            reason = ModelComponent(int(groups[0]), int(groups[1]) if kind == "head" else None)
             named_components.append(reason)
             assert_near(groups[2 if kind == "head" else 1], truth.direct_effect(reason))
         if kind == "head":
@@ -200,7 +208,7 @@ def test_every_clause_is_true(library, model, text, share):
     truth, reasons = explain(library, model, text, share)
     named_components = verify(truth, list(explain_prediction(truth.trace, truth.last, reasons)))
     parts = [
-        Component(i, j)
+        ModelComponent(i, j)
         for i in range(truth.trace.config.num_layers)
         for j in (None, *range(truth.trace.config.num_heads))
     ]

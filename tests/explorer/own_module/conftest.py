@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from explorer.diagnosis.register import register_own_module
-from explorer.options import parse_arguments
+from explorer.cli_options import parse_arguments
+from explorer.diagnosis.command_line import register_user_module
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.open_view import OpenView, make_open_view
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.open_view import OpenView, make_open_view
 from tests import course
 
 MINE = """
@@ -55,7 +55,7 @@ def file(tmp_path_factory):
 def library(file):
     library = ModelLibrary("cpu")
     assert (
-        register_own_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
+        register_user_module(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library)
         == "Mine"
     )
     return library
@@ -64,7 +64,8 @@ def library(file):
 @pytest.fixture
 def page_state(library):
     return PageState(
-        RunFactory(RunService(library)).create_run("Mine", "Once upon a time"), Selection(view="own_module", query=2)
+        PageStateBuilder(RunService(library)).create_run("Mine", "Once upon a time"),
+        Selection(view="own_module", query=2),
     )
 
 

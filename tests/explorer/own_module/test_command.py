@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from explorer.diagnosis.command import main
+from explorer.diagnosis.command_line import main
 from tests import course, weight_names
 from tests.course import TransformerLM
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from explorer.diagnosis.load_module import load_module, load_own_module
+from explorer.diagnosis.load_module import load_module, load_user_module
 from explorer.errors import UserError
 from tests import course, weight_names
 from tests.course import TransformerLM
@@ -192,7 +192,7 @@ class Around(torch.nn.Module):
 def test_of_several_sets_of_weights_it_is_told_which_was_taken(tmp_path, state):
     def load_notes(content, module_path=COURSE):
         torch.save(content, tmp_path / "x.pt")
-        return load_own_module(module_path, tmp_path / "x.pt", {"num_heads": 4}).notes
+        return load_user_module(module_path, tmp_path / "x.pt", {"num_heads": 4}).notes
 
     average = {name: weight + 1 for name, weight in state.items()}
     assert load_notes({"ema": average, "trained": state}) == (
@@ -223,7 +223,7 @@ SETTINGS = {
 @pytest.mark.parametrize("is_zip", [True, False])
 def test_heads_are_what_the_file_says(tmp_path, reference_model, state, said, is_zip):
     torch.save({"model": state, **SETTINGS[said]}, tmp_path / "x.pt", _use_new_zipfile_serialization=is_zip)
-    loaded = load_own_module(COURSE, tmp_path / "x.pt")
+    loaded = load_user_module(COURSE, tmp_path / "x.pt")
     assert torch.equal(logits(loaded.module), logits(reference_model))
     assert loaded.sizes == {"num_heads": 4} and any(
         note.startswith("There are 4 heads, by x.pt") for note in loaded.notes

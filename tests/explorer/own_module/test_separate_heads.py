@@ -156,7 +156,7 @@ def test_rows_are_in_the_order_of_heads():
     sizes = infer_sizes(maps | {"token_embedding_table.weight": torch.zeros(V, 22)})
     assert (sizes["num_heads"], sizes["q_rows"]) == (11, 22)
     module = LectureGPT()
-    query = match_weights(module).locations["blocks.1.attn.q_proj"]
+    query = match_weights(module).matched_modules["blocks.1.attn.q_proj"]
     expected = torch.cat([head.query.weight for head in module.blocks[1].sa.heads])
     assert torch.equal(query.weight, expected) and query.heads[2] == "blocks.1.sa.heads.2.query"
 
@@ -164,7 +164,7 @@ def test_rows_are_in_the_order_of_heads():
 def test_matrices_that_are_no_heads_stay_apart():
     module = LectureGPT()
     module.blocks[0].ffwd.net = nn.Sequential(nn.Linear(D, D), nn.ReLU(), nn.Linear(D, D))
-    names = match_weights(module).locations
+    names = match_weights(module).matched_modules
     assert names["blocks.0.ffn.up_proj"].weight is not names["blocks.0.ffn.down_proj"].weight
     assert names["blocks.0.ffn.down_proj"].module == "blocks.0.ffwd.net.2"
 

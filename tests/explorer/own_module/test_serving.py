@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.diagnosis.register import register_own_module
+from explorer.cli_options import parse_arguments
+from explorer.diagnosis.command_line import register_user_module
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
-from explorer.options import parse_arguments
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
@@ -20,12 +20,12 @@ from explorer.views import FULL, STORY_STEPS
 from explorer.views.diagnosis import VIEW, component_colour
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.open_view import make_open_view
-from explorer.web.answers.view_contents import view_contents
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.open_view import make_open_view
+from explorer.web.browser_api.page_contents import view_contents
 from explorer.web.page import Page
-from explorer.web.protocol import VOCABULARY
+from explorer.web.shared_constants import VOCABULARY
 from model.checkpoint import CheckpointError
 
 
@@ -106,7 +106,7 @@ def test_a_value_has_the_colour_of_its_component():
 
 def test_another_model_has_nothing_of_it(library, page_state, show_view):
     other = PageState(
-        RunFactory(RunService(library)).create_run("llama-fables", "Once upon a time"), page_state.selection
+        PageStateBuilder(RunService(library)).create_run("llama-fables", "Once upon a time"), page_state.selection
     )
     view = make_open_view(RunService(library), other)
     assert "no module of yours" in view.formula
@@ -129,15 +129,17 @@ def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
 @pytest.mark.exhaustive
 def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
     state = {"checkpoint": "llama-fables", "text": "Once upon", "view": "own_module"}
-    assert RunFactory(RunService(library)).state_from_query(state).selection.view == "own_module"
-    assert RunFactory(RunService(ModelLibrary("cpu"))).state_from_query(state).selection.view == Selection.view
+    assert PageStateBuilder(RunService(library)).state_from_query(state).selection.view == "own_module"
+    assert PageStateBuilder(RunService(ModelLibrary("cpu"))).state_from_query(state).selection.view == Selection.view
 
 
 @pytest.mark.exhaustive
 def test_a_difference_without_bounds_is_drawn(file):
     library = ModelLibrary("cpu")
-    register_own_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
-    state = PageState(RunFactory(RunService(library)).create_run("Infinite", "Once upon"), Selection(view="own_module"))
+    register_user_module(parse_arguments(["--module", f"{file}:Infinite"]), library)
+    state = PageState(
+        PageStateBuilder(RunService(library)).create_run("Infinite", "Once upon"), Selection(view="own_module")
+    )
     view = make_open_view(RunService(library), state)
     assert view.trace.diagnosis.first == "logits" and view.trace.diagnosis.cause is None
     assert json.dumps(view_contents(view, True, 0) | view_contents(view, True, 1), allow_nan=False)
@@ -146,23 +148,23 @@ def test_a_difference_without_bounds_is_drawn(file):
 @pytest.mark.exhaustive
 def test_what_cannot_be_shown_is_a_sentence(file):
     with pytest.raises(UserError, match="there is no file 'nowhere.json'"):
-        register_own_module(
+        register_user_module(
             parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), ModelLibrary("cpu")
         )
     (file.parent / "llama.py").write_text(
         "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
     )
     with pytest.raises(CheckpointError, match="has the name"):
-        register_own_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), ModelLibrary("cpu"))
+        register_user_module(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), ModelLibrary("cpu"))
 
 
 def open_first_page(arguments):
     """Return the tokenizer, prompt ids and vocabulary line of a page that is opened on a module."""
     library = ModelLibrary("cpu")
-    page = Page(library, register_own_module(parse_arguments(arguments), library))
+    page = Page(library, register_user_module(parse_arguments(arguments), library))
     page.build()
     page_state = page.actions.parse_query({})
-    answer = Endpoints(page.actions.run_factory.runs).answer("show", page_state.as_dict())
+    answer = BrowserEndpoints(page.actions.state_builder.runs).answer("show", page_state.as_dict())
     return library.model(page.checkpoint)[1], page_state.run.prompt, answer["contents"][VOCABULARY]
 
 

@@ -10,13 +10,13 @@ from torch import nn
 from explorer import diagnose
 from explorer.diagnosis.bug_search import BugSearch
 from explorer.diagnosis.bugs import BUG_BY_NAME
-from explorer.diagnosis.bugs.norms import find_reduced_precision
+from explorer.diagnosis.bugs.norms_and_feed_forward import find_reduced_precision
 from explorer.diagnosis.match_weights import match_weights
+from explorer.diagnosis.model_segments import BlockSegment
 from explorer.diagnosis.record_values import record_values
 from explorer.diagnosis.reference_formulas import KnownBug
 from explorer.diagnosis.reference_formulas import reference_formulas as formulas
 from explorer.diagnosis.run_module import build_with_weights, copy_module
-from explorer.diagnosis.segments import BlockSegment
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests import raw_parameters

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from explorer.state.branches import (
+from explorer.state.continuation_tree import (
     MAX_BRANCH_TOKENS,
     MAX_BRANCHES,
     Branch,
-    add_branch,
+    add_or_extend_branch,
     build_tree,
     fork_depth,
     format_branches,
@@ -16,7 +16,7 @@ from explorer.state.branches import (
     prepend_to_branches,
     prune_branches,
 )
-from explorer.state.run import MAX_TOKENS
+from explorer.state.run_request import MAX_TOKENS
 
 
 def make_branches(*paths) -> tuple[Branch, ...]:
@@ -41,32 +41,32 @@ def test_what_are_no_branches_is_refused_in_a_sentence(text):
 def test_the_oldest_go_where_they_are_too_many():
     branches = ()
     for i in range(MAX_BRANCHES + 3):
-        branches = add_branch(branches, (i, 1))
+        branches = add_or_extend_branch(branches, (i, 1))
     assert len(branches) == MAX_BRANCHES and branches[0].path == (3, 1) and branches[-1].path == (MAX_BRANCHES + 2, 1)
     for i in range(5):
-        branches = add_branch(branches, (100 + i,) * MAX_TOKENS)
+        branches = add_or_extend_branch(branches, (100 + i,) * MAX_TOKENS)
     assert sum(len(branch.path) for branch in branches) <= MAX_BRANCH_TOKENS
     assert branches[-1].path[0] == 104
     assert parse_branches(format_branches(branches)) == branches
 
 
 def test_a_longer_continuation_takes_the_place_of_its_beginning():
-    assert add_branch(make_branches((1, 2)), (1, 2, 3)) == make_branches((1, 2, 3))
+    assert add_or_extend_branch(make_branches((1, 2)), (1, 2, 3)) == make_branches((1, 2, 3))
     assert (
-        add_branch(make_branches((1, 2, 3)), (1, 2))
-        == add_branch(make_branches((1, 2, 3)), (1, 2, 3))
+        add_or_extend_branch(make_branches((1, 2, 3)), (1, 2))
+        == add_or_extend_branch(make_branches((1, 2, 3)), (1, 2, 3))
         == make_branches((1, 2, 3))
     )
-    assert add_branch(make_branches((1, 2)), (1, 3)) == make_branches((1, 2), (1, 3))
-    assert add_branch(make_branches((1,)), ()) == make_branches((1,))
+    assert add_or_extend_branch(make_branches((1, 2)), (1, 3)) == make_branches((1, 2), (1, 3))
+    assert add_or_extend_branch(make_branches((1,)), ()) == make_branches((1,))
 
 
 def test_a_branch_of_known_origin_stays_what_it_is():
     beam = (Branch((1, 2), "beam"),)
-    assert add_branch(beam, (1, 2, 3)) == (*beam, Branch((1, 2, 3)))
-    assert add_branch(beam, (1, 2)) == add_branch(beam, (1, 2), "beam") == beam
-    assert add_branch(make_branches((1, 2)), (1, 2), "beam") == beam
-    assert add_branch(beam, (1, 2), "greedy") == (*beam, Branch((1, 2), "greedy"))
+    assert add_or_extend_branch(beam, (1, 2, 3)) == (*beam, Branch((1, 2, 3)))
+    assert add_or_extend_branch(beam, (1, 2)) == add_or_extend_branch(beam, (1, 2), "beam") == beam
+    assert add_or_extend_branch(make_branches((1, 2)), (1, 2), "beam") == beam
+    assert add_or_extend_branch(beam, (1, 2), "greedy") == (*beam, Branch((1, 2), "greedy"))
 
 
 def test_pruning_takes_all_that_begins_so():

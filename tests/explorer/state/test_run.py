@@ -4,15 +4,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.interventions import make_intervention
-from explorer.state.run import (
-    MAX_TOKENS,
-    Run,
-    checkpoints_of_training,
-    model_name,
-    parse_token_ids,
-    step_label,
-    training_step,
-)
+from explorer.state.run_request import MAX_TOKENS, RunRequest, parse_token_ids
+from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from model.config import window_start
 
 
@@ -66,7 +59,7 @@ def test_what_are_no_ids_is_refused_in_a_sentence(written):
 @pytest.mark.parametrize("checkpoint", [None, 1, ["tiny"], {}])
 def test_a_checkpoint_is_a_name(checkpoint):
     with pytest.raises(ValueError, match="checkpoint must be a name"):
-        Run.parse({"checkpoint": checkpoint})
+        RunRequest.parse({"checkpoint": checkpoint})
 
 
 def test_a_run_is_read_back_as_it_was_written():
@@ -74,18 +67,18 @@ def test_a_run_is_read_back_as_it_was_written():
         make_intervention("rope.angles", "base", 12.5),
         make_intervention("blocks.1.attn.z", "zero", index=0),
     )
-    run = Run("tiny", (5, 6), (7,), dropped=3, edits=interventions)
-    assert Run.parse(run.as_dict()) == run
+    run = RunRequest("tiny", (5, 6), (7,), dropped=3, edits=interventions)
+    assert RunRequest.parse(run.as_dict()) == run
     in_a_url = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in run.as_dict().items()}
-    assert Run.parse(in_a_url) == run
+    assert RunRequest.parse(in_a_url) == run
 
 
 def test_edits_travel_as_one_text_and_come_as_a_list_too():
     text = "rope.angles*shift*5~blocks.1.attn.z.0*zero"
-    run = Run.parse({"checkpoint": "tiny", "edits": text})
-    assert run == Run.parse({"checkpoint": "tiny", "edits": text.split("~")})
+    run = RunRequest.parse({"checkpoint": "tiny", "edits": text})
+    assert run == RunRequest.parse({"checkpoint": "tiny", "edits": text.split("~")})
     assert run.as_dict()["edits"] == text
-    assert run != Run("tiny", ()) and Run("tiny", ()).as_dict()["edits"] == ""
+    assert run != RunRequest("tiny", ()) and RunRequest("tiny", ()).as_dict()["edits"] == ""
 
 
 @pytest.mark.parametrize(
@@ -97,25 +90,27 @@ def test_edits_travel_as_one_text_and_come_as_a_list_too():
 )
 def test_edits_that_are_none_are_refused(edits, message):
     with pytest.raises(ValueError, match=message):
-        Run.parse({"checkpoint": "tiny", "edits": edits})
+        RunRequest.parse({"checkpoint": "tiny", "edits": edits})
 
 
 def test_what_is_missing_is_empty():
-    assert Run.parse({"checkpoint": "tiny"}) == Run("tiny", ())
-    assert Run.parse({"checkpoint": "tiny", "prompt": None, "generated": "", "dropped": "many"}) == Run("tiny", ())
+    assert RunRequest.parse({"checkpoint": "tiny"}) == RunRequest("tiny", ())
+    assert RunRequest.parse({"checkpoint": "tiny", "prompt": None, "generated": "", "dropped": "many"}) == RunRequest(
+        "tiny", ()
+    )
 
 
 def test_a_run_can_be_a_key():
-    assert len({Run("tiny", (1,), (2,)), Run("tiny", (1,), (2,)), Run("tiny", (1, 2))}) == 2
+    assert len({RunRequest("tiny", (1,), (2,)), RunRequest("tiny", (1,), (2,)), RunRequest("tiny", (1, 2))}) == 2
 
 
 def test_the_tokens_are_the_prompt_and_what_was_generated():
-    assert Run("tiny", (1, 2), (3,)).token_ids == (1, 2, 3)
+    assert RunRequest("tiny", (1, 2), (3,)).token_ids == (1, 2, 3)
 
 
 @pytest.mark.parametrize("length", range(1, 40))
 def test_the_window_is_what_the_generator_sees(length):
-    run = Run("tiny", tuple(range(length // 2)), tuple(range(length // 2, length)))
+    run = RunRequest("tiny", tuple(range(length // 2)), tuple(range(length // 2, length)))
     window = run.window(16)
     assert window == run.token_ids[window_start(length, 16) :]
     assert window[-1] == length - 1
@@ -123,17 +118,17 @@ def test_the_window_is_what_the_generator_sees(length):
 
 
 def test_past_the_context_the_window_moves_by_a_quarter():
-    starts = [Run("tiny", tuple(range(length))).window(16)[0] for length in (16, 17, 20, 21, 24, 25)]
+    starts = [RunRequest("tiny", tuple(range(length))).window(16)[0] for length in (16, 17, 20, 21, 24, 25)]
     assert starts == [0, 4, 4, 8, 8, 12]
 
 
 def test_a_mean_is_over_the_prompt_of_its_run():
-    run = Run.parse(
+    run = RunRequest.parse(
         {"checkpoint": "a", "prompt": [1, 2, 3], "generated": [4], "edits": "blocks.1.attn.z*mean~embed*zero"}
     )
     assert [intervention.min_tokens for intervention in run.edits] == [3, 0]
     assert run.as_dict()["edits"] == "blocks.1.attn.z*mean~embed*zero"
-    assert Run.parse(run.as_dict()) == run
+    assert RunRequest.parse(run.as_dict()) == run
     other = replace(run, prompt=(1, 2, 3, 4, 5))
     assert [intervention.min_tokens for intervention in other.edits] == [5, 0] and other.edits != run.edits
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.branches import Branch
+from explorer.state.continuation_tree import Branch
 from explorer.state.page_state import (
     PageState,
     apply_command,
@@ -11,12 +11,12 @@ from explorer.state.page_state import (
     replace_next_token,
     undo_token,
 )
-from explorer.state.run import MAX_TOKENS, Run
+from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 
 
 def make_state(prompt=(1, 2, 3), generated=(4, 5, 6), branches=(), began=0) -> PageState:
-    return PageState(Run("rope", prompt, generated), Selection(), branches, began)
+    return PageState(RunRequest("rope", prompt, generated), Selection(), branches, began)
 
 
 def make_branches(*paths) -> tuple[Branch, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.tracing.arrays import as_array, as_unbatched_arrays
+from explorer.tracing.numpy_arrays import as_array, as_unbatched_arrays
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)

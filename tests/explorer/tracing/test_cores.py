@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explorer.tracing import devices
-from explorer.tracing.devices import set_num_threads
+from explorer.tracing import model_library
+from explorer.tracing.model_library import set_num_threads
 from model.config import ModelConfig
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
     before = torch.get_num_threads()
-    monkeypatch.setattr(devices, "CORES", 4)
+    monkeypatch.setattr(model_library, "CORES", 4)
     yield
     torch.set_num_threads(before)
 

@@ -9,7 +9,14 @@ import pytest
 
 from explorer.errors import UserError
 from explorer.tracing import jobs
-from explorer.tracing.jobs import MAX_JOBS_PER_CLIENT, Job, JobQueue, Progress, get_or_run, result_num_bytes
+from explorer.tracing.jobs import (
+    MAX_JOBS_PER_CLIENT,
+    Job,
+    JobProgress,
+    JobScheduler,
+    get_or_run,
+    result_num_bytes,
+)
 from explorer.tracing.request_budget import check_budget
 
 
@@ -50,7 +57,7 @@ def wait_until_true(condition: Callable[[], bool], seconds: float = 3.0):
 
 
 def test_progress_goes_up_until_the_result_is_kept():
-    queue, gate = JobQueue(), Gate(units=3)
+    queue, gate = JobScheduler(), Gate(units=3)
     first = queue.begin("ann", gate.job)
     assert (first.state, first.done, first.total) == ("waiting", 0, 3)
     assert first.seconds == pytest.approx(gate.job.seconds)
@@ -67,16 +74,16 @@ def test_progress_goes_up_until_the_result_is_kept():
 
 
 def test_what_is_kept_is_there_at_once():
-    queue, gate = JobQueue(), Gate(open_=True)
+    queue, gate = JobScheduler(), Gate(open_=True)
     queue.begin("ann", gate.job)
     wait_until_true(lambda: jobs.RESULTS.peek("a") is not None)
     second_status = Gate()  # whose pieces never go on
-    assert queue.begin("bob", second_status.job) == Progress("done", 3, 3)
+    assert queue.begin("bob", second_status.job) == JobProgress("done", 3, 3)
     assert second_status.log == []
 
 
 def test_who_leaves_ends_the_work_within_a_fifth_of_a_second():
-    queue, log = JobQueue(), []
+    queue, log = JobScheduler(), []
 
     def pieces():
         for unit in range(1000):
@@ -97,7 +104,7 @@ def test_who_leaves_ends_the_work_within_a_fifth_of_a_second():
 
 
 def test_work_inside_a_piece_ends_too():
-    queue, ended = JobQueue(), threading.Event()
+    queue, ended = JobScheduler(), threading.Event()
 
     def pieces():
         try:
@@ -116,7 +123,7 @@ def test_work_inside_a_piece_ends_too():
 
 
 def test_who_asks_no_more_has_left():
-    queue, gate = JobQueue(timeout_s=0.1), Gate(units=1000, open_=False)
+    queue, gate = JobScheduler(timeout_s=0.1), Gate(units=1000, open_=False)
     queue.begin("ann", gate.job)
     gate.release()
     wait_until_true(lambda: gate.log)
@@ -128,7 +135,7 @@ def test_who_asks_no_more_has_left():
 
 
 def test_jobs_of_two_visitors_do_not_mix():
-    queue, first_gate, second_gate = JobQueue(), Gate("mine", units=2), Gate("yours", units=3)
+    queue, first_gate, second_gate = JobScheduler(), Gate("mine", units=2), Gate("yours", units=3)
     queue.begin("ann", first_gate.job)
     queue.begin("bob", second_gate.job)
     assert (
@@ -142,7 +149,7 @@ def test_jobs_of_two_visitors_do_not_mix():
 
 
 def test_one_job_serves_all_who_wait_for_it_and_ends_with_the_last():
-    queue, gate = JobQueue(), Gate(units=100)
+    queue, gate = JobScheduler(), Gate(units=100)
     queue.begin("ann", gate.job)
     queue.begin("bob", Gate(units=100).job)
     gate.release()
@@ -156,7 +163,7 @@ def test_one_job_serves_all_who_wait_for_it_and_ends_with_the_last():
 
 def test_pieces_are_done_in_turn():
     log = []
-    queue, gates = JobQueue(), [Gate(name, units=50, log=log) for name in "abc"]
+    queue, gates = JobScheduler(), [Gate(name, units=50, log=log) for name in "abc"]
     for visitor, gate in zip(("ann", "bob", "cat"), gates, strict=True):
         queue.begin(visitor, gate.job)
     for gate in gates:
@@ -167,7 +174,7 @@ def test_pieces_are_done_in_turn():
 
 def test_everybodys_first_job_comes_before_anybodys_second():
     log = []
-    queue, block = JobQueue(max_concurrent=2), Gate("block", units=1, log=log)
+    queue, block = JobScheduler(max_concurrent=2), Gate("block", units=1, log=log)
     queue.begin("zoe", block.job)
     wait_until_true(lambda: queue._tasks[block.job.name].steps is not None)
     gates = {name: Gate(name, units=20, log=log, open_=True) for name in ("a1", "a2", "a3", "b1")}
@@ -180,7 +187,7 @@ def test_everybodys_first_job_comes_before_anybodys_second():
 
 
 def test_at_most_so_many_wait():
-    queue = JobQueue()
+    queue = JobScheduler()
     for number in range(MAX_JOBS_PER_CLIENT):
         queue.begin("ann", Gate(number).job)
     with pytest.raises(UserError, match="already"):
@@ -189,7 +196,7 @@ def test_at_most_so_many_wait():
 
 
 def test_an_error_is_told_to_who_waits_and_to_nobody_after(job_results):
-    queue = JobQueue()
+    queue = JobScheduler()
 
     def pieces():
         yield 1
@@ -208,7 +215,7 @@ def test_an_error_is_told_to_who_waits_and_to_nobody_after(job_results):
 def test_a_job_is_timed_by_what_it_takes_itself(monkeypatch):
     took = []
     monkeypatch.setattr(Job, "record_duration", lambda job, seconds: took.append(seconds))
-    queue = JobQueue()
+    queue = JobScheduler()
 
     def pieces():
         for unit in range(3):

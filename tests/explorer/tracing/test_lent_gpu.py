@@ -12,12 +12,12 @@ import torch
 from explorer.errors import UserError
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
-from explorer.tracing import devices
+from explorer.tracing import zero_gpu
 from explorer.tracing.model_library import ModelLibrary, pick_device
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 
 
 def pickle_round_trip(value):
@@ -42,11 +42,11 @@ def calls(monkeypatch) -> list[tuple]:
     with monkeypatch.context() as patches:
         patches.setitem(sys.modules, "spaces", SimpleNamespace(GPU=gpu))
         patches.setenv("SPACES_ZERO_GPU", "true")
-        importlib.reload(devices)
-        patches.setattr(devices, "MIN_PARAMETERS", 0)
+        importlib.reload(zero_gpu)
+        patches.setattr(zero_gpu, "MIN_PARAMETERS", 0)
         patches.setattr(torch.cuda, "is_available", lambda: False)  # a copy of this process has the GPU
         yield calls
-    importlib.reload(devices)
+    importlib.reload(zero_gpu)
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def library(style_checkpoints) -> ModelLibrary:
 
 
 def test_a_prompt_of_a_big_model_is_one_call_whatever_is_looked_at(library, calls):
-    endpoints = Endpoints(RunService(library))
-    state = RunFactory(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
+    endpoints = BrowserEndpoints(RunService(library))
+    state = PageStateBuilder(endpoints.runs).create_run("rope", "the fox asked the owl").as_dict()
     for view in (view.name for view in VIEWS):
         for part in (0, 1, 2):
             endpoints.answer("show", state | Selection(view=view, query=3, key=1).as_dict(), part)
@@ -69,7 +69,7 @@ def test_what_comes_back_is_what_is_computed_here(style_checkpoints, calls, monk
     lending = ModelLibrary("cpu", max_trace_bytes=most)
     lm, lent = lending.model_and_trace("rope", (5, 6, 7, 8), parse_interventions(edits))
     assert len(calls) == (2 if edits else 1)
-    monkeypatch.setattr(devices, "MIN_PARAMETERS", 10**9)
+    monkeypatch.setattr(zero_gpu, "MIN_PARAMETERS", 10**9)
     plain_lm, plain = ModelLibrary("cpu", max_trace_bytes=most).model_and_trace(
         "rope", (5, 6, 7, 8), parse_interventions(edits)
     )
@@ -85,14 +85,14 @@ def test_what_comes_back_is_what_is_computed_here(style_checkpoints, calls, monk
 
 
 def test_small_models_are_computed_here_and_all_are_kept_on_the_cpu(library, calls, monkeypatch):
-    monkeypatch.setattr(devices, "MIN_PARAMETERS", 10**6)
+    monkeypatch.setattr(zero_gpu, "MIN_PARAMETERS", 10**6)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # as on the hub
     library.trace("rope", (5, 6, 7))
     assert calls == [] and pick_device() == "cpu"
 
 
 def test_where_no_gpu_is_to_be_had_the_cpu_computes(library, calls, monkeypatch, caplog):
-    monkeypatch.setattr(devices, "run_on_gpu", lambda *given: 1 / 0)
+    monkeypatch.setattr(zero_gpu, "run_on_gpu", lambda *given: 1 / 0)
     assert library.trace("rope", (5, 6, 7))["logits"].shape[0] == 3
     assert "ZeroGPU provided no GPU, computing on the CPU" in caplog.text
 
@@ -108,8 +108,8 @@ def test_elsewhere_it_is_a_plain_call(monkeypatch):
 
     monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=lambda function: pytest.fail("asked for a GPU")))
-    importlib.reload(devices)
-    assert devices.with_gpu(function) is function and not devices.HAS_ZERO_GPU
+    importlib.reload(zero_gpu)
+    assert zero_gpu.with_gpu(function) is function and not zero_gpu.HAS_ZERO_GPU
     monkeypatch.setitem(sys.modules, "spaces", None)
-    monkeypatch.setattr(devices, "HAS_ZERO_GPU", True)
-    assert devices.with_gpu(function) is function  # and without the hub's package
+    monkeypatch.setattr(zero_gpu, "HAS_ZERO_GPU", True)
+    assert zero_gpu.with_gpu(function) is function  # and without the hub's package

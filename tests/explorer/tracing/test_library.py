@@ -11,11 +11,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import explorer.tracing.model_catalog as offered_models
 import explorer.tracing.model_library as library_module
 from explorer.interventions import parse_interventions
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache
-from explorer.web.answers.page_contents import ContinuationSurprisals
+from explorer.web.browser_api.page_contents import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES
 
@@ -162,7 +162,7 @@ def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
 def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
     library, ids = ModelLibrary("cpu"), (1, 2, 3)
     predictions, continuations = LogitsCache(library), ContinuationSurprisals(library)
-    run = Run("tiny", ids[:2], ids[2:])
+    run = RunRequest("tiny", ids[:2], ids[2:])
 
     def ask() -> tuple:
         logits = library.trace("tiny", ids)["logits"], predictions.trace("tiny", ids)["logits"]

@@ -8,7 +8,7 @@ import pytest
 
 import explorer.tracing.model_library as library_module
 from explorer.interventions import parse_interventions
-from explorer.tracing import devices
+from explorer.tracing import zero_gpu
 from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.run_service import LogitsCache
 
@@ -68,8 +68,8 @@ def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
 
 
 def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
-    calls, capture = [], devices.capture
-    monkeypatch.setattr(devices, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
+    calls, capture = [], zero_gpu.capture
+    monkeypatch.setattr(zero_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
     library = ModelLibrary("cpu")
     for edits in (OFF, DOUBLED, (), OFF):
         library.trace("tiny", (1, 2), edits)
@@ -98,7 +98,7 @@ def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint
     changed = library.trace("tiny", (1, 2, 3), DOUBLED)
     for run in (trace, changed):
         run["blocks.1.attn.pattern"], run["logits"], run.weights["lm_head.weight"].sum()
-        run.ablate(1, 2), run.outcome(1, 2), run.token_contributions(2, 3, 4)
+        run.ablate(1, 2), run.logit_and_log_probability(1, 2), run.token_contributions(2, 3, 4)
     LogitsCache(library).trace("tiny", (1, 2, 3))
     gone = ref(lm)
     del lm

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.tracing.model_library import ModelLibrary, Prefetcher, model_num_bytes
+from explorer.tracing.model_library import ModelLibrary, TrainingStepPrefetcher, model_num_bytes
 
 from .test_training import STEPS, name, series  # noqa: F401
 
@@ -19,20 +19,20 @@ def loaded_steps(library: ModelLibrary) -> list[int]:
 
 
 def test_all_steps_are_loaded(library):
-    Prefetcher(library).prefetch_steps(name(4)).result()
+    TrainingStepPrefetcher(library).prefetch_steps(name(4)).result()
     assert loaded_steps(library) == list(STEPS)
-    assert Prefetcher(library).prefetch_steps(name(4)) is None
+    assert TrainingStepPrefetcher(library).prefetch_steps(name(4)) is None
 
 
 def test_a_model_that_was_kept_once_has_nothing_to_load(library):
-    assert Prefetcher(library).prefetch_steps("tiny") is None
+    assert TrainingStepPrefetcher(library).prefetch_steps("tiny") is None
 
 
 def test_no_more_is_loaded_than_may_be_and_the_nearest_first(library):
     size = model_num_bytes(library.model(name(4))[0])
-    Prefetcher(library, max_bytes=2 * size).prefetch_steps(name(4)).result()
+    TrainingStepPrefetcher(library, max_bytes=2 * size).prefetch_steps(name(4)).result()
     assert loaded_steps(library) == [0, 4]
-    Prefetcher(library, max_bytes=size // 2).prefetch_steps(name(16))
+    TrainingStepPrefetcher(library, max_bytes=size // 2).prefetch_steps(name(16))
     assert loaded_steps(library) == [0, 4]
 
 
@@ -41,18 +41,18 @@ def test_no_model_is_let_go_for_it(series):  # noqa: F811
     library = ModelLibrary("cpu", max_model_cache_bytes=2 * size)
     library.model("tiny")
     library.model(name(4))
-    Prefetcher(library).prefetch_steps(name(4)).result()
+    TrainingStepPrefetcher(library).prefetch_steps(name(4)).result()
     assert library.has("tiny") and loaded_steps(library) == [4]
 
 
 def test_a_step_that_is_damaged_keeps_no_other_from_being_loaded(library, series):  # noqa: F811
     (series / "step-000000" / "model.safetensors").write_bytes(b"")
-    Prefetcher(library).prefetch_steps(name(4)).result()
+    TrainingStepPrefetcher(library).prefetch_steps(name(4)).result()
     assert loaded_steps(library) == [4, 16]
 
 
 def test_the_run_is_captured_at_the_step_that_somebody_is_on_the_way_to(library):
-    ahead, ids = Prefetcher(library), (3, 1, 2)
+    ahead, ids = TrainingStepPrefetcher(library), (3, 1, 2)
     ahead.prefetch_steps(name(4)).result()
     library.trace(name(4), ids)
     assert ahead.prefetch_next_token(name(4), ids) is None  # the user has not changed steps yet

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 
 
 @pytest.fixture

@@ -13,16 +13,16 @@ from explorer.errors import PointNotFoundError
 from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import find_model, get_identity, register_model
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEWS
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.answers.page_contents import ContinuationSurprisals, next_token_in_run
-from explorer.web.api import Api
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.page_contents import ContinuationSurprisals, next_token_distribution_in_run
+from explorer.web.public_api import PublicApi
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
 
@@ -82,19 +82,19 @@ def test_one_model_at_a_time_has_an_identity(lms, tiny_checkpoint):
 
 
 def explore_run(library: ModelLibrary):
-    Api(RunFactory(RunService(library)), "tiny").explore("the fox")
+    PublicApi(PageStateBuilder(RunService(library)), "tiny").explore("the fox")
 
 
 def generate_tokens(library: ModelLibrary):
-    Api(RunFactory(RunService(library)), "tiny").generate("the fox", max_new_tokens=3)
+    PublicApi(PageStateBuilder(RunService(library)), "tiny").generate("the fox", max_new_tokens=3)
 
 
 def show_all_views(library: ModelLibrary):
     """Request every view with its panels and explanations, of an original and an edited run, and the branches."""
-    endpoints, run = Endpoints(RunService(library)), Run("tiny", IDS, (9, 10))
+    endpoints, run = BrowserEndpoints(RunService(library)), RunRequest("tiny", IDS, (9, 10))
     for edits in ((), parse_interventions("blocks.1.attn.z.1*zero")):
         for view in VIEWS:
-            state = Run("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
+            state = RunRequest("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
             for part in range(3):
                 assert endpoints.answer("show", state, part)["contents"]
             for panel in view.panels:
@@ -104,17 +104,19 @@ def show_all_views(library: ModelLibrary):
 
 
 def predict_tokens(library: ModelLibrary):
-    opening = RunFactory(RunService(library))
+    opening = PageStateBuilder(RunService(library))
     for end in (2, 3, 4):
-        opening.runs.logits(Run("tiny", IDS[:end]))
+        opening.runs.logits(RunRequest("tiny", IDS[:end]))
     state = opening.state_from_query({"checkpoint": "tiny", "text": "the fox"})
-    next_token_in_run(state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run))
+    next_token_distribution_in_run(
+        state.run, state.selection.query, GenerationSettings(), opening.runs.logits(state.run)
+    )
     library.kept_beside = opening
 
 
 def read_continuations(library: ModelLibrary):
     library.kept_beside = ContinuationSurprisals(library)
-    library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
+    library.kept_beside.surprisals(PageState.parse(RunRequest("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
 
 @pytest.mark.parametrize(

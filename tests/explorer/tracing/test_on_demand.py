@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.trace as on_demand
 from explorer.tracing.capture import capture, tap_shapes, taps_outside_blocks, trace_num_bytes
-from explorer.tracing.lru import LRUCache
+from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import LazyActivations, named_arrays_num_bytes
 from model.transformer_lm import TransformerLM

@@ -11,7 +11,7 @@ from explorer.explain.captured import check_captured_value
 from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
 from explorer.tracing.ablation import ablate
-from explorer.tracing.apply_interventions import mean_stream, next_token_outcome
+from explorer.tracing.apply_interventions import logit_and_log_probability, mean_stream
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.token_attribution import token_contributions
@@ -91,7 +91,7 @@ def test_what_a_trace_asks_of_its_model_is_that_of_the_cpu(lms, style, device):
     device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
     for ask in (
         lambda lm: run_to_completion(ablate(lm, IDS, EDITS, 4, 5)),
-        lambda lm: next_token_outcome(lm, IDS, EDITS, 4, 5),
+        lambda lm: logit_and_log_probability(lm, IDS, EDITS, 4, 5),
         lambda lm: mean_stream(lm, 1, (tuple(IDS),)),
     ):
         np.testing.assert_allclose(ask(device_lm), ask(on_cpu), rtol=1e-2, atol=1e-2)

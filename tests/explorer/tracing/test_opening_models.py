@@ -8,7 +8,7 @@ import torch
 
 from explorer.errors import UserError
 from explorer.tracing import model_catalog
-from explorer.tracing.jobs import JobQueue, run_to_completion
+from explorer.tracing.jobs import JobScheduler, run_to_completion
 from explorer.tracing.model_catalog import ANY_NAME
 from explorer.tracing.model_library import HubModelOpener, ModelLibrary
 from model.checkpoint import CheckpointError, load_checkpoint
@@ -102,7 +102,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, 
 @pytest.mark.exhaustive
 def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
     hub.pause = lambda sent: time.sleep(0.02)
-    queue = JobQueue(timeout_s=60)
+    queue = JobScheduler(timeout_s=60)
     name = opening.open_job(NAME).name
     progress = queue.begin("ann", opening.open_job(NAME))
     while not progress.done:
@@ -133,7 +133,7 @@ def test_a_model_from_elsewhere_is_compared_once(opening):
 
 def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder, tmp_path):
     opening, copy = HubModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
-    name, queue = opening.library.catalog.open(copy), JobQueue(timeout_s=60)
+    name, queue = opening.library.catalog.open(copy), JobScheduler(timeout_s=60)
 
     def compare():
         job = opening.self_check_job(name)
@@ -156,7 +156,7 @@ def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder,
 @pytest.mark.exhaustive
 def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
     for _ in range(2):
-        queue, job = JobQueue(timeout_s=60), opening.open_job(NAME)
+        queue, job = JobScheduler(timeout_s=60), opening.open_job(NAME)
         queue.begin("ann", job)
         while queue.progress("ann", job.name).state in ("waiting", "working"):
             time.sleep(0.02)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from explorer.errors import UserError
 from explorer.interventions import parse_interventions
-from explorer.tracing.apply_interventions import next_token_outcome
+from explorer.tracing.apply_interventions import logit_and_log_probability
 from explorer.tracing.capture import capture
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
@@ -22,13 +22,13 @@ def test_it_is_what_is_captured(lms, style, text, position):
     edits = applicable_interventions(lms[style], text)
     logits = capture(lms[style], IDS, edits)["logits"][position].astype(np.float64)
     expected = logits[33], logits[33] - np.logaddexp.reduce(logits)
-    assert_allclose(next_token_outcome(lms[style], IDS, edits, position, 33), expected, atol=1e-4)
+    assert_allclose(logit_and_log_probability(lms[style], IDS, edits, position, 33), expected, atol=1e-4)
 
 
 def test_the_model_is_left_as_it_was(tiny_lm):
     with pytest.raises(UserError):
-        next_token_outcome(tiny_lm, IDS, parse_interventions("blocks.9.attn.z*zero"), 3, 33)
-    next_token_outcome(tiny_lm, IDS, parse_interventions("embed*scale*2"), 3, 33)
+        logit_and_log_probability(tiny_lm, IDS, parse_interventions("blocks.9.attn.z*zero"), 3, 33)
+    logit_and_log_probability(tiny_lm, IDS, parse_interventions("embed*scale*2"), 3, 33)
     assert not any(module._forward_hooks for module in tiny_lm.modules())
 
 
@@ -37,4 +37,4 @@ def test_nobody_s_answer_is_not_worked_out(tiny_lm):
         RequestBudget(max_tokens=100, max_seconds=10, is_cancelled=True).activate(),
         pytest.raises(RequestCancelledError),
     ):
-        next_token_outcome(tiny_lm, IDS, (), 3, 33)
+        logit_and_log_probability(tiny_lm, IDS, (), 3, 33)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.state.run import MAX_TOKENS, Run
+from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import retokenize
 from model.checkpoint import load_checkpoint
@@ -92,7 +92,7 @@ def test_what_goes_on_from_a_text_is_joined_to_it(of_words, of_bytes):
     for cut in range(1, len(whole)):
         prompt, generated = whole[:cut], whole[cut:]
         runs = RunService(SimpleNamespace(model=lambda name: (None, of_words)))
-        texts = runs.text(Run("of words", tuple(prompt), tuple(generated)))
+        texts = runs.text(RunRequest("of words", tuple(prompt), tuple(generated)))
         assert "".join(texts) == of_words.decode(whole)
         translated_prompt = retokenize(prompt, of_words, of_bytes)
         translated_continuation = retokenize(generated, of_words, of_bytes, is_continuation=True, previous_ids=prompt)

@@ -14,9 +14,9 @@ from explorer.analysis.embedding import nearest_tokens
 from explorer.analysis.unembedding import project_to_vocabulary
 from explorer.explain.captured import check_captured_value
 from explorer.state.selection import Selection
-from explorer.tracing import arrays, weight_matrices
-from explorer.tracing.arrays import StoredWeights
+from explorer.tracing import numpy_arrays, weight_matrices
 from explorer.tracing.capture import capture
+from explorer.tracing.numpy_arrays import StoredWeights
 from explorer.tracing.weight_matrices import StoredMatrix, iter_chunks, linear, linear_by_chunks
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
@@ -111,11 +111,11 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
     sizes_read, trace = [], capture(large, [1, 2, 3])
     table = large.lm_head.weight.numel()
 
-    def recording_as_array(tensor, as_array=arrays.as_array):
+    def recording_as_array(tensor, as_array=numpy_arrays.as_array):
         sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
+    monkeypatch.setattr("explorer.tracing.numpy_arrays.as_array", recording_as_array)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     assert len(trace.weights["lm_head.weight"][[3, 4]]) == 2
@@ -138,11 +138,11 @@ def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
     trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
 
-    def recording_as_array(tensor, as_array=arrays.as_array):
+    def recording_as_array(tensor, as_array=numpy_arrays.as_array):
         sizes_read.append(tensor.numel())
         return as_array(tensor)
 
-    monkeypatch.setattr("explorer.tracing.arrays.as_array", recording_as_array)
+    monkeypatch.setattr("explorer.tracing.numpy_arrays.as_array", recording_as_array)
     for name, (view, panel) in PANELS.items():
         if (
             view.is_applicable(trace)

@@ -12,8 +12,8 @@ from explorer.tracing.request_budget import (
     chunk_tokens,
 )
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 from model.config import ModelConfig
 
 
@@ -43,8 +43,8 @@ def test_an_answer_computes_for_so_many_seconds_whoever_else_does():
 
 
 def test_nothing_more_is_computed_for_who_is_gone(library):
-    endpoints = Endpoints(RunService(library))
-    state = RunFactory(endpoints.runs).create_run("rope", "an owl that nobody asked").as_dict()
+    endpoints = BrowserEndpoints(RunService(library))
+    state = PageStateBuilder(endpoints.runs).create_run("rope", "an owl that nobody asked").as_dict()
     work = RequestBudget(max_tokens=10**6, max_seconds=60, is_cancelled=True)
     with work.activate(), pytest.raises(RequestCancelledError):
         endpoints.answer("show", state)
@@ -52,8 +52,8 @@ def test_nothing_more_is_computed_for_who_is_gone(library):
 
 
 def test_a_tree_that_is_too_large_is_told_beside_the_pictures(library):
-    endpoints = Endpoints(RunService(library))
-    state = RunFactory(endpoints.runs).create_run("rope", "a tree of many branches").as_dict() | {
+    endpoints = BrowserEndpoints(RunService(library))
+    state = PageStateBuilder(endpoints.runs).create_run("rope", "a tree of many branches").as_dict() | {
         "view": "attention",
         "unfolded": "all",
     }

@@ -7,13 +7,12 @@ import numpy as np
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
-from explorer.views.overview.map_parts import Diagram
-from explorer.views.overview.whole_model import WholeModel
-from explorer.views.view import HeadTable, SmallMultiples
-from explorer.web.answers.view_contents import figure_payload
-from explorer.web.widgets.figure import HeadTableFigure
-from explorer.web.widgets.model_map import ModelMap
-from explorer.web.widgets.whole_model import WholeModelFigure
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.view import HeadHeatmaps, HeadTable
+from explorer.web.browser_api.page_contents import figure_payload
+from explorer.web.widgets.figure import HeadTableWidget
+from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from tests.panels import PANELS
 from tests.rendered_parts import collect_numbers
 from tests.sample_models import capture_edited_style
@@ -49,7 +48,7 @@ def texts(value) -> list[str]:
 def check(figure, panel):
     """Check that a figure can be sent, has an alternative text and is of its panel's type."""
     if panel.kind == "head_grid":
-        assert isinstance(figure, SmallMultiples)
+        assert isinstance(figure, HeadHeatmaps)
         assert figure.alt.strip()
         values = np.asarray(figure.values)
         assert ((values >= 0) & (values <= 1)).all()
@@ -57,15 +56,15 @@ def check(figure, panel):
         assert isinstance(figure, HeadTable)
         assert figure.alt.strip()
         assert all(column.label.strip() and column.description.strip() for column in figure.columns)
-        assert json.dumps(HeadTableFigure.pack(figure), allow_nan=False)
+        assert json.dumps(HeadTableWidget.pack(figure), allow_nan=False)
     elif panel.kind == "model_map":
-        assert isinstance(figure, Diagram)
+        assert isinstance(figure, ModelMap)
         assert figure.alt.strip()
-        assert json.dumps(ModelMap.pack(figure), allow_nan=False)
+        assert json.dumps(ModelMapWidget.pack(figure), allow_nan=False)
     elif panel.kind == "whole_model":
-        assert isinstance(figure, WholeModel)
+        assert isinstance(figure, WholeModelFigure)
         assert figure.alt.strip()
-        assert json.dumps(WholeModelFigure.pack(figure), allow_nan=False)
+        assert json.dumps(WholeModelWidget.pack(figure), allow_nan=False)
     else:
         assert isinstance(figure, go.Figure)
         assert json.loads(figure.to_json())["layout"]["meta"]["alt"].strip()

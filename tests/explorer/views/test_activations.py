@@ -10,7 +10,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import activations
 from explorer.views.activations import MAX_COLUMNS
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 
 
 @pytest.fixture
@@ -23,28 +23,28 @@ def wide(tiny_config) -> Trace:
 def test_the_heatmap_is_any_captured_value(trace):
     for tap, value in trace.values.items():
         for head in (0, 2) if value.ndim == 3 else (0,):
-            heatmap = activations.heatmap(trace, tap, head).data[0]
+            heatmap = activations.captured_value_heatmap(trace, tap, head).data[0]
             assert_array_equal(heatmap.z, trace.head_value(tap, head) if value.ndim == 3 else value)
-            assert list(heatmap.y) == positions(trace.tokens)
+            assert list(heatmap.y) == position_labels(trace.tokens)
 
 
 def test_signed_values_are_centred_at_0_and_others_begin_there(trace):
-    signed = activations.heatmap(trace, "embed").data[0]
+    signed = activations.captured_value_heatmap(trace, "embed").data[0]
     assert (signed.zmin, signed.zmax) == (-np.abs(trace["embed"]).max(), np.abs(trace["embed"]).max())
-    pattern = activations.heatmap(trace, "blocks.0.attn.pattern").data[0]
+    pattern = activations.captured_value_heatmap(trace, "blocks.0.attn.pattern").data[0]
     assert (pattern.zmin, pattern.zmax) == (0, trace["blocks.0.attn.pattern"][0].max())
 
 
 def test_a_value_of_zeros_still_has_a_scale(rope_trace):
     only_zeros = replace(rope_trace, values={"embed": np.zeros((12, 4), np.float32)})
-    heatmap = activations.heatmap(only_zeros, "embed").data[0]
+    heatmap = activations.captured_value_heatmap(only_zeros, "embed").data[0]
     assert heatmap.zmin < heatmap.zmax
 
 
 def test_scores_and_patterns_have_tokens_on_both_axes(trace):
     for tap in ("blocks.0.attn.scores", "blocks.1.attn.pattern"):
-        figure = activations.heatmap(trace, tap)
-        assert list(figure.data[0].x) == positions(trace.tokens)
+        figure = activations.captured_value_heatmap(trace, tap)
+        assert list(figure.data[0].x) == position_labels(trace.tokens)
         assert figure.layout.xaxis.type == "category"
 
 
@@ -53,7 +53,7 @@ def test_scores_and_patterns_have_tokens_on_both_axes(trace):
 )
 def test_of_a_wide_value_the_window_with_the_chosen_dimension_is_shown(wide, dim, start, end):
     assert MAX_COLUMNS == 1024
-    figure = activations.heatmap(wide, "logits", query=1, dim=dim)
+    figure = activations.captured_value_heatmap(wide, "logits", query=1, dim=dim)
     assert_array_equal(figure.data[0].x, np.arange(start, end))
     assert_array_equal(figure.data[0].z, wide["logits"][:, start:end])
     assert f"{start} to {end - 1} of 2500" in figure.layout.xaxis.title.text
@@ -64,19 +64,21 @@ def test_of_a_long_pattern_the_window_has_its_own_tokens(tiny_config):
     trace = Trace(
         tiny_config, tuple(range(1500)), tokens, {"blocks.0.attn.pattern": np.eye(1500, dtype=np.float32)[None]}
     )
-    figure = activations.heatmap(trace, "blocks.0.attn.pattern", query=1499, dim=1200)
-    assert list(figure.data[0].x) == positions(tokens)[1024:]
+    figure = activations.captured_value_heatmap(trace, "blocks.0.attn.pattern", query=1499, dim=1200)
+    assert list(figure.data[0].x) == position_labels(tokens)[1024:]
     assert figure.layout.xaxis.title.text == "key (1024 to 1499 of 1500)"
     assert set(figure.layout.xaxis.tickvals) <= set(figure.data[0].x)
-    assert list(figure.layout.xaxis.categoryarray) == positions(tokens)  # a click is still on the position itself
+    assert list(figure.layout.xaxis.categoryarray) == position_labels(tokens)  # a click is still on the position itself
 
 
 def test_the_scale_of_a_wide_value_is_the_same_in_every_window(wide):
-    assert {activations.heatmap(wide, "logits", dim=dim).data[0].zmax for dim in (0, 1500, 2400)} == {7499}
+    assert {activations.captured_value_heatmap(wide, "logits", dim=dim).data[0].zmax for dim in (0, 1500, 2400)} == {
+        7499
+    }
 
 
 def test_the_chosen_element_is_framed(trace):
-    shapes = activations.heatmap(trace, "embed", query=3, dim=5).layout.shapes
+    shapes = activations.captured_value_heatmap(trace, "embed", query=3, dim=5).layout.shapes
     assert (4.5, 5.5, 2.5, 3.5) in [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes]
 
 
@@ -84,7 +86,7 @@ def test_the_chosen_element_is_framed(trace):
 @pytest.mark.parametrize("query", [0, 11])
 def test_the_shares_of_a_histogram_sum_to_1(trace, tap, query):
     values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
-    everything, chosen = activations.histogram(trace, tap, 1, query).data
+    everything, chosen = activations.captured_value_histogram(trace, tap, 1, query).data
     for bars, counted in ((everything, values), (chosen, values[query])):
         assert np.sum(bars.y) == pytest.approx(1)
         width = bars.x[1] - bars.x[0]
@@ -93,7 +95,7 @@ def test_the_shares_of_a_histogram_sum_to_1(trace, tap, query):
 
 
 def test_equal_values_have_a_histogram(trace_of):
-    everything, chosen = activations.histogram(trace_of("rope", 1), "rope.angles").data
+    everything, chosen = activations.captured_value_histogram(trace_of("rope", 1), "rope.angles").data
     assert np.sum(everything.y) == np.sum(chosen.y) == 1
 
 

@@ -11,9 +11,9 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import compare, patching
-from explorer.views.attention.score_plots import attention_stages
+from explorer.views.attention.patterns import attention_stages
 from explorer.views.experiments.effects import head_ablation_map as ablated
-from explorer.views.kv_cache import cache_size, positions_computed_lines
+from explorer.views.kv_cache import cache_size_plot, positions_computed_lines
 from explorer.views.prediction.contributions import head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.residual.stream_plots import stream_norm_map
@@ -92,7 +92,7 @@ def test_of_the_lens_what_is_likeliest_in_the_end_and_of_a_path_its_ends(rope_tr
 
 def test_of_the_cache_what_it_takes_after_the_step(rope_trace):
     bytes_per_token = kv_cache_bytes_per_token(rope_trace.config)
-    assert f"{(QUERY + 1) * bytes_per_token:,} bytes after this step" in alt_text(cache_size(rope_trace, QUERY))
+    assert f"{(QUERY + 1) * bytes_per_token:,} bytes after this step" in alt_text(cache_size_plot(rope_trace, QUERY))
     figure = positions_computed_lines(rope_trace, QUERY)
     cached, uncached = (list(line.y)[QUERY] for line in figure.data)
     assert f"By step {QUERY + 1}, {cached:,} positions" in alt_text(figure) and f"without it {uncached:,}" in alt_text(

@@ -9,7 +9,7 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 
 
 def only(figure, kind: str):
@@ -28,7 +28,7 @@ def test_all_heads_are_the_captured_patterns(trace):
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
 def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
-    cell_values = np.asarray(only(attention.pattern(trace, layer, head), "heatmap").z, dtype=float)
+    cell_values = np.asarray(only(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
     below = np.tri(len(trace), dtype=bool)
     assert_array_equal(cell_values[below], captured[below])
@@ -36,31 +36,31 @@ def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer
 
 
 def test_rows_are_queries_from_above_and_columns_are_keys(trace):
-    figure = attention.pattern(trace, 0, 0)
+    figure = attention.pattern_heatmap(trace, 0, 0)
     heatmap = only(figure, "heatmap")
-    assert list(heatmap.x) == list(heatmap.y) == positions(trace.tokens)
+    assert list(heatmap.x) == list(heatmap.y) == position_labels(trace.tokens)
     assert figure.layout.yaxis.range == (11.5, -0.5)
     assert "key" in figure.layout.xaxis.title.text
     assert "query" in figure.layout.yaxis.title.text
 
 
 def test_of_a_long_prompt_the_tokens_around_the_chosen_cell_are_in_sight(rope_trace):
-    figure = attention.pattern(rope_trace, 0, 0, query=10, key=2, window=4)
+    figure = attention.pattern_heatmap(rope_trace, 0, 0, query=10, key=2, window=4)
     assert figure.layout.yaxis.range == (11.5, 7.5)
     assert figure.layout.xaxis.range == (-0.5, 3.5)
     assert len(figure.layout.xaxis.tickvals) == 4
-    whole = attention.pattern(rope_trace, 0, 0, query=10, key=2)
+    whole = attention.pattern_heatmap(rope_trace, 0, 0, query=10, key=2)
     assert only(figure, "heatmap").z.shape == only(whole, "heatmap").z.shape  # the rest is there, out of sight
 
 
 def test_every_pattern_has_the_same_colours(trace):
-    heatmap = only(attention.pattern(trace, 1, 1), "heatmap")
+    heatmap = only(attention.pattern_heatmap(trace, 1, 1), "heatmap")
     assert (heatmap.zmin, heatmap.zmax) == (0, 1)
 
 
 def test_the_chosen_cell_is_framed(trace):
-    assert (1.5, 2.5, 6.5, 7.5) in frame_bounds(attention.pattern(trace, 0, 0, query=7, key=2))
-    assert attention.pattern(trace, 0, 0).layout.shapes == ()
+    assert (1.5, 2.5, 6.5, 7.5) in frame_bounds(attention.pattern_heatmap(trace, 0, 0, query=7, key=2))
+    assert attention.pattern_heatmap(trace, 0, 0).layout.shapes == ()
 
 
 @pytest.mark.parametrize("query", [0, 5, 11])
@@ -68,7 +68,7 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
     bars = only(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
     assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
-    assert list(bars.x) == positions(trace.tokens)[: query + 1]
+    assert list(bars.x) == position_labels(trace.tokens)[: query + 1]
 
 
 @pytest.mark.parametrize("factor", [3, -2])
@@ -124,13 +124,13 @@ def test_a_panel_shows_what_is_chosen(trace):
     selection = Selection(layer=1, head=2, query=9, key=4)
     heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels[:3])
     assert heads.values.shape == (2, trace.config.num_heads, 12, 12)
-    assert pattern == attention.pattern(trace, 1, 2, 9, 4)
+    assert pattern == attention.pattern_heatmap(trace, 1, 2, 9, 4)
     assert row == attention.query_weight_bars(trace, 1, 2, 9, 4)
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
 def test_the_large_picture_shows_what_is_asked_for(trace, kind):
-    heatmap = only(attention.pattern(trace, 1, 2, kind=kind), "heatmap")
+    heatmap = only(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
     assert_allclose(np.asarray(heatmap.z, dtype=float)[below], displayed_pattern(trace, 1, 2, kind)[below])
     assert heatmap.zmax == (displayed_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)

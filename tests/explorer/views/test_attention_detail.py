@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.heads import HEAD_SCORES, chance_head_scores, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
 from explorer.explain.notation import format_number
-from explorer.views.attention.score_plots import (
-    MAX_STAGE_KEYS,
-    attention_stages,
-    head_score_map,
-    score_by_dimension_bars,
-)
-from explorer.views.style import positions
+from explorer.views.attention.head_scores import head_score_map
+from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
+from explorer.views.style import position_labels
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
@@ -66,7 +62,7 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     keys = list(heatmap.x)
     assert len(keys) == MAX_STAGE_KEYS
     column = keys.index(key)
-    assert {row[column] for row in heatmap.hovertext} == {positions(trace.tokens)[key]}
+    assert {row[column] for row in heatmap.hovertext} == {position_labels(trace.tokens)[key]}
     text = [row[column] for row in heatmap.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
     hidden = style in ("local", "sandwich")  # their second layers see 8 tokens

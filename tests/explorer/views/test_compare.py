@@ -17,7 +17,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.views.compare import (
     VIEW,
     contribution_difference_bars,
-    formula,
+    describe_differences,
     head_attention_difference_map,
     next_token_comparison,
     residual_distance_map,
@@ -25,7 +25,7 @@ from explorer.views.compare import (
 )
 from explorer.views.labels import target_and_contrast
 from explorer.views.style import label
-from explorer.views.two_runs import NoDifferenceError, selection_in_other
+from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import Verification, worse_verification
 from tests.sample_models import CORE, models, tokenizer
 
@@ -87,7 +87,7 @@ def test_each_runs_bars_have_its_name(style):
 def test_parts_are_those_of_a_less_those_of_b_and_add_up(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).traces_and_layout[0]
-    other_selection = selection_in_other(comparison, SELECTION)
+    other_selection = selection_in_other_run(comparison, SELECTION)
     logits = [
         direct_logit_attribution(run, run_selection.query, *target_and_contrast(run, run_selection))
         for run, run_selection in ((comparison.trace, SELECTION), (comparison.other, other_selection))
@@ -118,9 +118,9 @@ def test_the_words_say_where_runs_part():
     lm, ids = models()["rope"], tokenizer().encode(TEXTS[0])
     plain = capture(lm, ids, tokenizer=tokenizer())
     changed = capture(lm, ids, parse_interventions("blocks.1.attn.z.2*zero"), tokenizer=tokenizer())
-    text = formula(Comparison.from_traces(changed, plain), SELECTION)
+    text = describe_differences(Comparison.from_traces(changed, plain), SELECTION)
     assert "part first at blocks.1.attn.z, at “t” (0) beside “t” (0)" in text and "KL(A‖B) = " in text
-    assert "the same at all tokens" in formula(Comparison.from_traces(plain, plain), SELECTION)
+    assert "the same at all tokens" in describe_differences(Comparison.from_traces(plain, plain), SELECTION)
 
 
 def test_every_panel_compares():

@@ -17,7 +17,7 @@ from explorer.tracing.apply_interventions import continue_tokens
 from explorer.tracing.capture import capture
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
 from explorer.views.intervention_controls import available_controls
-from explorer.views.select_fields import select_fields
+from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import RESIDUAL, SELECTED, label
 from tests import layouts
 from tests.rendered_figures import contains_number, render_panel
@@ -108,7 +108,7 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
 
 @pytest.mark.parametrize("direction", ["", "neuron.0.3", "means.0.5.6-7"])
 def test_the_list_has_the_direction_that_is_chosen(trace, direction):
-    (choice,) = select_fields(("direction",), trace, Selection().replace(direction=direction, query=9))
+    (choice,) = make_selection_dropdowns(("direction",), trace, Selection().replace(direction=direction, query=9))
     values = [value for value, _words in choice.options]
     assert direction in values and len(set(values)) == len(values)
     assert [text for value, text in choice.options][:3] == ["happy, not sad", "she, not he", "asked, not said"]

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
-from explorer.views.style import label, positions
+from explorer.views.style import label, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 
 from .bars_by_hand import logit_parts, rollout
@@ -110,7 +110,7 @@ def actual_token_bars(case: Case) -> ExpectedPoints:
     """Return the probabilities of the actual tokens, none for the first; the chosen bar is drawn again over its own."""
     trace, chances = case.trace, case.stream_probabilities(case.stream[-1])[:-1]
     probabilities = [row[i] for row, i in zip(chances, trace.token_ids[1:], strict=True)]
-    labels = positions(trace.tokens)
+    labels = position_labels(trace.tokens)
     bars = [ExpectedPoint(p, labels[i], {"query": i}) for i, p in enumerate(probabilities, 1)]
     return [bars, bars[8:9]]
 
@@ -120,7 +120,7 @@ def weights(case: Case) -> ExpectedPoints:
     row = case.weight("lm_head.weight")[case.stream_probabilities(case.stream[-1])[9].argmax()]
     added = [case.logit_contributions(case.head_outputs(i), unembedding_rows=row) for i in (0, 1)]
     layer, head = np.unravel_index(np.argmax(added), (2, len(added[0])))
-    labels = positions(case.trace.tokens)
+    labels = position_labels(case.trace.tokens)
     head_weights = case.trace[f"blocks.{layer}.attn.pattern"][head, 9, :10]
     bars = [ExpectedPoint(weight, labels[i], {"key": i}) for i, weight in enumerate(head_weights)]
     return [bars, [bars[int(head_weights.argmax())]]]

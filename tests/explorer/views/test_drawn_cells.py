@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 from tests.evaluation_case import PRE_NORM, Case
 from tests.rendered_figures import contains_number
 
@@ -36,7 +36,7 @@ class Cells(NamedTuple):
 
 
 def tokens(case: Case, axis: str) -> list[str]:
-    return [f"{axis} {token_label}" for token_label in positions(case.trace.tokens)]
+    return [f"{axis} {token_label}" for token_label in position_labels(case.trace.tokens)]
 
 
 def numbered_labels(name: str, size: int) -> list[str]:

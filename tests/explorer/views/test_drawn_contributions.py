@@ -8,7 +8,7 @@ from torch import Tensor
 from explorer.explain.clicked_point import ClickedPoint as Clicked
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.apply_interventions import apply_interventions
-from explorer.views.style import ATTENTION, EMBEDDING, positions
+from explorer.views.style import ATTENTION, EMBEDDING, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
 from tests.rendered_figures import contains_number
 
@@ -47,7 +47,7 @@ def contribution_bars(case: Case) -> ExpectedPoints:
         without.append(float(f(x) - f(x, tuple(hidden))))
     by_gradient, integrated = (x * slope(x)).sum(-1)[0].tolist(), ((x - start) * path).sum(-1)[0].tolist()
     rows = dict(zip(NAMES, (by_gradient, integrated, [bar.value for bar in rollout(case)[0]], without), strict=True))
-    labels = positions(case.trace.tokens)
+    labels = position_labels(case.trace.tokens)
     return [
         [ExpectedPoint(v, f"{labels[i]}: {name}", {"key": i}) for i, v in enumerate(row)] for name, row in rows.items()
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.next_token import next_token_distribution
 from explorer.views import VIEWS
-from explorer.views.style import label, positions
+from explorer.views.style import label, position_labels
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 from tests.rendered_figures import contains_number
@@ -150,7 +150,7 @@ def test_each_tokens_surprisal_before_and_after_a_change(look, style):
     points = case.picture("experiments", "text_change").points()
     for i, (p, old, new) in enumerate(zip(points, before, after, strict=True), start=1):
         assert p.value == pytest.approx(new - old, abs=1e-3)
-        assert html.unescape(positions(case.trace.tokens)[i]) in p.hover_text
+        assert html.unescape(position_labels(case.trace.tokens)[i]) in p.hover_text
         assert contains_number(p.hover_text, old) and contains_number(p.hover_text, new)
         assert p.change == {"query": i}
 
@@ -184,7 +184,7 @@ def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
         assert abs(projections @ direction) == pytest.approx(np.linalg.norm(direction @ vectors), rel=1e-3)
         assert np.linalg.norm(projections) == pytest.approx(abs(projections @ direction), rel=1e-3)
     for i, p in enumerate(points):
-        assert p.hover_text.startswith(html.unescape(positions(case.trace.tokens)[i]))
+        assert p.hover_text.startswith(html.unescape(position_labels(case.trace.tokens)[i]))
         assert contains_number(p.hover_text, p.x) and contains_number(p.hover_text, p.y) and p.change == {"query": i}
 
 

@@ -27,7 +27,7 @@ from explorer.views.experiments.effects import (
     sublayer_ablation_bars,
     surprisal_change_bars,
 )
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 
 with_unchanged = Comparison.with_unchanged
 
@@ -123,7 +123,7 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
     panels = {panel.name: panel for panel in experiments.VIEW.panels}
     for name in ("heads", "sublayers"):
         changed, unchanged = (panels[name].draw(run, selection) for run in (edited_trace, trace))
-        assert changed.replace_data(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
+        assert changed.with_traces_and_layout(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
 
 
 def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, tiny_tokenizer):

@@ -14,13 +14,13 @@ from explorer.state.selection import Selection
 from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
     VIEW,
-    activation_curve,
-    neuron_across_tokens,
-    promoted_tokens,
-    sparsity_by_layer,
-    strongest_neurons,
+    activation_function_plot,
+    neuron_values_by_token_plot,
+    promoted_token_bars,
+    sparsity_by_layer_plot,
+    strongest_neuron_bars,
 )
-from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
+from explorer.views.style import FEED_FORWARD, SELECTED, label, position_labels
 from tests import layouts
 
 
@@ -32,7 +32,7 @@ def gated(trace) -> bool:
 def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
     neuron_values = layer_neurons(trace, 1, 7)
     top = neuron_values.top(MAX_NEURON_BARS)
-    figure = strongest_neurons(trace, 1, top[4], 7)
+    figure = strongest_neuron_bars(trace, 1, top[4], 7)
     steps = (
         [neuron_values.active, neuron_values.up, neuron_values.hidden]
         if gated
@@ -51,7 +51,7 @@ def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
 def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
     top = layer_neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
     for chosen, bar_position in ((top[6], 6), (top[-1], MAX_NEURON_BARS + 1)):
-        figure = strongest_neurons(rope_trace, 0, int(chosen), 3)
+        figure = strongest_neuron_bars(rope_trace, 0, int(chosen), 3)
         bars = figure.data[0]
         assert bars.customdata[list(bars.x).index(bar_position)] == chosen
         assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(bar_position - 0.5, bar_position + 0.5)]
@@ -60,9 +60,9 @@ def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
 
 def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     neuron_values = layer_neurons(trace, 0, 5)
-    line, others, chosen = activation_curve(trace, 0, 11, 5).data
+    line, others, chosen = activation_function_plot(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
-    assert "lie together" not in activation_curve(trace, 0, 11, 5).layout.xaxis.title.text
+    assert "lie together" not in activation_function_plot(trace, 0, 11, 5).layout.xaxis.title.text
     assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
     assert chosen.marker.opacity == 1 > others.marker.opacity > 0
     _, activation = ACTIVATIONS[trace.config.ffn]
@@ -79,7 +79,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
 def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
     neuron_values, chosen = layer_neurons(trace, 0, 5), 11
     monkeypatch.setattr("explorer.views.feed_forward.MAX_DOTS", 8)
-    figure = activation_curve(trace, 0, chosen, 5)
+    figure = activation_function_plot(trace, 0, chosen, 5)
     others = list(figure.data[1].customdata)
     other_neurons = np.delete(np.arange(trace.config.d_ff), chosen)
     edges = np.linspace(neuron_values.pre[other_neurons].min(), neuron_values.pre[other_neurons].max(), 9)[1:-1]
@@ -105,28 +105,28 @@ def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
     names = [f"blocks.0.ffn.{name}" for name in ("gate_pre", "gate", "up", "hidden")]
     zeroed = {name: np.zeros_like(rope_trace[name]) for name in names}
     silent = replace(rope_trace, values={**rope_trace.values, **zeroed})
-    assert np.isfinite(activation_curve(silent, 0, 0, 0).data[1].marker.size).all()
-    assert sparsity_by_layer(silent, 0).data[0].y[0] == sparsity_by_layer(silent, 0).data[1].y[0] == 1
+    assert np.isfinite(activation_function_plot(silent, 0, 0, 0).data[1].marker.size).all()
+    assert sparsity_by_layer_plot(silent, 0).data[0].y[0] == sparsity_by_layer_plot(silent, 0).data[1].y[0] == 1
 
 
 def test_the_neuron_across_the_tokens(trace):
-    bars = neuron_across_tokens(trace, 1, 9, 4).data[0]
-    assert list(bars.x) == positions(trace.tokens)
+    bars = neuron_values_by_token_plot(trace, 1, 9, 4).data[0]
+    assert list(bars.x) == position_labels(trace.tokens)
     assert_array_equal(bars.y, trace["blocks.1.ffn.hidden"][:, 9])
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
 def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
-    figure = neuron_across_tokens(trace, 0, 3, 4)
+    figure = neuron_values_by_token_plot(trace, 0, 3, 4)
     assert bool(figure.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
     zeroed = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
-    (note,) = neuron_across_tokens(replace(trace, values=zeroed), 0, 3, 4).layout.annotations
+    (note,) = neuron_values_by_token_plot(replace(trace, values=zeroed), 0, 3, 4).layout.annotations
     assert "dead in this run" in note.text
 
 
 def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     push = neuron_logit_effects(trace, 0, 13, 6)
-    figure = promoted_tokens(trace, 0, 13, 6)
+    figure = promoted_token_bars(trace, 0, 13, 6)
     bars, order = figure.data[0], np.argsort(-push)
     assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
     names = [label(trace.vocabulary[token_id]) for token_id in order]
@@ -140,13 +140,13 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
 def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
     hidden = rope_trace["blocks.0.ffn.hidden"][2]
     for chosen, is_reversed in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
-        title = promoted_tokens(rope_trace, 0, chosen, 2).layout.xaxis.title.text
+        title = promoted_token_bars(rope_trace, 0, chosen, 2).layout.xaxis.title.text
         assert format_number(hidden[chosen]) in title
         assert ("turns round" in title) is is_reversed
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
-    figure = sparsity_by_layer(trace, 1)
+    figure = sparsity_by_layer_plot(trace, 1)
     shares = sparsity(trace)
     assert_allclose(figure.data[0].y, shares.near_zero)
     assert_allclose(figure.data[1].y, shares.inactive)

@@ -5,15 +5,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.attention.head_table import all_heads_table, inspect_head_number
+from explorer.views.attention.head_scores import all_heads_table, inspect_head_number
 from explorer.views.labels import target_and_contrast
-from explorer.views.view import HeadColumn, HeadTable
-from explorer.web.widgets.figure import HeadTableFigure
+from explorer.views.view import HeadTable, HeadTableColumn
+from explorer.web.widgets.figure import HeadTableWidget
 from tests.panels import PANELS
 
 PANEL = PANELS["attention-table"][1]
@@ -61,7 +61,7 @@ def test_without_what_a_logit_needs_there_are_scores_alone(trace):
 def test_a_score_without_queries_travels_as_none(tiny_lm):
     """No token of the run occurs twice, so that there is no induction."""
     run = capture(tiny_lm, [1, 2, 3, 4])
-    packed = HeadTableFigure.pack(all_heads_table(run, Selection().clamp_to_trace(run)))
+    packed = HeadTableWidget.pack(all_heads_table(run, Selection().clamp_to_trace(run)))
     columns = dict(zip(HEAD_SCORES, packed["columns"], strict=False))
     assert set(columns["induction"]["values"]) == {None}
     assert None not in columns["previous_token"]["values"]
@@ -69,7 +69,7 @@ def test_a_score_without_queries_travels_as_none(tiny_lm):
 
 def test_numbers_travel_in_the_order_of_layers_and_heads():
     values = np.arange(6.0).reshape(2, 3) / 8
-    packed = HeadTableFigure.pack(HeadTable((HeadColumn("score", "A score", values),), "Six heads."))
+    packed = HeadTableWidget.pack(HeadTable((HeadTableColumn("score", "A score", values),), "Six heads."))
     assert packed["heads"] == 3 and packed["alt"] == "Six heads."
     assert packed["columns"] == [
         {"label": "score", "description": "A score", "limit": 1.0, "signed": False}

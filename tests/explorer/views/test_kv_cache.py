@@ -3,7 +3,7 @@ import pytest
 
 from explorer.analysis.kv_cache import cached_norms_all_heads, cached_vector_norm, step_flops
 from explorer.state.selection import Selection
-from explorer.views.kv_cache import VIEW, cache_size, key_norm_map, kv_head_norm_map, positions_computed_lines
+from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
 from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table
 
@@ -24,7 +24,7 @@ def test_a_row_a_kv_head(trace):
 
 def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
     """`KVCache` allocates the whole context at once."""
-    fig = cache_size(trace_of(style), 3)
+    fig = cache_size_plot(trace_of(style), 3)
     entries = KVCache(lms[style].config).entries
     assert fig.data[0].y[-1] * 1e6 == pytest.approx(entries.numel() * entries.element_size())
     (stored_line,) = fig.layout.shapes
@@ -33,7 +33,7 @@ def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
 
 
 def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
-    grouped, own = (cache_size(trace_of(style), 3).data for style in ("grouped", "rope"))
+    grouped, own = (cache_size_plot(trace_of(style), 3).data for style in ("grouped", "rope"))
     assert (len(grouped), len(own)) == (2, 1)
     assert np.allclose(np.array(grouped[1].y), 2 * np.array(grouped[0].y))
     assert "share 3 kv heads" in VIEW.formula(trace_of("grouped"), Selection(query=3))

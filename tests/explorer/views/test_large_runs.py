@@ -11,9 +11,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.request_budget import RequestBudget
 from explorer.views import VIEWS
-from explorer.web.answers.open_view import OpenView
-from explorer.web.answers.view_contents import figure_payload, view_contents
-from explorer.web.protocol import element_id
+from explorer.web.browser_api.open_view import OpenView
+from explorer.web.browser_api.page_contents import figure_payload, view_contents
+from explorer.web.shared_constants import element_id
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 

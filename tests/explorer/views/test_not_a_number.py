@@ -14,7 +14,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS, intervention_effects
 from explorer.views.experiments.effects import surprisal_change_bars
-from explorer.web.answers.view_contents import figure_payload
+from explorer.web.browser_api.page_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
 from tests.sample_models import capture_edited_style, capture_style
 

@@ -12,7 +12,12 @@ from explorer.explain.notation import format_number
 from explorer.state.selection import Selection, resolve_tab
 from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
-from explorer.views.positions.position_vectors import cosine_by_distance, cosine_map, norm_bars, position_vector_curves
+from explorer.views.positions.position_vectors import (
+    cosine_by_distance,
+    position_cosine_map,
+    position_vector_curves,
+    token_and_position_norm_bars,
+)
 from tests.rendered_figures import RenderedFigure, contains_number
 
 QUERY, KEY = 9, 4
@@ -70,7 +75,7 @@ def test_dots_of_a_shifted_run_stand_where_it_counts(edited_trace_of):
 
 def test_every_pair_of_positions_has_its_cosine(adding):
     cosine_matrix = position_cosines(adding)
-    points = RenderedFigure(cosine_map(adding, QUERY, KEY), {"x": "key", "y": "query"}).points()
+    points = RenderedFigure(position_cosine_map(adding, QUERY, KEY), {"x": "key", "y": "query"}).points()
     assert len(points) == cosine_matrix.size
     for p in points:
         assert p.z == pytest.approx(cosine_matrix[p.change["query"], p.change["key"]]) and contains_number(
@@ -90,7 +95,7 @@ def test_every_distance_has_its_mean_and_what_it_varies_by(adding):
 
 def test_the_sum_and_its_parts_have_bars(adding):
     norms = token_and_position_norms(adding)
-    points = RenderedFigure(norm_bars(adding, QUERY), {"x": "query"}).points()
+    points = RenderedFigure(token_and_position_norm_bars(adding, QUERY), {"x": "query"}).points()
     assert len(points) == norms.size
     for p in points:
         assert p.width == pytest.approx(norms[p.group, p.change["query"]], rel=1e-5) and contains_number(

@@ -16,8 +16,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
 from explorer.views.prediction.contributions import component_bars, head_contribution_map
-from explorer.views.prediction.logit_lens import lens_map, token_trajectory, visible_page
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
+from explorer.views.prediction.logit_lens import lens_map, token_trajectory, visible_positions
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, position_labels
 from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
@@ -47,7 +47,7 @@ def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
         top, p = summaries.top[depth, column], summaries.probabilities[depth, column]
         assert heatmap.text[depth][column] == label(trace.vocabulary[top[0]], 110 // 12)
         hover = heatmap.hovertext[depth][column]
-        assert hover.startswith(f"after {positions(trace.tokens)[column]}, ")
+        assert hover.startswith(f"after {position_labels(trace.tokens)[column]}, ")
         assert f"2. {label(trace.vocabulary[top[1]])}  {p[1]:.3f}" in hover
         assert f"{format_number(token_probabilities(trace, range(len(trace)), TOKEN)[depth, column])}, rank " in hover
 
@@ -64,7 +64,7 @@ def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:length], values=values)
     heatmap = lens_map(long, length - 1, TOKEN).data[0]
-    summaries = lens_summaries(long, visible_page(long, length - 1))
+    summaries = lens_summaries(long, visible_positions(long, length - 1))
     assert heatmap.texttemplate == "%{text}"
     longest = max(len(text) - 2 for row in heatmap.text for text in row)  # without the two Unicode isolates
     assert longest * len(heatmap.x) <= 110 and 110 // len(heatmap.x) >= 6
@@ -142,7 +142,7 @@ def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
         assert bars.y[i] == pytest.approx(own.plain[actual], abs=1e-5)
         assert marks.y[i] == own.rank(actual)
         assert f"1. {label(trace.vocabulary[own.top(1)[0]])}" in bars.text[i]
-    assert bars.x == marks.x == tuple(positions(trace.tokens)[:-1])
+    assert bars.x == marks.x == tuple(position_labels(trace.tokens)[:-1])
 
 
 def test_where_nothing_follows_it_says_so(trace_of, style):
@@ -165,7 +165,7 @@ def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
 def test_rollout_is_drawn_up_to_the_query(trace):
     (bars,) = prediction.rollout_bars(trace, QUERY, key=4).data
     assert_array_equal(bars.y, attention_rollout(trace, QUERY)[: QUERY + 1])
-    assert list(bars.x) == positions(trace.tokens)[: QUERY + 1]
+    assert list(bars.x) == position_labels(trace.tokens)[: QUERY + 1]
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 

@@ -21,16 +21,16 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
 from explorer.views.residual.stream_plots import (
-    norm_divisors,
+    norm_divisor_plot,
     norm_gain_lines,
-    norm_input_output,
-    outlier_dimensions,
-    stage_cosines,
+    norm_input_output_plot,
+    outlier_dimension_plot,
+    stage_cosine_map,
     stream_norm_map,
     stream_norm_plot,
-    update_cosines,
+    update_cosine_plot,
 )
-from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
+from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, position_labels
 from tests import layouts
 
 
@@ -47,7 +47,7 @@ def layernorm(trace) -> bool:
 def test_the_map_of_lengths_has_every_stage_and_token(trace):
     figure = stream_norm_map(trace, query=4)
     cells = figure.data[0]
-    assert list(cells.x) == positions(trace.tokens)
+    assert list(cells.x) == position_labels(trace.tokens)
     assert list(cells.y) == [stage.name for stage in residual_stages(trace)]
     assert_allclose(cells.z, np.sqrt((residual_stream(trace).astype(float) ** 2).sum(-1)), rtol=1e-5)
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(3.5, 4.5)]
@@ -57,9 +57,9 @@ def test_a_click_on_a_stage_chooses_its_layer(trace, post):
     per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + post)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
     assert_array_equal(np.array(stream_norm_map(trace).data[0].customdata)[:, 3], chosen)
-    assert_array_equal(np.array(stage_cosines(trace, 3).data[0].customdata)[:, 0], chosen)
-    assert_array_equal(np.array(outlier_dimensions(trace).data[0].customdata)[:, 0], chosen)
-    assert list(update_cosines(trace).data[0].customdata) == [0, 0, 1, 1]
+    assert_array_equal(np.array(stage_cosine_map(trace, 3).data[0].customdata)[:, 0], chosen)
+    assert_array_equal(np.array(outlier_dimension_plot(trace).data[0].customdata)[:, 0], chosen)
+    assert list(update_cosine_plot(trace).data[0].customdata) == [0, 0, 1, 1]
 
 
 def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
@@ -90,7 +90,7 @@ def test_the_lengths_of_the_residual_stream(trace):
 
 
 def test_attention_and_feed_forward_take_turns_in_colour(trace):
-    for bars in (stream_norm_plot(trace).data[2], update_cosines(trace).data[0]):
+    for bars in (stream_norm_plot(trace).data[2], update_cosine_plot(trace).data[0]):
         assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
 
 
@@ -99,7 +99,7 @@ def test_where_the_stream_is_normalised_its_length_is_that_before(trace, post):
 
 
 def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
-    figure = update_cosines(trace, 7)
+    figure = update_cosine_plot(trace, 7)
     assert_allclose(figure.data[0].y, sublayer_updates(trace, 7).cosines)
     assert tuple(figure.layout.yaxis.range) == (-1, 1)
 
@@ -107,11 +107,11 @@ def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
 def test_a_cosines_bar_tells_how_long_what_is_added_is_and_the_stream_before(rope_trace):
     taps = [f"blocks.1.{tap}" for tap in ("ffn.out", "resid_mid")]
     added, before = (format_number(np.linalg.norm(rope_trace[tap][5].astype(float))) for tap in taps)
-    assert update_cosines(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
+    assert update_cosine_plot(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
 
 
 def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
-    cells = stage_cosines(trace, 7).data[0]
+    cells = stage_cosine_map(trace, 7).data[0]
     assert_allclose(cells.z, stage_similarities(trace, 7))
     assert (cells.zmin, cells.zmax) == (-1, 1)
     assert list(cells.x) == list(cells.y) == [stage.name for stage in residual_stages(trace)]
@@ -119,20 +119,20 @@ def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
 
 def test_outlier_dimensions_are_drawn_by_stage(trace):
     outlier_values = find_outlier_dimensions(trace)
-    cells = outlier_dimensions(trace).data[0]
+    cells = outlier_dimension_plot(trace).data[0]
     assert list(cells.x) == [str(dimension) for dimension in outlier_values.dimensions]
     assert_allclose(cells.z, outlier_values.ratios)
     assert cells.zmin == 0
 
 
 def test_what_norms_divide_by(trace, layernorm):
-    lines = norm_divisors(trace, 1, 5).data
+    lines = norm_divisor_plot(trace, 1, 5).data
     expected = []
     for reading in norm_statistics_in_layer(trace, 1):
         expected += [reading.scales, reading.means] if layernorm else [reading.scales]
     assert len(lines) == len(expected)
     for line, values in zip(lines, expected, strict=True):
-        assert list(line.x) == positions(trace.tokens)
+        assert list(line.x) == position_labels(trace.tokens)
         assert_allclose(line.y, values)
         assert line.line.color == (RESIDUAL if "mean" in line.name else NORM)
 
@@ -140,7 +140,7 @@ def test_what_norms_divide_by(trace, layernorm):
 def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lms, rope_trace):
     edits = parse_interventions("blocks.1.attn_norm@3-5*norm*none~blocks.1.ffn_norm@7-*norm*layernorm")
     changed = capture(lms["rope"], rope_trace.token_ids, edits)
-    first, second, mean = norm_divisors(changed, 1, 4).data
+    first, second, mean = norm_divisor_plot(changed, 1, 4).data
     x, mid = (changed[f"blocks.1.{name}"].astype(np.float64) for name in ("resid_pre", "resid_mid"))
     rms = [np.sqrt((vectors**2).mean(-1) + changed.config.norm_eps) for vectors in (x, mid)]
     assert (first.name, second.name, mean.name) == (
@@ -166,7 +166,7 @@ def test_gains_are_sorted_and_say_whose_they_are(trace):
 
 
 def test_a_token_before_and_after_its_norms_on_one_scale(trace):
-    figure = norm_input_output(trace, 1, 5)
+    figure = norm_input_output_plot(trace, 1, 5)
     names = [tap for norm, read in layouts.NORMS[trace.config.norm_placement].items() for tap in (read, norm)]
     for bars, name in zip(figure.data, names, strict=True):
         assert_array_equal(bars.y, trace[f"blocks.1.{name}"][5])

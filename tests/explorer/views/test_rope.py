@@ -8,7 +8,7 @@ from explorer.analysis.positions import pair_contribution, rotated_pairs, score_
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
-from explorer.views.style import label, positions
+from explorer.views.style import label, position_labels
 from model.config import RopeScaling
 
 QUERY, KEY = 9, 4
@@ -31,7 +31,7 @@ def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
     heatmap = rope.rotation_angle_map(rotating_trace).data[0]
     assert_array_equal(heatmap.customdata, rotating_trace["rope.angles"])
     assert_allclose(heatmap.z, wrap_angles(rotating_trace["rope.angles"]))
-    assert list(heatmap.y) == positions(rotating_trace.tokens)
+    assert list(heatmap.y) == position_labels(rotating_trace.tokens)
     assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
 
 
@@ -90,7 +90,7 @@ def test_a_vector_of_zeros_is_drawn(rotating_trace):
 
 def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
-    formula = rope.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
+    formula = rope.describe_rotation(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
     config = rotating_trace.config
     width = f"d = {config.d_head}"
     if config.rotary_dim:
@@ -109,11 +109,11 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     ],
 )
 def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
-    assert words in rope.formula(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
+    assert words in rope.describe_rotation(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
 
 
 def test_a_layer_that_turns_nothing_says_so(trace_of):
-    formula = rope.formula(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
+    formula = rope.describe_rotation(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
     assert formula.startswith(
         "layer 0 turns nothing: its angles are 0, and those by position are of layers that turn; pair i: "
     )
@@ -133,7 +133,7 @@ def test_a_layer_that_turns_nothing_says_so(trace_of):
 )
 def test_every_slowing_is_said(rope_trace, scaling, words):
     config = replace(rope_trace.config, rope_scaling=RopeScaling(**scaling))
-    assert words in rope.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
+    assert words in rope.describe_rotation(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
 
 
 def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):

@@ -3,7 +3,7 @@ import pytest
 
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
-from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_bars, wavelengths
+from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_bars, wavelength_plot
 
 
 def test_the_bars_add_up_to_the_score_and_say_so(rope_trace):
@@ -20,16 +20,16 @@ def test_the_distance_in_the_run_is_marked_on_the_curve(rope_trace):
 
 
 def test_a_pair_that_turns_a_radian_a_position_comes_round_after_two_pi(rope_trace):
-    assert wavelengths(rope_trace).data[0].y[0] == pytest.approx(2 * np.pi, rel=1e-5)
+    assert wavelength_plot(rope_trace).data[0].y[0] == pytest.approx(2 * np.pi, rel=1e-5)
 
 
 def test_a_single_token_is_said_to_show_no_speed(trace_of):
-    assert "type two" in wavelengths(trace_of("rope", 1)).layout.meta["alt"]
+    assert "type two" in wavelength_plot(trace_of("rope", 1)).layout.meta["alt"]
 
 
 def test_a_pair_that_does_not_turn_has_no_bar(lms, rope_trace):
     edits = parse_interventions("rope.angles.1*zero")
-    bars = wavelengths(capture(lms["rope"], rope_trace.token_ids, edits)).data[0]
+    bars = wavelength_plot(capture(lms["rope"], rope_trace.token_ids, edits)).data[0]
     assert np.isnan(bars.y[1]) and np.isfinite(np.delete(bars.y, 1)).all()
 
 

@@ -9,7 +9,17 @@ import pytest
 
 from explorer.explain.notation import escape_token, format_contribution, format_number, quote_token
 from explorer.views import graph_objects as go
-from explorer.views.style import DARK, LIGHT, SELECTED, figure, label, positions, template, token_axis, window_around
+from explorer.views.style import (
+    DARK,
+    LIGHT,
+    SELECTED,
+    figure,
+    label,
+    plotly_template,
+    position_labels,
+    token_axis,
+    window_around,
+)
 
 ROOT = Path(__file__).parents[3]
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -91,7 +101,7 @@ def test_a_label_is_as_long_as_wanted():
 
 
 def test_places_on_an_axis_differ_even_where_tokens_repeat():
-    tick_texts = positions(["the", "the", "a" * 30, "a" * 40])
+    tick_texts = position_labels(["the", "the", "a" * 30, "a" * 40])
     assert len(set(tick_texts)) == 4
     assert tick_texts[1] == f"1 {label('the')}"
 
@@ -167,7 +177,7 @@ def test_more_is_further_from_the_background(theme):
 
 def test_what_adds_is_blue_in_every_figure():
     """The whole model says so in words, and its colours are its style's own."""
-    style = (ROOT / "explorer/web/widgets/whole_model/whole_model.css").read_text("utf-8")
+    style = (ROOT / "explorer/web/widgets/model_map/model_map.css").read_text("utf-8")
     adds, takes = (re.findall(rf"--{name}: #(\w{{6}})", style) for name in ("adds", "takes"))
     assert len(adds) == len(takes) == 2  # light and dark
     for color in (*adds, *(theme.diverging[-1][1:] for theme in (LIGHT, DARK))):
@@ -185,7 +195,7 @@ def test_texts_and_marks_can_be_read(theme):
 
 @THEMES
 def test_figures_take_the_colours_of_the_theme(theme):
-    layout = plotly.graph_objects.layout.Template(template(theme)).layout
+    layout = plotly.graph_objects.layout.Template(plotly_template(theme)).layout
     assert layout.font.color == theme.text
     assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
     scales = layout.colorscale
@@ -197,7 +207,7 @@ def test_figures_take_the_colours_of_the_theme(theme):
 
 @THEMES
 def test_values_up_to_0_end_at_the_background(theme):
-    scale = template(theme)["layout"]["colorscale"]["sequentialminus"]
+    scale = plotly_template(theme)["layout"]["colorscale"]["sequentialminus"]
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 

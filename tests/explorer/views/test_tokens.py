@@ -11,10 +11,9 @@ from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views import tokens
-from explorer.views.plots import position_vector_map
+from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
-from explorer.views.tokens import embedding
-from explorer.views.tokens import table as token_facts
+from explorer.views.tokens import byte_pair_merges, embedding, token_table
 from model.tokenizer import MergeRules
 
 QUERY = 9
@@ -30,7 +29,7 @@ def alt(figure) -> str:
 
 
 def test_the_table_has_the_facts_of_every_token(trace):
-    heatmap = token_facts.token_table(trace, QUERY).data[0]
+    heatmap = token_table.draw_token_table(trace, QUERY).data[0]
     bits, expected, places = surprisal(trace), entropy(trace), actual_token_ranks(trace)
     for i, row in enumerate(heatmap.text):
         position, token, token_id, in_hex, *numbers = map(plain, row)
@@ -45,7 +44,7 @@ def test_the_table_has_the_facts_of_every_token(trace):
 
 
 def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
-    figure = token_facts.token_table(trace, QUERY)
+    figure = token_table.draw_token_table(trace, QUERY)
     assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
     assert not np.isnan(figure.data[0].z).any()  # an empty cell could not be clicked
     assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
@@ -56,14 +55,14 @@ def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
     [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
 )
 def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
-    assert token_facts.table_rows(length, query) == shown
-    heatmap = token_facts.token_table(trace_of("rope", length), query).data[0]
+    assert token_table.table_rows(length, query) == shown
+    heatmap = token_table.draw_token_table(trace_of("rope", length), query).data[0]
     assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
 
 
 @pytest.mark.parametrize("position", range(12))
 def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
-    figure = token_facts.merge_tree(rope_trace, position)
+    figure = byte_pair_merges.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
     rows = {}
     boxes, words = figure.data
@@ -89,7 +88,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
     moon = "🌙".encode()
     merged_tokens = moon[:2], moon[:3], moon
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, merged_tokens), token_ids=(258,))
-    figure = token_facts.merge_tree(trace, 0)
+    figure = byte_pair_merges.merge_tree(trace, 0)
     assert list(map(plain, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f", r"\x8c", r"\x99"),
@@ -102,7 +101,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
 def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
-    data = json.loads(token_facts.merge_tree(trace, 0).to_json())["data"]
+    data = json.loads(byte_pair_merges.merge_tree(trace, 0).to_json())["data"]
     for text in data[0]["text"] + data[1]["text"]:
         assert "<" not in text.replace("<br>", "")
         assert "&l" not in text.replace("&lt;", "")
@@ -110,11 +109,11 @@ def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
 
 def test_a_token_that_no_merge_built_says_so(rope_trace):
     special = replace(rope_trace, token_ids=(299, 120))
-    assert "special token" in token_facts.merge_tree(special, 0).layout.annotations[0].text
-    assert "single byte" in token_facts.merge_tree(special, 1).layout.annotations[0].text
-    assert alt(token_facts.merge_tree(special, 1)) == "No merge built “x”."
-    assert token_facts.format_hex(special, 299) == "none"
-    assert not token_facts.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
+    assert "special token" in byte_pair_merges.merge_tree(special, 0).layout.annotations[0].text
+    assert "single byte" in byte_pair_merges.merge_tree(special, 1).layout.annotations[0].text
+    assert alt(byte_pair_merges.merge_tree(special, 1)) == "No merge built “x”."
+    assert byte_pair_merges.format_hex(special, 299) == "none"
+    assert not byte_pair_merges.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
 def test_a_tokens_vector_is_the_captured_one(trace):
@@ -195,8 +194,8 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
 def test_a_panel_shows_what_is_chosen(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
-    assert panels["table"](trace, selection) == token_facts.token_table(trace, QUERY)
-    assert panels["merges"](trace, selection) == token_facts.merge_tree(trace, QUERY)
+    assert panels["table"](trace, selection) == token_table.draw_token_table(trace, QUERY)
+    assert panels["merges"](trace, selection) == byte_pair_merges.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.heads import chance_head_scores
+from explorer.analysis.head_scores import chance_head_scores
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
-from explorer.views.training import VIEW, draw_order, tick_steps
-from explorer.views.two_runs import basis_warning
-from explorer.web.answers.open_view import OpenView
+from explorer.views.training import VIEW, line_draw_order, tick_steps
+from explorer.views.two_run_figures import different_model_warning
+from explorer.web.browser_api.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style
 
@@ -103,7 +103,7 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
     steps = steps | {0: (lm, replace(last, values=last.values | {"blocks.0.attn.pattern": pattern}))}
     monkeypatch.setattr(type(trace), "at_training_steps", lambda self: steps)
     picture, runs = draw_panel("scores", style), [run for _lm, run in steps.values()]
-    heads = draw_order((2, 3), (1, 2))
+    heads = line_draw_order((2, 3), (1, 2))
     assert heads[-1] == (1, 2) and len(picture.parts) == len(set(heads)) == 6
     within = [chance_head_scores(run, "previous_token") for run in runs]
     hollow = 0
@@ -170,10 +170,10 @@ def test_ticks_have_room_and_the_beginning_is_among_them():
 def test_what_differences_of_two_models_mean_is_told():
     rope, gpt = capture_style("rope"), capture_style("gpt")
     _lm, later = rope.at_training_steps()[64]
-    assert basis_warning(Comparison.from_traces(rope, rope)) == ""
-    assert "steps of one training" in basis_warning(Comparison.from_traces(rope, later))
-    assert "two models" in basis_warning(Comparison.from_traces(rope, gpt))
-    assert "two models" in basis_warning(Comparison.from_traces(rope, capture_style("post")))
+    assert different_model_warning(Comparison.from_traces(rope, rope)) == ""
+    assert "steps of one training" in different_model_warning(Comparison.from_traces(rope, later))
+    assert "two models" in different_model_warning(Comparison.from_traces(rope, gpt))
+    assert "two models" in different_model_warning(Comparison.from_traces(rope, capture_style("post")))
 
 
 @pytest.mark.parametrize(

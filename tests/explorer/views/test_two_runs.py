@@ -12,16 +12,16 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views.labels import target_and_contrast
-from explorer.views.overview.map_parts import Diagram
-from explorer.views.overview.whole_model import WholeModel
-from explorer.views.two_runs import (
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.two_run_figures import (
+    FigurePlaceholder,
     NoDifferenceError,
-    Placeholder,
     draw_two_runs,
     head_table_difference,
-    selection_in_other,
+    selection_in_other_run,
 )
-from explorer.views.view import HeadColumn, HeadTable, SmallMultiples
+from explorer.views.view import HeadHeatmaps, HeadTable, HeadTableColumn
 from tests.panels import PANELS, shows
 from tests.sample_models import CORE, STYLES, models, tokenizer
 
@@ -51,7 +51,7 @@ def draw_args(comparison: Comparison) -> tuple[tuple[Trace, Selection], tuple[Tr
     selection = Selection(layer=1, head=2, query=9, key=3, dim=5, neuron=7, residual_depth=1).clamp_to_trace(
         comparison.trace
     )
-    return (comparison.trace, selection), (comparison.other, selection_in_other(comparison, selection))
+    return (comparison.trace, selection), (comparison.other, selection_in_other_run(comparison, selection))
 
 
 def draw_pair(name: str, style: str, kind: str, run_choice: str):
@@ -112,10 +112,10 @@ def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
     comparison, panel = make_comparison(style, kind), PANELS[name][1]
     first, second = (panel.draw(*args) for args in draw_args(comparison))
     difference = draw_pair(name, style, kind, "difference")
-    if isinstance(difference, Placeholder):
+    if isinstance(difference, FigurePlaceholder):
         assert difference.message
         return check_placeholder(panel, first, second, draw_args(comparison)[0][1])
-    if isinstance(first, SmallMultiples):
+    if isinstance(first, HeadHeatmaps):
         partners = comparison.alignment.partners
         values_a, values_b, difference_values = (np.asarray(picture.values) for picture in (first, second, difference))
         for query, partner in enumerate(partners):
@@ -130,7 +130,7 @@ def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
             assert column.label == a.label == b.label and column.signed
             assert np.nanmax(np.abs(column.values), initial=0) <= column.limit
         return None
-    if isinstance(first, Diagram):
+    if isinstance(first, ModelMap):
         for a, b, difference_part in zip(first.parts, second.parts, difference.parts, strict=False):
             if difference_part.kind == "next_token":
                 assert difference_part.value is None
@@ -166,15 +166,15 @@ def test_both_runs_are_on_one_scale(name, style, kind):
     comparison = make_comparison(style, kind)
     first, second = (draw_pair(name, style, kind, run_choice) for run_choice in "ab")
     separate = [PANELS[name][1].draw(*args) for args in draw_args(comparison)]
-    if isinstance(first, Diagram):
+    if isinstance(first, ModelMap):
         assert first.largest == second.largest == max(args.largest for args in separate)
         return
-    if isinstance(first, WholeModel):
+    if isinstance(first, WholeModelFigure):
         for name in ("largest_norm", "largest_effect"):
             ends = [getattr(figure, name) for figure in (first, second)]
             assert ends == 2 * [max(getattr(figure, name) for figure in separate)]
         return
-    if isinstance(first, SmallMultiples):
+    if isinstance(first, HeadHeatmaps):
         assert not first.signed and not second.signed
         return
     if isinstance(first, HeadTable):
@@ -204,11 +204,11 @@ def test_the_same_run_twice_differs_nowhere(style):
         if panel.compared_run or not shows(name, comparison.trace) or panel.no_difference_reason(selection):
             continue
         difference = draw_two_runs(panel, *draw_args(comparison), comparison, "difference")
-        if isinstance(difference, SmallMultiples):
+        if isinstance(difference, HeadHeatmaps):
             assert not np.asarray(difference.values).any()
         elif isinstance(difference, HeadTable):
             assert not any(np.nan_to_num(column.values).any() for column in difference.columns)
-        elif isinstance(difference, Diagram):
+        elif isinstance(difference, ModelMap):
             assert not any(part.value for part in difference.parts)
         else:
             assert all(not np.nan_to_num(value_array(part)[1]).any() for part in difference.traces_and_layout[0]), name
@@ -218,7 +218,7 @@ def test_the_same_next_token_is_explained_in_both():
     comparison = make_comparison("rope", "edited")
     for target in (1, 4, 30):
         selection = Selection(query=6, target=target, rival=2).clamp_to_trace(comparison.trace)
-        other_selection = selection_in_other(comparison, selection)
+        other_selection = selection_in_other_run(comparison, selection)
         assert target_and_contrast(comparison.other, other_selection) == target_and_contrast(
             comparison.trace, selection
         )
@@ -226,7 +226,9 @@ def test_the_same_next_token_is_explained_in_both():
 
 
 def test_tables_of_models_with_other_heads_have_no_difference():
-    first, second = (HeadTable((HeadColumn("score", "A score", np.zeros(shape)),), "") for shape in ((2, 4), (3, 4)))
+    first, second = (
+        HeadTable((HeadTableColumn("score", "A score", np.zeros(shape)),), "") for shape in ((2, 4), (3, 4))
+    )
     with pytest.raises(NoDifferenceError):
         head_table_difference(first, second, make_comparison("rope", "edited"), "")
 
@@ -237,5 +239,5 @@ def test_what_only_one_of_two_models_has_is_told():
     (first, _there), message = draw_args(comparison), "nothing of the kind"
     assert message in draw_two_runs(panel, first, None, comparison, "b").message
     assert message in draw_two_runs(panel, first, None, comparison, "difference").message
-    assert not isinstance(draw_two_runs(panel, first, None, comparison, "a"), Placeholder)
+    assert not isinstance(draw_two_runs(panel, first, None, comparison, "a"), FigurePlaceholder)
     assert draw_two_runs(panel, None, None, comparison, "a") is None

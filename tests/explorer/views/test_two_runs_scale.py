@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.views import graph_objects as go
-from explorer.views.two_runs import share_scale
+from explorer.views.two_run_figures import share_scale
 
 
 def lines(first: float, last: float) -> go.Figure:

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.cli_options import parse_arguments
 from explorer.errors import PointNotFoundError, UserError
-from explorer.options import parse_arguments
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
-from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, full_page_views, unknown_view_message
-from explorer.views.select_fields import select_fields
-from explorer.views.two_runs import Placeholder
+from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, numbers_views, unknown_view_message
+from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.user_views import RESERVED_NAMES
-from explorer.web import request_types
-from explorer.web.actions.page_actions import unreadable_fields
-from explorer.web.answers.open_view import OpenView
-from explorer.web.answers.view_contents import view_contents
-from explorer.web.protocol import js_constants
-from explorer.web.request_types import ArgumentTypes
+from explorer.web import request_validation
+from explorer.web.actions.page_actions import invalid_query_fields
+from explorer.web.browser_api.open_view import OpenView
+from explorer.web.browser_api.page_contents import view_contents
+from explorer.web.request_validation import ArgumentTypes
+from explorer.web.shared_constants import js_constants
 
 ROOT = Path(__file__).parents[3]
 HEAD = "import plotly.graph_objects as go\nfrom explorer.views import Panel, SelectionField, View\n"
@@ -44,7 +44,7 @@ VIEW = View(name="mine", title="Mine", panels=(Panel("bars", "Bars", draw),), fi
 ONE_PANEL = 'VIEW = View(name="mine", title="Mine", panels=(Panel("bars", "Bars", draw),), fields=FIELDS)\n'
 
 
-def accept_state(state: request_types.State):
+def accept_state(state: request_validation.State):
     """Take a state, as a server function does."""
 
 
@@ -53,17 +53,17 @@ def open_view(view: View, trace, **selection) -> OpenView:
 
 
 def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_views, rope_trace):
-    before = full_page_views(has_own_module=True)
+    before = numbers_views(has_own_module=True)
     view = user_views("mine.py", MINE)
-    assert full_page_views(has_own_module=True) == (*before, view) and js_constants()["FULL_TABS"][-1] == "mine"
+    assert numbers_views(has_own_module=True) == (*before, view) and js_constants()["FULL_TABS"][-1] == "mine"
     assert "Mine" in unknown_view_message("nowhere") and unknown_view_message("mine") == ""
 
     query = {"view": "mine", "count": "3", "word": "moon"}
     selection = Selection.parse(query)
     assert (selection.view, selection.option("count"), selection.option("word")) == ("mine", 3, "moon")
     assert query.items() <= {name: str(value) for name, value in selection.as_dict().items()}.items()
-    assert field_choices()["count"] == (2, 3) and unreadable_fields(query) == []
-    assert unreadable_fields({"count": "4"}) == unreadable_fields({"count": "x"}) == ["count"]
+    assert field_choices()["count"] == (2, 3) and invalid_query_fields(query) == []
+    assert invalid_query_fields({"count": "4"}) == invalid_query_fields({"count": "x"}) == ["count"]
     clamped = Selection.parse({"count": "4", "word": "x" * 99}).clamp_to_trace(rope_trace)
     assert (clamped.option("count"), clamped.option("word")) == (2, "x" * 40)
 
@@ -79,7 +79,7 @@ def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_v
         ("count", "bars"),
         ("word", "word"),
     ]
-    (count,) = select_fields(("count",), rope_trace, Selection())
+    (count,) = make_selection_dropdowns(("count",), rope_trace, Selection())
     assert count.options == [(2, "2"), (3, "3")]
     contents = view_contents(page, newly=True, stage=0) | view_contents(page, newly=True, stage=2)
     bars = page.draw(view.panels[0]).traces_and_layout[0][0]["y"]
@@ -121,7 +121,7 @@ def test_a_mistake_in_a_file_stands_in_a_tab_and_in_the_log(user_views, rope_tra
     before = registered_fields(), view_names()
     view = user_views("<i>.py", source)
     assert view.description.startswith(f"<i>.py, line {line}: {mistake}")
-    assert view.title == "⚠ <i>.py" and full_page_views(has_own_module=False) == (*FULL, view)
+    assert view.title == "⚠ <i>.py" and numbers_views(has_own_module=False) == (*FULL, view)
     assert [view.description in record.getMessage() for record in caplog.records] == [True]
     contents = view_contents(open_view(view, rope_trace), newly=True, stage=0)
     assert contents[f"{view.name}-words"] == view.description
@@ -159,7 +159,7 @@ def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited
     page = open_view(view, rope_trace)
     (panel,) = view.panels
     drawing = page.draw(panel)
-    assert isinstance(drawing, Placeholder) and drawing.message.startswith(f"mine.py, line {line}: {mistake}")
+    assert isinstance(drawing, FigurePlaceholder) and drawing.message.startswith(f"mine.py, line {line}: {mistake}")
     assert drawing.message in caplog.records[-1].getMessage() and caplog.records[-1].levelno == logging.ERROR
     assert view_contents(page, newly=True, stage=0)["mine-bars"] == {"instead": drawing.message}
     edited = edited_trace_of("rope")
@@ -228,7 +228,7 @@ def test_only_so_much_must_be_said_of_a_view():
 
 def test_no_field_has_a_name_that_the_page_uses():
     declared = {field.name for field in registered_fields()}
-    page_names = {name for name in request_types._STATE.__annotations__ if "." not in name}
+    page_names = {name for name in request_validation._STATE.__annotations__ if "." not in name}
     assert page_names - declared == RESERVED_NAMES - {"room"} and not declared & RESERVED_NAMES
 
 
@@ -243,18 +243,15 @@ VIEW = View(
 """
 )
 PLANTED_SCORE = """
-import numpy as np
-from explorer.analysis.head_scores.head_score import HeadScore
-
-SCORE = HeadScore("planted_score", 15, "planted", "looks nowhere", "planted score", "score = 0",
-    targets=lambda token_ids: np.zeros((len(token_ids), len(token_ids)), bool))
+        HeadScore("planted_score", "planted", "looks nowhere", "planted score", "score = 0",
+            targets=lambda token_ids: np.zeros((len(token_ids), len(token_ids)), bool)),
 """
 CHECK_PLANTED = """
-from explorer.lessons.course.quantities import ARGUMENT_CHOICES
+from explorer.lessons.quantities import ARGUMENT_CHOICES
 from explorer.state.selection import Selection, field_choices
 from explorer.views import FULL
-from explorer.web.protocol import js_constants
-from explorer.web.request_types import _STATE
+from explorer.web.shared_constants import js_constants
+from explorer.web.request_validation import _STATE
 
 names = js_constants()["FULL_TABS"]
 assert [view.name for view in FULL] == names[: len(FULL)] and names[1:4] == ["tokens", "planted", "attention"], names
@@ -265,12 +262,16 @@ assert field_choices()["head_score"][:2] == ("previous_token", "planted_score") 
 
 
 @pytest.mark.exhaustive
-def test_a_new_view_and_a_new_head_score_are_one_file_each(tmp_path):
+def test_a_new_view_is_one_file_and_a_new_head_score_one_entry(tmp_path):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "explorer" / "views" / "planted.py").write_text(PLANTED)
-    (tmp_path / "explorer" / "analysis" / "head_scores" / "planted_score.py").write_text(PLANTED_SCORE)
+    head_scores = tmp_path / "explorer" / "analysis" / "head_scores.py"
+    first, end_of_entry, others = head_scores.read_text().partition(
+        "targets=lambda token_ids: np.eye(len(token_ids), k=-1, dtype=bool),\n        ),\n"
+    )
+    head_scores.write_text(first + end_of_entry + PLANTED_SCORE + others)
     lint = "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint(['--no-cache']))"
     for check in (CHECK_PLANTED, lint):
         result = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)

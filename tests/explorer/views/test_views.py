@@ -9,9 +9,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import FULL, VIEWS
-from explorer.views.select_fields import OPTIONS, TITLES
+from explorer.views.selection_dropdowns import OPTIONS, TITLES
 from explorer.views.view import View
-from explorer.web.answers.open_view import OpenView
+from explorer.web.browser_api.open_view import OpenView
 from model.config import CHOICES
 from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, every_panel, subject
 from tests.rendered_figures import RenderedFigure

@@ -11,7 +11,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import PageUpdate
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.error_messages import collect_notices
 from explorer.web.page import Page
 from tests.deployment import RedisServer
@@ -39,8 +39,8 @@ def library(page) -> ModelLibrary:
 
 
 @pytest.fixture
-def opening(library) -> RunFactory:
-    return RunFactory(RunService(library))
+def opening(library) -> PageStateBuilder:
+    return PageStateBuilder(RunService(library))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def page_state(opening) -> PageState:
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch):
     """Send an answer for every new token, however fast they come."""
-    monkeypatch.setattr("explorer.web.actions.generation.MIN_ANSWER_INTERVAL_S", 0)
+    monkeypatch.setattr("explorer.web.actions.generation_actions.MIN_ANSWER_INTERVAL_S", 0)
 
 
 @pytest.fixture

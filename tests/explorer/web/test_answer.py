@@ -13,11 +13,11 @@ from starlette.testclient import TestClient
 
 from explorer.errors import UserError
 from explorer.tracing.request_budget import RequestCancelledError, check_budget
-from explorer.web import answer as channel
-from explorer.web import security as rate_limits
-from explorer.web.answer import LIGHT_SLOTS
-from explorer.web.answers.endpoints import FILES_CHANGED
-from explorer.web.security import CLIENT_HEADER, PromptRateLimiter
+from explorer.web import browser_routes as channel
+from explorer.web import rate_limits
+from explorer.web.browser_api.endpoints import FILES_CHANGED
+from explorer.web.browser_routes import LIGHT_SLOTS
+from explorer.web.rate_limits import CLIENT_HEADER, PromptRateLimiter
 
 PROMPT = "the fox asked the owl"
 PATIENCE_S = 20.0  # until a test fails that waits

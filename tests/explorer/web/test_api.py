@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from explorer.state.generation_settings import RANGES, UserLimits
-from explorer.web.api import Api
+from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate
 
 
 @pytest.fixture
-def api(opening) -> Api:
-    return Api(opening, "rope")
+def api(opening) -> PublicApi:
+    return PublicApi(opening, "rope")
 
 
 def test_explore_says_what_the_model_made_of_a_prompt(api, lms, tiny_tokenizer):
@@ -128,7 +128,7 @@ def test_the_model_is_the_default_one_or_that_asked_for(api):
 
 @pytest.mark.parametrize(("limits", "tokens"), [(UserLimits(tokens=3), 3), (UserLimits(seconds=0), 1)])
 def test_the_app_s_limits_end_a_text(opening, limits, tokens):
-    written = Api(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
-    unlimited = Api(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)
+    written = PublicApi(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
+    unlimited = PublicApi(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)
     assert len(unlimited["tokens"]) > 3
     assert written["tokens"] == unlimited["tokens"][:tokens]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from explorer.translations import LANGUAGES
 from explorer.views.style import DARK
-from explorer.web import assets, security
-from explorer.web.protocol import ADVICE, js_constants
+from explorer.web import assets
+from explorer.web.shared_constants import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
-SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in security.INLINE_FOLDER.iterdir())]
+SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in assets.INLINE_FOLDER.iterdir())]
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
-GENERATED = {"static/protocol.js", *MESSAGES}
+GENERATED = {"static/shared_constants.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
 
@@ -104,9 +104,11 @@ def test_files_have_another_address_when_their_content_is_another(monkeypatch, t
 
 
 def test_what_python_knows_is_exported():
-    module = (assets.static_folder() / "static" / "protocol.js").read_text(encoding="utf-8")
+    module = (assets.static_folder() / "static" / "shared_constants.js").read_text(encoding="utf-8")
     assert f'export const ADVICE = "{ADVICE}";' in module
-    declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
+    declared = re.findall(
+        r"export const (\w+):", (assets.WEB / "static" / "shared_constants.d.ts").read_text(encoding="utf-8")
+    )
     assert set(declared) == {*js_constants(), "THEMES"} == set(re.findall(r"export const (\w+) =", module))
 
 
@@ -120,7 +122,7 @@ def test_all_languages_are_exported(monkeypatch, tmp_path):
 
 
 def test_figures_have_the_themes_colours():
-    module = (assets.static_folder() / "static" / "protocol.js").read_text(encoding="utf-8")
+    module = (assets.static_folder() / "static" / "shared_constants.js").read_text(encoding="utf-8")
     themes = json.loads(re.search("^export const THEMES = (.+);$", module, re.MULTILINE)[1])
     assert themes["dark"]["sequential"] == list(DARK.sequential)
     assert themes["dark"]["template"]["layout"]["font"]["color"] == DARK.text

@@ -10,9 +10,9 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from explorer.state.generation_settings import NO_LIMITS
-from explorer.web.error_messages import MAX_LINES_A_MINUTE, limit_logging
+from explorer.web.middleware import AllowedHosts, SecurityMiddleware, content_policy
 from explorer.web.page import Page
-from explorer.web.security import AllowedHosts, SecurityMiddleware, content_policy
+from explorer.web.rate_limits import MAX_LINES_A_MINUTE, limit_logging
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_page_goes_out_small_to_those_who_can_read_it(client):
 def test_a_page_is_put_together_once_for_all_who_get_the_same(client, monkeypatch):
     built_pages = []
     monkeypatch.setattr(
-        "explorer.web.security.content_policy",
+        "explorer.web.middleware.content_policy",
         lambda page: built_pages.append(page) or content_policy(page),
     )
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.web.api import health, resident_bytes
-from explorer.web.stores import MemoryStore, OptionalStore, StoreError
+from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
+from explorer.web.public_api import health, resident_bytes
 
 
 class FullStore(MemoryStore):
@@ -36,7 +36,7 @@ def test_all_is_counted(library, blocks):
 
 
 def test_where_answers_are_shared_is_told_and_whether_they_are_there(library, blocks):
-    store = OptionalStore(FullStore())
+    store = FaultTolerantStore(FullStore())
     assert health(library, blocks, shared=store)["shared"] == "somewhere"
     store.put("a", b"", 60)
     assert health(library, blocks, shared=store)["shared"] == "somewhere, which does not answer"

@@ -6,7 +6,7 @@ import gradio as gr
 import pytest
 
 from explorer.web.layout import PageLayout
-from explorer.web.page import TEXT_PROPS, Localization
+from explorer.web.page import TEXT_PROPS, ComponentTextsByLanguage
 
 SAME = {"top-k", "top-p", "min-p"}  # as they are called in every language
 
@@ -19,8 +19,8 @@ def components(page) -> list[gr.blocks.Block]:
 
 
 @pytest.fixture
-def localization(page) -> Localization:
-    return Localization(lambda: PageLayout(page.library.catalog))
+def localization(page) -> ComponentTextsByLanguage:
+    return ComponentTextsByLanguage(lambda: PageLayout(page.library.catalog))
 
 
 @pytest.fixture

@@ -4,15 +4,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache, RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answers.endpoints import Endpoints
-from explorer.web.api import Api
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.error_messages import USER_ERRORS, user_message
-from model.errors import OverflowedRunError
+from explorer.web.public_api import PublicApi
+from model.errors import NonFiniteLogitsError
 from model.pretrained.export_hugging_face import save_hugging_face
 
 OVERFLOW_MESSAGE = (
@@ -38,8 +38,8 @@ def test_every_way_to_ask_is_told(overflowing):
     assert checkpoint == "overflowing"
     lm, _tokenizer = library.model(checkpoint)
     runs = RunService(library)
-    api, endpoints = Api(RunFactory(runs), checkpoint), Endpoints(runs)
-    state = Run(checkpoint, (5, 6, 7)).as_dict() | {"view": "attention"}
+    api, endpoints = PublicApi(PageStateBuilder(runs), checkpoint), BrowserEndpoints(runs)
+    state = RunRequest(checkpoint, (5, 6, 7)).as_dict() | {"view": "attention"}
     for call in (
         lambda: capture(lm, [5, 6, 7]),
         lambda: capture(lm, [5, 6, 7], max_bytes=0),
@@ -51,7 +51,7 @@ def test_every_way_to_ask_is_told(overflowing):
     ):
         with pytest.raises(USER_ERRORS, match=OVERFLOW_MESSAGE):
             call()
-    assert user_message(OverflowedRunError("{why}", why=ValueError("too large"))) == "too large"
+    assert user_message(NonFiniteLogitsError("{why}", why=ValueError("too large"))) == "too large"
 
 
 def test_in_float32_it_opens(overflowing):
@@ -59,5 +59,5 @@ def test_in_float32_it_opens(overflowing):
     checkpoint = library.catalog.open(overflowing)
     assert library.model(checkpoint)[0].dtype == torch.float32
     assert library.model("tiny")[0].dtype == torch.float32  # ours keep what they are
-    answer = Api(RunFactory(RunService(library)), checkpoint).explore("the fox")
+    answer = PublicApi(PageStateBuilder(RunService(library)), checkpoint).explore("the fox")
     assert all(0 <= token["probability"] <= 1 for token in answer["next_tokens"])

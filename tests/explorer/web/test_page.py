@@ -8,8 +8,8 @@ import pytest
 from explorer.errors import UserError
 from explorer.views import FULL, STORY_STEPS, VIEWS
 from explorer.web.layout import view_markup
-from explorer.web.page import as_api
-from explorer.web.security import PromptRateLimiter
+from explorer.web.page import decorate_api_function
+from explorer.web.rate_limits import PromptRateLimiter
 
 
 def test_everything_that_is_drawn_has_its_place(page):
@@ -61,7 +61,7 @@ def test_programs_get_to_read_what_was_wrong():
         """Refuses."""
         raise UserError("not <this>")
 
-    wrapped = as_api(refuse, PromptRateLimiter())
+    wrapped = decorate_api_function(refuse, PromptRateLimiter())
     assert (wrapped.__name__, wrapped.__doc__, wrapped.__annotations__) == (
         "refuse",
         "Refuses.",
@@ -77,7 +77,7 @@ def test_programs_read_of_our_mistakes_that_they_were_logged(caplog):
         raise ValueError("could not broadcast <shapes>")
 
     with pytest.raises(gr.Error) as caught:
-        as_api(slip, PromptRateLimiter())(1)
+        decorate_api_function(slip, PromptRateLimiter())(1)
     name = re.search("It was logged as ([0-9a-f]{8})", caught.value.message)[1]
     assert "broadcast" not in caught.value.message
     assert name in caplog.records[-1].message and "could not broadcast <shapes>" in caplog.text

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.errors import UserError
-from explorer.web import security as rate_limits
-from explorer.web.security import (
+from explorer.web import rate_limits
+from explorer.web.rate_limits import (
     CLIENT_HEADER,
     CLIENTS_PER_ADDRESS,
     Client,

@@ -23,11 +23,11 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.answer import AnswerRequest
+from explorer.web import room_routes
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_routes import PageRequest
 from explorer.web.page import Page
-from explorer.web.request_types import ArgumentTypes, argument_types
-from explorer.web.rooms import routes as room_routes
+from explorer.web.request_validation import ArgumentTypes, argument_types
 
 # As JSON has them, or as it has not.
 NUMBERS = ["0", "1", "-1", "-0", "-0.0", "1.0", "3.0", "0.5", "1e308", "9" * 30, "9" * 401, "-" + "9" * 401, "9" * 5000]
@@ -96,7 +96,7 @@ def is_sentence(answer: httpx.Response) -> bool:
 def app(built_page, style_checkpoints) -> Iterator[App]:
     page = Page(ModelLibrary("cpu"), "rope")
     blocks = page.launch(prevent_thread_lock=True, quiet=True)
-    run = RunFactory(RunService(page.library)).create_run("rope", "the fox asked")
+    run = PageStateBuilder(RunService(page.library)).create_run("rope", "the fox asked")
     settings = GenerationSettings(max_new_tokens=1, temperature=0.9, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
     state = PageState(run, Selection(query=2, key=1, view="attention")).as_dict() | settings.as_dict()
     state |= {
@@ -107,7 +107,7 @@ def app(built_page, style_checkpoints) -> Iterator[App]:
     }
     with pytest.MonkeyPatch.context() as patch, httpx.Client(base_url=blocks.local_url, timeout=60) as client:
         patch.setattr(room_routes, "MAX_MISSES_PER_MINUTE", 1e9)
-        patch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.01)
+        patch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.01)
         yield App(page, blocks, client, state)
     blocks.close(verbose=False)
 
@@ -214,7 +214,7 @@ def function_arguments(app: App, name: str) -> list[Any]:
 
 def question(app: App, kind: str) -> dict[str, Any]:
     """Return a question of the page with an action that has all fields that actions have."""
-    schema = AnswerRequest.model_json_schema()
+    schema = PageRequest.model_json_schema()
     assert {"about", "state", "action", "inspect"} == schema["properties"].keys()
     assert schema["$defs"]["Action"]["properties"].keys() == {"kind", *ACTION}
     point = {"x": 1, "y": 1, "layer": 0, "head": 0, "curve": 0, "item": 0}

@@ -9,14 +9,14 @@ from pydantic import Field
 
 from explorer.errors import UserError
 from explorer.translations import use_locale
-from explorer.web.request_types import Action, PointFields, Stage, State, argument_types, parse_json
+from explorer.web.request_validation import Action, ClickedPointFields, Stage, State, argument_types, parse_json
 
 
 def answer(about: Literal["show", "tune"], state: State, part: Stage = 0, action: Action = None): ...
 
 
 def write(
-    prompt: Annotated[str, Field(max_length=9)], request: gr.Request, heat: float = 0.5, at: PointFields = None
+    prompt: Annotated[str, Field(max_length=9)], request: gr.Request, heat: float = 0.5, at: ClickedPointFields = None
 ): ...
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import playwright
 import pytest
 
-from explorer.web.assets import WEB, import_expression, write_static_files
-from explorer.web.security import INLINE_FOLDER
+from explorer.web.assets import INLINE_FOLDER, WEB, import_expression, write_static_files
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from explorer.translations import messages_for_js
-from explorer.web.security import INLINE_FOLDER, AllowedHosts, content_policy, inline_scripts, with_messages
+from explorer.web.assets import INLINE_FOLDER, inline_script_tags, insert_messages
+from explorer.web.middleware import AllowedHosts, content_policy
 
 OURS = ["localhost:7860", "127.0.0.1:7860", "127.0.0.1", "[::1]:7860", "[::1]", "192.168.1.4:80", "LOCALHOST"]
 OURS += ["localhost.", "tab.localhost", "someone-space.hf.space", "0123.gradio.live"]
@@ -58,7 +59,7 @@ def test_a_space_may_show_the_page_in_a_frame_and_nobody_else():
 
 
 def test_the_page_gets_each_of_them():
-    scripts = re.findall(r"<script>(.*?)</script>", inline_scripts().decode(), re.DOTALL)
+    scripts = re.findall(r"<script>(.*?)</script>", inline_script_tags().decode(), re.DOTALL)
     assert [script.splitlines()[1] for script in scripts] == [
         path.read_text(encoding="utf-8").splitlines()[1] for path in sorted(INLINE_FOLDER.iterdir())
     ]
@@ -67,7 +68,7 @@ def test_the_page_gets_each_of_them():
 
 def test_what_one_says_it_knows_in_every_language():
     message = "The server does not answer."
-    script = with_messages(f'const messages = {{}}; const other = {{}}; say(_("{message}"));')
+    script = insert_messages(f'const messages = {{}}; const other = {{}}; say(_("{message}"));')
     messages, rest = re.fullmatch(r"const messages = (.+?); (const other.+)", script).groups()
     assert json.loads(messages) == {"en": {}, "zh-CN": {message: messages_for_js("zh-CN")[message]}}
     assert rest == f'const other = {{}}; say(_("{message}"));'
@@ -75,8 +76,8 @@ def test_what_one_says_it_knows_in_every_language():
 
 def test_no_translation_ends_the_script(monkeypatch):
     monkeypatch.setattr("explorer.translations.messages_for_js", lambda name: {"a": "</script><b>"})
-    assert "</" not in with_messages('{} _("a")')
+    assert "</" not in insert_messages('{} _("a")')
 
 
 def test_what_says_nothing_stays_as_it_is():
-    assert with_messages("const none = {};") == "const none = {};"
+    assert insert_messages("const none = {};") == "const none = {};"

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from explorer.web import stores
-from explorer.web.stores import MemoryStore, OptionalStore, StoreError, open_store
+from explorer.web import key_value_stores
+from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError, open_store
 
 MAX_BYTES = 10_000
 
@@ -150,7 +150,7 @@ class UnreliableStore(MemoryStore):
 def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "explorer")
     unreliable = UnreliableStore()
-    store = OptionalStore(unreliable)
+    store = FaultTolerantStore(unreliable)
     store.put("a", b"x", 60)
     assert store.get("a") == b"x" and store.is_available
     unreliable.works = False
@@ -158,7 +158,7 @@ def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatc
     assert unreliable.num_reads == 2 and not store.is_available  # after the first failure it is not asked at every read
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "continuing without it: gone" in caplog.text
-    monkeypatch.setattr(stores, "RETRY_AFTER_S", 0.0)
+    monkeypatch.setattr(key_value_stores, "RETRY_AFTER_S", 0.0)
     store._retry_at = 1e-9
     assert store.get("a") is None and len(caplog.records) == 1
     unreliable.works = True
@@ -167,8 +167,8 @@ def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatc
 
 
 def test_a_redis_that_is_killed_and_comes_back(redis_server, monkeypatch):
-    monkeypatch.setattr(stores, "RETRY_AFTER_S", 0.0)
-    store = OptionalStore(open_store(redis_server.address, "answers"))
+    monkeypatch.setattr(key_value_stores, "RETRY_AFTER_S", 0.0)
+    store = FaultTolerantStore(open_store(redis_server.address, "answers"))
     store.put("a", b"x", 60)
     assert store.get("a") == b"x"
     redis_server.kill()

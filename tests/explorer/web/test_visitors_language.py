@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.translations import use_locale
-from explorer.web.request_locale import locale_from_request, locale_from_state, parse_accept_language
+from explorer.web.request_locale import locale_from_request, locale_from_state, parse_accept_language_header
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from explorer.web.request_locale import locale_from_request, locale_from_state, 
     ],
 )
 def test_browsers_say_what_they_like_best(header, tags):
-    assert parse_accept_language(header) == tags
+    assert parse_accept_language_header(header) == tags
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ import gc
 import pytest
 import torch
 
-from model.generation.decoder import IncrementalDecoder, PackedWeights
+from model.generation.incremental_decoder import IncrementalDecoder, PackedWeightCache
 from model.kv_cache import KVCache
-from model.layers.linear import Linear
+from model.layers.basic_layers import Linear
 
 
 def layers(*outputs: int) -> list[Linear]:
@@ -16,14 +16,14 @@ def layers(*outputs: int) -> list[Linear]:
 def test_it_is_the_matrices_below_each_other_times_the_gain_by_columns():
     query, key = layers(3, 5)
     gain = torch.rand(8)
-    copy = PackedWeights().get_stacked([query, key], gain)
+    copy = PackedWeightCache().get_stacked([query, key], gain)
     torch.testing.assert_close(copy, torch.cat([query.weight, key.weight]).detach() * gain)
     assert copy.stride() == (1, 8)
-    assert torch.equal(PackedWeights().get_stacked([key]), key.weight)
+    assert torch.equal(PackedWeightCache().get_stacked([key]), key.weight)
 
 
 def test_who_asks_again_gets_the_same_copy():
-    copies, (query, key) = PackedWeights(), layers(3, 5)
+    copies, (query, key) = PackedWeightCache(), layers(3, 5)
     first, other = copies.get_stacked([query]), copies.get_stacked([key])
     assert copies.get_stacked([query]) is first
     assert copies.get_stacked([key]) is other
@@ -45,7 +45,7 @@ def swap(weight: torch.Tensor):
     ],
 )
 def test_weights_that_change_are_copied_anew(change):
-    copies, (query, key), gain = PackedWeights(), layers(3, 5), torch.rand(8)
+    copies, (query, key), gain = PackedWeightCache(), layers(3, 5), torch.rand(8)
     copies.get_stacked([query, key], gain)
     change(query, key, gain)
     expected = torch.cat([query.weight, key.weight]).detach() * gain
@@ -53,7 +53,7 @@ def test_weights_that_change_are_copied_anew(change):
 
 
 def test_what_was_used_longest_ago_goes_first_and_all_of_a_model_with_it():
-    copies, (first_layer, second_layer, third_layer) = PackedWeights(max_bytes=2 * 4 * 8 * 4), layers(4, 4, 4)
+    copies, (first_layer, second_layer, third_layer) = PackedWeightCache(max_bytes=2 * 4 * 8 * 4), layers(4, 4, 4)
     first, second = copies.get_stacked([first_layer]), copies.get_stacked([second_layer])
     copies.get_stacked([first_layer])
     copies.get_stacked([third_layer])
@@ -66,7 +66,7 @@ def test_what_was_used_longest_ago_goes_first_and_all_of_a_model_with_it():
 
 
 def test_one_larger_than_the_bound_is_kept_alone():
-    copies, (first_layer, second_layer) = PackedWeights(max_bytes=8), layers(4, 4)
+    copies, (first_layer, second_layer) = PackedWeightCache(max_bytes=8), layers(4, 4)
     copies.get_stacked([first_layer])
     assert copies.get_stacked([second_layer]) is copies.get_stacked([second_layer])
     assert copies.num_bytes == 4 * 8 * 4

@@ -1,11 +1,11 @@
 import pytest
 
-from model.generation.autoregressive import StopStrings, truncate_at_stop
+from model.generation.autoregressive import StopStringScanner, truncate_at_stop
 from model.pretrained.tokenizer import read_tokenizer_json
 from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 
 
-def read_until_stop(stops: StopStrings, ids: list[int]) -> list[str | None]:
+def read_until_stop(stops: StopStringScanner, ids: list[int]) -> list[str | None]:
     """Return the stop string that each token completes, or None, up to the first that completes one."""
     completed = []
     for token_id in ids:
@@ -19,7 +19,7 @@ def read_until_stop(stops: StopStrings, ids: list[int]) -> list[str | None]:
 def test_it_ends_with_the_token_that_completes_the_string(tiny_tokenizer, stop):
     text = "Once upon a time there was a fox who wanted the moon."
     ids = tiny_tokenizer.encode(text)
-    completed = read_until_stop(StopStrings(stop, tiny_tokenizer), ids)
+    completed = read_until_stop(StopStringScanner(stop, tiny_tokenizer), ids)
     assert completed == [None] * (len(completed) - 1) + [stop]
     generated = tiny_tokenizer.decode(ids[: len(completed)])
     assert stop in generated
@@ -29,35 +29,37 @@ def test_it_ends_with_the_token_that_completes_the_string(tiny_tokenizer, stop):
 
 def test_a_string_in_one_token_and_one_over_single_bytes(tiny_tokenizer):
     of_bytes = {tiny_tokenizer.token_bytes(i): i for i in range(256)}
-    assert read_until_stop(StopStrings("é!", tiny_tokenizer), [of_bytes[bytes([b])] for b in "aé!b".encode()])[-2:] == [
+    assert read_until_stop(StopStringScanner("é!", tiny_tokenizer), [of_bytes[bytes([b])] for b in "aé!b".encode()])[
+        -2:
+    ] == [
         None,
         "é!",
     ]
     (longest,) = tiny_tokenizer.encode(" moon")
-    assert read_until_stop(StopStrings("oo", tiny_tokenizer), [longest]) == ["oo"]
+    assert read_until_stop(StopStringScanner("oo", tiny_tokenizer), [longest]) == ["oo"]
 
 
 def test_a_false_start_is_forgotten(tiny_tokenizer):
     ids = tiny_tokenizer.encode("aab aabaab.")
-    assert read_until_stop(StopStrings("aaba", tiny_tokenizer), ids)[-1] == "aaba"
-    assert set(read_until_stop(StopStrings("aabb", tiny_tokenizer), ids)) == {None}
+    assert read_until_stop(StopStringScanner("aaba", tiny_tokenizer), ids)[-1] == "aaba"
+    assert set(read_until_stop(StopStringScanner("aabb", tiny_tokenizer), ids)) == {None}
 
 
 def test_of_several_the_one_complete_first_counts(tiny_tokenizer):
     ids = tiny_tokenizer.encode("the fox asked the owl")
-    assert read_until_stop(StopStrings(["the owl", "asked the", "zebra"], tiny_tokenizer), ids)[-1] == "asked the"
+    assert read_until_stop(StopStringScanner(["the owl", "asked the", "zebra"], tiny_tokenizer), ids)[-1] == "asked the"
     (moon,) = tiny_tokenizer.encode(" moon")
-    assert read_until_stop(StopStrings(["on", "m", "oon"], tiny_tokenizer), [moon]) == ["m"]
+    assert read_until_stop(StopStringScanner(["on", "m", "oon"], tiny_tokenizer), [moon]) == ["m"]
 
 
 @pytest.mark.parametrize("strings", ["", (), [], [""], {""}], ids=repr)
 def test_without_strings_nothing_stops_and_no_tokenizer_is_needed(strings):
-    assert read_until_stop(StopStrings(strings, None), [1, 2, 10**9]) == [None] * 3
+    assert read_until_stop(StopStringScanner(strings, None), [1, 2, 10**9]) == [None] * 3
 
 
 def test_strings_without_a_tokenizer_are_refused():
     with pytest.raises(ValueError, match="pass the model's tokenizer"):
-        StopStrings("x", None)
+        StopStringScanner("x", None)
 
 
 def test_a_text_without_a_stop_is_left_as_it_is():
@@ -69,10 +71,13 @@ def test_a_stop_string_is_found_where_the_decoder_leaves_out_a_space_of_it(tmp_p
     (tmp_path / "tokenizer.json").write_text(tokenizer_of("BPE, </w>"))
     tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
     ids = tokenizer.encode("there was a fox")
-    assert read_until_stop(StopStrings("was ", tokenizer), ids)[-1] == "was "
+    assert read_until_stop(StopStringScanner("was ", tokenizer), ids)[-1] == "was "
     assert truncate_at_stop(tokenizer.decode(ids[:2]), "was ") == "there was"
     assert truncate_at_stop(tokenizer.decode(ids), "was ") == "there was "
 
 
 def test_half_a_surrogate_pair_stops_at_the_replacement_sign(tiny_tokenizer):
-    assert read_until_stop(StopStrings("b\ud83d", tiny_tokenizer), tiny_tokenizer.encode("ab\ufffdc"))[-1] == "b\ufffd"
+    assert (
+        read_until_stop(StopStringScanner("b\ud83d", tiny_tokenizer), tiny_tokenizer.encode("ab\ufffdc"))[-1]
+        == "b\ufffd"
+    )

@@ -1,5 +1,6 @@
 """GGUF files of small models, written by llama.cpp's own package from models of transformers, as its converter does."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,11 @@ def add_config(writer: gguf.GGUFWriter, architecture: str, config: Any) -> None:
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] in ("yarn", "longrope"):
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "longrope":
+        ratio = config.max_position_embeddings / rope["original_max_position_embeddings"]
+        writer.add_rope_scaling_attn_factors(
+            math.sqrt(1 + math.log(ratio) / math.log(rope["original_max_position_embeddings"]))
+        )
     if architecture in ("gemma2", "gemma3", "phi3") and config.sliding_window:
         writer.add_sliding_window(config.sliding_window)
     if architecture == "gemma2":

@@ -18,7 +18,7 @@ from model.pretrained.config_reader import (
     GATES,
     NULL_IS_NONE,
     WITHOUT_EFFECT,
-    HFConfigReader,
+    HFConfigFields,
 )
 from model.pretrained.hugging_face_loader import FAMILIES
 from tests.hugging_face import transformers
@@ -197,7 +197,7 @@ def test_what_a_family_does_not_read_changes_nothing_and_is_told(kind, tmp_path,
     assert max_logit_difference(base | foreign, tmp_path) < 1e-4
     unused = sorted(set(foreign) - WITHOUT_EFFECT)
     assert f"{len(unused)} fields of config.json were not used: {', '.join(unused)[:100]}" in caplog.text
-    assert HFConfigReader(base).notes() == ()
+    assert HFConfigFields(base).notes() == ()
 
 
 @pytest.mark.parametrize("kind", BASES)

@@ -14,8 +14,8 @@ import torch
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
-from model.offloading import read_weight
 from model.pretrained.gguf_types import TYPES, dequantize
+from model.weight_placement import read_weight
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.gguf_files import K_SCALES, add_sentencepiece, write_gguf
 from tests.model.pretrained.kinds import GEMMA, GEMMA3, HEADS, KINDS, SIZES, THETA

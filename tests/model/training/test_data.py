@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from model.training.data import Batches, encode_documents, hold_out, prepare_training_text, read_documents
+from model.training.data import TrainingBatches, encode_documents, hold_out, prepare_training_text, read_documents
 
 CONTEXT, BATCH = 8, 4
 
@@ -11,7 +11,7 @@ CONTEXT, BATCH = 8, 4
 @pytest.fixture
 def batches():
     """Batches of the text 0, 1, 2, …, 199: each token is its own position."""
-    return Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=0)
+    return TrainingBatches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=0)
 
 
 def test_documents_are_separated_by_the_end_of_text_mark(tmp_path):
@@ -65,7 +65,7 @@ def test_an_epoch_shows_no_token_twice_and_the_next_is_cut_elsewhere(batches):
 
 def test_the_seed_fixes_everything():
     def first_batches(seed):
-        batches = Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=seed)
+        batches = TrainingBatches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=seed)
         return torch.stack([batches.next(0.5)[0] for _ in range(20)])
 
     assert torch.equal(first_batches(1), first_batches(1))
@@ -73,7 +73,7 @@ def test_the_seed_fixes_everything():
 
 
 def test_copies_are_random_tokens_repeated():
-    batches = Batches(torch.arange(2000), context_length=64, batch_size=BATCH, vocab_size=1000, seed=0)
+    batches = TrainingBatches(torch.arange(2000), context_length=64, batch_size=BATCH, vocab_size=1000, seed=0)
     inputs, targets = batches.next(copy_fraction=1.0)
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     for row in inputs:
@@ -83,7 +83,7 @@ def test_copies_are_random_tokens_repeated():
 
 
 def test_the_share_of_copies_is_the_one_asked_for():
-    batches = Batches(torch.arange(2000), context_length=32, batch_size=20, vocab_size=1000, seed=0)
+    batches = TrainingBatches(torch.arange(2000), context_length=32, batch_size=20, vocab_size=1000, seed=0)
     rows = torch.cat([batches.next(copy_fraction=0.25)[0] for _ in range(50)])
     copies = (rows != rows[:, :1] + torch.arange(32)).any(-1)
     assert copies.float().mean().item() == pytest.approx(0.25, abs=0.05)
@@ -92,10 +92,10 @@ def test_the_share_of_copies_is_the_one_asked_for():
 def test_the_shortest_text_that_is_accepted_always_fills_a_batch():
     needed = (CONTEXT + 1) * BATCH + CONTEXT
     for seed in range(50):
-        batches = Batches(torch.arange(needed), CONTEXT, BATCH, vocab_size=1000, seed=seed)
+        batches = TrainingBatches(torch.arange(needed), CONTEXT, BATCH, vocab_size=1000, seed=seed)
         assert all(len(batches.next()[0]) == BATCH for _ in range(3))
     with pytest.raises(ValueError, match=f"needs {needed} tokens of text, got {needed - 1}"):
-        Batches(torch.arange(needed - 1), CONTEXT, BATCH, vocab_size=1000, seed=0)
+        TrainingBatches(torch.arange(needed - 1), CONTEXT, BATCH, vocab_size=1000, seed=0)
 
 
 def test_a_folder_is_all_its_files_in_order_but_hidden_ones(tmp_path):
@@ -150,7 +150,7 @@ def test_batches_go_on_from_a_state_as_if_nothing_had_happened(batches):
         batches.next(0.5)
     state = json.loads(json.dumps(batches.state))
     rest = [batches.next(0.5) for _ in range(20)]  # over the end of the epoch
-    again = Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=99)
+    again = TrainingBatches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=99)
     again.state = state
     for (inputs, targets), (same_inputs, same_targets) in zip(rest, [again.next(0.5) for _ in range(20)], strict=True):
         assert torch.equal(inputs, same_inputs) and torch.equal(targets, same_targets)

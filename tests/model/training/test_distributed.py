@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.training.loop import train
+from model.training.trainer import train
 
 ROOT = Path(__file__).parents[3]
 

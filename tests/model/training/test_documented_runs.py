@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from model.checkpoint import load_checkpoint
-from model.training.loop import train
 from model.training.options import parse_options
-from model.training.trainer import Trainer
+from model.training.trainer import Trainer, train
 
 GUIDE = Path(__file__).parents[3] / "docs" / "training.md"
 SMALL = "--context-length 16 --d-model 16 --num-layers 1 --num-heads 2 --batch-size 8 --evaluate-every 2 --steps 6"

@@ -8,11 +8,10 @@ import torch
 from safetensors import SafetensorError
 
 from model.checkpoint import list_checkpoints, load_checkpoint
-from model.training import loop, trainer
+from model.training import trainer
 from model.training.data import encode_documents, prepare_training_text, read_documents
 from model.training.evaluation import Evaluation, evaluate
-from model.training.loop import train
-from model.training.trainer import ProcessGroup, Trainer
+from model.training.trainer import ProcessGroup, Trainer, train
 from tests.exhaustive import in_turn
 
 
@@ -137,9 +136,9 @@ def test_a_run_ends_when_the_loss_has_not_improved_for_long_and_keeps_the_best(
     options, checkpoints_folder, monkeypatch
 ):
     losses = iter([3.0, 2.0, 2.5, 2.2, 1.0])
-    monkeypatch.setattr(loop, "evaluate", lambda *args: Evaluation(loss=next(losses), bits_per_byte=1.0))
+    monkeypatch.setattr(trainer, "evaluate", lambda *args: Evaluation(loss=next(losses), bits_per_byte=1.0))
     saved = []
-    monkeypatch.setattr(loop, "save_checkpoint", lambda lm, *args: saved.append(lm.lm_head.weight.detach().clone()))
+    monkeypatch.setattr(trainer, "save_checkpoint", lambda lm, *args: saved.append(lm.lm_head.weight.detach().clone()))
     lm = train(replace(options, evaluate_every=4, patience=2))
     assert [record["validation_loss"] for record in read_curve(checkpoints_folder)] == [3.0, 2.0, 2.5, 2.2]
     assert len(saved) == 2

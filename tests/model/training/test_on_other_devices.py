@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from model.training.loop import train
+from model.training.trainer import train
 from tests.devices import on_each_device
 from tests.exhaustive import first_in_core
 

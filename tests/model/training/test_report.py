@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from model.checkpoint import list_checkpoints
-from model.training.loop import train
 from model.training.report import curves_svg, report, series_report
+from model.training.trainer import train
 
 SVG = "{http://www.w3.org/2000/svg}"
 

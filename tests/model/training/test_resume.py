@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from model.checkpoint import load_checkpoint
-from model.training.loop import train
+from model.training.trainer import train
 
 ROOT = Path(__file__).parents[3]
 KILLED = ((21, "muon"), (21, "adamw"), (37, "adamw"))

@@ -10,8 +10,8 @@ from plotly.io.json import to_json_plotly
 
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
-from explorer.views.view import HeadTable, SmallMultiples
-from explorer.web.widgets.widget import EVIDENCE, Widget, fill_template, json_attribute
+from explorer.views.view import HeadHeatmaps, HeadTable
+from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template, json_attribute
 
 MAX_CELLS = 1 << 17  # that Plotly draws
 NUM_LEVELS = (1 << 16) - 2  # levels between minimum and maximum; one more encodes NaN
@@ -37,10 +37,10 @@ def encode_large_heatmap(figure: go.Figure) -> go.Figure:
         return figure
     labels = {axis: np.asarray(trace[axis]).tolist() for axis in "xy" if trace.get(axis) is not None}
     rest = {name: value for name, value in trace.items() if name != "z"}
-    return figure.replace_data([rest | labels | {"cells": encode_cells(z)}], layout)
+    return figure.with_traces_and_layout([rest | labels | {"cells": encode_heatmap_cells(z)}], layout)
 
 
-def encode_cells(z: np.ndarray) -> dict[str, Any]:
+def encode_heatmap_cells(z: np.ndarray) -> dict[str, Any]:
     """Encode a heatmap's values (rows, columns) for the browser in few bytes."""
     rows, columns = z.shape
     lower = rows == columns and bool(np.isnan(z[np.triu_indices(rows, 1)]).all())
@@ -69,7 +69,7 @@ CHOOSING = 'role="application" aria-description="{keys}"'
 KEYS = N_("Arrow keys move the selection, Enter tells how the selected number comes about.")
 
 
-class Figure(Widget):
+class PlotlyFigureWidget(HtmlWidget):
     """A Plotly figure that keeps its zoom when redrawn, follows the page's theme, and turns clicks into selections.
 
     Args:
@@ -112,7 +112,7 @@ MAX_PIXELS = 96  # a side of a picture
 MAX_BYTES = 960_000  # of all pictures as text: a little less than a megabyte with all that is said of them
 
 
-class HeadGrid(Widget):
+class HeadGridWidget(HtmlWidget):
     """A grid with a row per layer and a column per head; a click selects the head and the cell under the pointer.
 
     Args:
@@ -129,12 +129,12 @@ class HeadGrid(Widget):
         super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(multiples: SmallMultiples) -> dict[str, Any]:
+    def pack(multiples: HeadHeatmaps) -> dict[str, Any]:
         """Return the heatmaps as bytes, 0 to 255 for 0 to 1, or for -1 to 1 if they are signed.
 
         Above `MAX_PIXELS` tokens, or fewer if there are many heads, a pixel is the maximum of several cells, or, if
         they are signed, the value furthest from 0. All together take at most `MAX_BYTES`. A head's rows are padded
-        to a multiple of 4 bytes, as in a bitmap file (static/plots.js).
+        to a multiple of 4 bytes, as in a bitmap file (static/plotly_figures.js).
         """
         layers, heads, tokens, _num_keys = multiples.values.shape
         block = -(-tokens // max_side_pixels(layers * heads))
@@ -177,7 +177,7 @@ def max_pool(values: np.ndarray, block: int) -> np.ndarray:
 DECIMALS = 6  # of a table's numbers, of which the page writes three
 
 
-class HeadTableFigure(Widget):
+class HeadTableWidget(HtmlWidget):
     """A `HeadTable` that is sorted by a press on a heading; a click on a row selects the head.
 
     Args:

@@ -1,12 +1,12 @@
 // @ts-check
 // A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; the grid of a small picture for
 // each head, and the table of their scores.
-import { chooseStep, pick, toggleEdit } from "../../static/asking.js";
-import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, span, stopAt, tellSideways, theme } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
-import { bitmapBefore, config, firstOf, followCells, imageOf, makeLegible, plotly, plotlyHere, rowBytes, thinTicks, withImage, withoutWords, writeInCells } from "../../static/plots.js";
-import { checkpointOfSeen, inA, onState, seen, state } from "../../static/state.js";
+import { chooseStep, pick, toggleEdit } from "../../static/page_actions.js";
+import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
+import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
+import { _ } from "../../static/translations.js";
+import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
+import { checkpointOfShownRun, changeInA, onState, seen, state } from "../../static/page_state.js";
 
 // Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
 // and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
@@ -103,14 +103,14 @@ const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the na
  * @param {number} width
  * @returns {Picture}
  */
-export function inWidth(picture, width) {
+export function figureInWidth(picture, width) {
   const { xaxis } = picture.layout, [first] = picture.data;
   if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
   if (width >= NARROW) return picture;
   const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
   const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
-  const { margin } = picture.layout, isNamed = data.some(({ textposition }) => textposition === "middle right");
-  return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(isNamed && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
+  const { margin } = picture.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
+  return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(urlNamesView && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
 }
 
 const BESIDE = 140; // pixels beside an axis: its labels, margins and the scale of colours
@@ -141,17 +141,17 @@ export function wrapped(line, most) {
 // What a point of a picture, as Plotly names it in an event, stands for.
 
 /** On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position. */
-export const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
+export const tokenPosition = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 
 /**
  * The fields of the state that a click on a point changes.
  * @param {Record<string, string | string[]>} selects by what a point has (an axis, its customdata), the field or fields
  */
-export function selectedBy(point, selects) {
+export function fieldsSelectedBy(point, selects) {
   const change = {};
   for (const [source, field] of Object.entries(selects))
     if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
-    else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+    else change[field] = source === "customdata" ? point.customdata : tokenPosition(point, source);
   return change;
 }
 
@@ -159,7 +159,7 @@ export function selectedBy(point, selects) {
 export function figure(element) {
   /** @type {any} */
   const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
-  const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
+  const selects = JSON.parse(plot.dataset.selects), inspect = showEvidence(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
   let written = []; // what is drawn but for marks and images, which are drawn anew without all else
@@ -181,8 +181,8 @@ export function figure(element) {
     while (isOwed) {
       hide(element, value === null);
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
-      await plotlyHere();
-      await inTurn(element, drawOnce);
+      await plotlyLoaded();
+      await drawInTurn(element, drawOnce);
     }
   }
 
@@ -193,15 +193,15 @@ export function figure(element) {
     if (!value) return;
     const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const isOther = dataText !== read[0];
-    if (isOther) data = withoutWords(JSON.parse(dataText)); // Plotly skips data it has drawn already
-    if (isOther || template !== read[1]) image = data[0]?.cells ? imageOf(data[0]) : null; // in the theme's colours
+    if (isOther) data = withoutCellTexts(JSON.parse(dataText)); // Plotly skips data it has drawn already
+    if (isOther || template !== read[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
-    const drawn = image ? withImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
+    const drawn = image ? withHeatmapImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
     const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height];
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
-      const { data: traces, layout: fitting } = inWidth(drawn, width);
+      const { data: traces, layout: fitting } = figureInWidth(drawn, width);
       await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }
     written = rest;
@@ -216,15 +216,15 @@ export function figure(element) {
   }
 
   function firstDrawn() {
-    followCells(plot, () => image, clickCell);
+    followPointerCells(plot, () => image, clickCell);
     plot.on("plotly_click", click);
     plot.on("plotly_afterplot", write); // after a zoom
-    tellSideways(element.closest(".html-container"), find(plot, ".svg-container")); // as wide as it was drawn last
+    markSidewaysScroll(element.closest(".html-container"), find(plot, ".svg-container")); // as wide as it was drawn last
   }
 
   function write() {
-    writeInCells(plot);
-    makeLegible(plot);
+    writeCellTexts(plot);
+    setReadableBarInk(plot);
     thinTicks(plot);
   }
 
@@ -236,30 +236,30 @@ export function figure(element) {
 
   // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
   const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
-  const pickHere = (change) => pick({ ...inA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
+  const pickHere = (change) => pick({ ...changeInA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
 
   // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
   // stays and tells.
   function click({ points: [point], event }) {
     const place = [point.pointNumber].flat();
     if (changes?.adds && event.shiftKey) return toggle(place);
-    const change = selectedBy(point, selects);
+    const change = fieldsSelectedBy(point, selects);
     const opens = "view" in change && change.view !== state.view;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     if (!opens || event.shiftKey) {
-      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
-      inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
+      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfShownRun());
+      inspect({ x: tokenPosition(point, "x"), y: tokenPosition(point, "y"), curve: point.curveNumber, item });
     }
-    if (changes && !changes.adds) toggle(place, inA(change, of));
-    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
+    if (changes && !changes.adds) toggle(place, changeInA(change, of));
+    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(changeInA(change, of));
   }
 
   function clickCell(place) {
     const { trace } = image, change = {};
-    const at = { x: place.x + firstOf(trace.x), y: place.y + firstOf(trace.y) };
+    const at = { x: place.x + firstPosition(trace.x), y: place.y + firstPosition(trace.y) };
     for (const [source, field] of Object.entries(selects)) change[field] = at[source];
     inspect({ ...at, curve: 0, item: null });
-    if (Object.keys(change).length) pick(inA(change, of));
+    if (Object.keys(change).length) pick(changeInA(change, of));
   }
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
@@ -288,7 +288,7 @@ export function figure(element) {
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
   onTheme(element, draw);
-  onPicture(element, plot, (content) => { value = content; return draw(); });
+  onFigureContent(element, plot, (content) => { value = content; return draw(); });
 }
 
 /** Heads that are seen together, as "layer.head". @returns {string[]} */
@@ -304,7 +304,7 @@ function toggleHead({ layer, head }) {
 /** @param {HTMLElement} element */
 export function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
-  const selects = JSON.parse(grid.dataset.selects), inspect = evidenceIn(element);
+  const selects = JSON.parse(grid.dataset.selects), inspect = showEvidence(element);
   let value = null, buttons = []; // of the heads, layer after layer
   let shape = [0, 0]; // layers and heads that there are buttons of
 
@@ -333,7 +333,7 @@ export function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const before = bitmapBefore(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    const before = bitmapUrlPrefix(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
     buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
     countDraw(grid);
   }
@@ -346,7 +346,7 @@ export function headGrid(element) {
       button.ariaPressed = String(button === chosen);
       button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
     }
-    stopAt(buttons, chosen);
+    setTabStop(buttons, chosen);
   }
 
   // What of which head an event is at: from the keyboard there is no place under a pointer.
@@ -359,7 +359,7 @@ export function headGrid(element) {
     const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
     const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
     const bytes = atob(value.data[layer * value.heads + head]);
-    const share = bytes.charCodeAt(row * rowBytes(value.pixels) + column) / 255;
+    const share = bytes.charCodeAt(row * bitmapRowBytes(value.pixels) + column) / 255;
     const weight = value.signed ? 2 * share - 1 : share;
     return { layer, head, weight, x: column * value.block, y: row * value.block };
   }
@@ -380,7 +380,7 @@ export function headGrid(element) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
-    pick(inA(change));
+    pick(changeInA(change));
   });
   grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggleHead(state); });
   rove(grid, {
@@ -391,10 +391,10 @@ export function headGrid(element) {
       buttonOf(row, column).focus();
     },
   });
-  tellSideways(grid, grid);
+  markSidewaysScroll(grid, grid);
   onState(element, mark);
   onTheme(element, paint);
-  onPicture(element, grid, load);
+  onFigureContent(element, grid, load);
 }
 
 function headButton(layer, head) {
@@ -407,7 +407,7 @@ function headButton(layer, head) {
 
 /** A table of all heads; a press on a heading sorts it. @param {HTMLElement} element */
 export function headTable(element) {
-  const box = find(element, ".scores"), body = make("tbody"), selects = JSON.parse(box.dataset.selects), inspect = evidenceIn(element);
+  const box = find(element, ".scores"), body = make("tbody"), selects = JSON.parse(box.dataset.selects), inspect = showEvidence(element);
   /** @type {{ heads: number, alt: string, columns: HeadColumn[] }} */
   let value = null;
   let built = ""; // of which heads and columns the elements are
@@ -438,7 +438,7 @@ export function headTable(element) {
     rows = value.columns[0].values.map((_value, i) => headRow(Math.floor(i / value.heads), i % value.heads, value.columns.length));
     const table = make("table", { role: "grid" }, make("thead", {}, make("tr", {}, ...headings)), body);
     box.replaceChildren(table);
-    tellSideways(box, table);
+    markSidewaysScroll(box, table);
   }
 
   /** @param {HeadColumn} column @param {number} i */
@@ -460,7 +460,7 @@ export function headTable(element) {
 
   function arrange() {
     const by = sorted.column < 0 ? rows.map((_row, n) => n) : value.columns[sorted.column].values;
-    const places = sortedPlaces(by, sorted.descending);
+    const places = sortedIndices(by, sorted.descending);
     headings().forEach((heading, i) => { heading.parentElement.ariaSort = i - 1 !== sorted.column ? "none" : sorted.descending ? "descending" : "ascending"; });
     if (places.some((n, i) => rows[n] !== order[i])) {
       const focused = /** @type {HTMLElement | null} */ (document.activeElement);
@@ -493,7 +493,7 @@ export function headTable(element) {
   function choose(row) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) change[field] = +row.dataset[source];
-    pick(inA(change));
+    pick(changeInA(change));
   }
 
   /** @param {HTMLTableCellElement} cell @param {boolean} isAdded among the heads that are seen together */
@@ -527,7 +527,7 @@ export function headTable(element) {
     },
   });
   onState(element, mark);
-  onPicture(element, box, load);
+  onFigureContent(element, box, load);
 }
 
 /** @param {number} layer @param {number} head @param {number} columns */
@@ -544,7 +544,7 @@ export const formatScore = (number, signed) => {
 };
 
 /** Indices of values in their order; those without a number are last in both. @param {(number | null)[]} values */
-export function sortedPlaces(values, isDescending) {
+export function sortedIndices(values, isDescending) {
   const compare = (a, b) => (values[a] === null || values[b] === null ? +(values[a] === null) - +(values[b] === null) : (values[a] - values[b]) * (isDescending ? -1 : 1));
   return values.map((_value, n) => n).sort((a, b) => compare(a, b) || a - b);
 }

@@ -5,14 +5,14 @@ from typing import Any
 
 from explorer.explain.notation import format_number
 from explorer.lessons.glossary import ENTRIES, entry_names_by_form
-from explorer.state.run import checkpoints_of_training, model_name
 from explorer.tracing.jobs import Job
+from explorer.tracing.training_history import checkpoints_of_training, model_name
 from explorer.translations import LANGUAGES, _, translate
-from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
 from model.pretrained.reference_logits import LogitAgreement
 
 
-class ModelPicker(Widget):
+class ModelPicker(HtmlWidget):
     """A drop-down list that selects a model.
 
     One with several checkpoints of its training is one entry (`TrainingStepSlider` selects the step).
@@ -44,7 +44,7 @@ def last_checkpoint(model: str, checkpoints: Sequence[str]) -> str:
     return checkpoints_of_training(model, checkpoints)[-1]
 
 
-class HubModelForm(Widget):
+class HubModelForm(HtmlWidget):
     """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check."""
 
     kind = "open_model"
@@ -104,7 +104,7 @@ DIAL_HTML = """<div class="mode" role="group" aria-label="{depth}">
 </div>"""
 
 
-class DepthDial(Widget):
+class ExplanationDepthButtons(HtmlWidget):
     """Buttons: a story in four steps; every part with its numbers; with the formulas, too; with the code, too."""
 
     kind = "mode_switch"
@@ -125,7 +125,7 @@ class DepthDial(Widget):
         super().__init__(html=html, **kwargs)
 
 
-class LanguageList(Widget):
+class LanguageList(HtmlWidget):
     """A list of languages, each in its own name; choosing another one reloads the page in it and stores the choice."""
 
     kind = "language_list"
@@ -138,7 +138,7 @@ class LanguageList(Widget):
         super().__init__(html=f"{begins}{options}</select>", **kwargs)
 
 
-class TextBlock(Widget):
+class TextBlock(HtmlWidget):
     """Shows its content as plain text, without markup.
 
     Args:
@@ -156,7 +156,7 @@ class TextBlock(Widget):
         super().__init__(html=html, **kwargs)
 
 
-class NumbersViewLink(Widget):
+class NumbersViewLink(HtmlWidget):
     """A link to the view of numbers that shows more."""
 
     kind = "numbers_view_link"
@@ -174,7 +174,7 @@ class NumbersViewLink(Widget):
         return {"words": text, "look": change}
 
 
-class CollapseButton(Widget):
+class CollapseButton(HtmlWidget):
     """A button, on small screens only, that expands and collapses the parts of the page listed in page.css.
 
     Args:
@@ -190,10 +190,10 @@ class CollapseButton(Widget):
         super().__init__(html=fill_template(html, text=text, name=name), **kwargs)
 
 
-class Glossary(Widget):
+class GlossaryList(HtmlWidget):
     """A list of terms that opens on request.
 
-    Its script explains each term wherever it is on the page (static/terms.js).
+    Its script explains each term wherever it is on the page (static/glossary_terms.js).
     """
 
     kind = "glossary"
@@ -211,3 +211,22 @@ class Glossary(Widget):
             html=f'{begins}<dl data-known="{json_attribute([entry_names_by_form(), meanings])}">{rows}</dl></details>',
             **kwargs,
         )
+
+
+class SearchButton(HtmlWidget):
+    """A button that opens the search, which finds what is on the page and goes there.
+
+    The same module has the list of keys.
+    """
+
+    kind = "search_button"
+    script = "search"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            '<button type="button" class="open" aria-haspopup="dialog" aria-keyshortcuts="Control+K Meta+K /">'
+            '<span class="words">{search}</span> <kbd>Ctrl K</kbd></button>',
+            search=_("Search or jump"),
+        )
+        super().__init__(html=html, **kwargs)

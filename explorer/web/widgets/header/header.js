@@ -1,13 +1,13 @@
 // @ts-check
 // What stands around the pictures: models, how much is explained, the language, plain words and the glossary.
-import { ask, changeModel, pick } from "../../static/asking.js";
-import { call, Refused, visitor } from "../../static/connection.js";
-import { blockOf, duration, followJob, isGoingOn, leave, onContent } from "../../static/contents.js";
+import { ask, changeModel, pick } from "../../static/page_actions.js";
+import { call, Refused, visitor } from "../../static/server_connection.js";
+import { widgetBlock, duration, followJob, isJobRunning, leave, onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
-import { linkTo, writeAddress } from "../../static/history.js";
-import { _, language, rememberLanguage } from "../../static/language.js";
-import { modelOf, onState, rememberMode, state, toDepth } from "../../static/state.js";
-import { explainTerms } from "../../static/terms.js";
+import { linkTo, writeUrl } from "../../static/history.js";
+import { _, language, rememberLanguage } from "../../static/translations.js";
+import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
+import { explainTerms } from "../../static/glossary_terms.js";
 
 /** @param {HTMLElement} element */
 export function picker(element) {
@@ -18,7 +18,7 @@ export function picker(element) {
   function show(checkpoint) {
     list.replaceChildren(...models.map(([name]) => new Option(name, name)));
     if (opens) list.append(new Option(_("Open a model…"), ""));
-    list.value = modelOf(checkpoint);
+    list.value = modelName(checkpoint);
   }
 
   const follow = () => show(state.checkpoint ?? "");
@@ -72,10 +72,10 @@ export function openModel(element) {
 
   /** @param {string} name @param {string} job */
   function open(name, job) {
-    /** @param {import("../../static/contents.js").Progress | null} progress */
+    /** @param {import("../../static/widget_contents.js").Progress | null} progress */
     function show(progress) {
       if (progress?.error) return opening.replaceChildren(span("error", progress.error));
-      if (!progress || !isGoingOn(progress)) return opening.replaceChildren();
+      if (!progress || !isJobRunning(progress)) return opening.replaceChildren();
       const { done, of, seconds } = progress, loads = done >= of;
       const bar = make("progress", { ariaLabel: _("fetched"), ...(loads ? {} : { max: of, value: done }) });
       const words = loads ? _("loading…") : _("{done} of {of}, about {time} left", { done: megabytes(done), of: megabytes(of), time: duration(seconds) });
@@ -93,7 +93,7 @@ export function openModel(element) {
     begun.add(job);
     const instead = () => check.replaceChildren(words);
     followJob(job, ["begin_check", [state.checkpoint, visitor]], (progress) => {
-      if (!progress || !isGoingOn(progress)) return instead();
+      if (!progress || !isJobRunning(progress)) return instead();
       check.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => leave(job)));
     }, () => ask("show"));
   }
@@ -118,8 +118,8 @@ export function modeSwitch(element) {
   for (const button of buttons)
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
-      rememberMode(mode);
-      pick(toDepth(mode));
+      rememberDepth(mode);
+      pick(changeToDepth(mode));
     });
 
   function follow() {
@@ -138,7 +138,7 @@ export function languageList(element) {
   const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
   list.addEventListener("change", () => {
-    writeAddress();
+    writeUrl();
     rememberLanguage(list.value);
     const address = new URL(location.href);
     address.searchParams.set("lang", list.value);
@@ -202,7 +202,7 @@ export function fold(element) {
   const button = find(element, ".fold");
   button.addEventListener("click", () => {
     toggleFold(button);
-    document.body.classList.toggle(`unfolded-${blockOf(element).id}`, button.ariaExpanded === "true");
+    document.body.classList.toggle(`unfolded-${widgetBlock(element).id}`, button.ariaExpanded === "true");
   });
 }
 

@@ -1,14 +1,17 @@
-"""Map of a model's architecture."""
+"""Maps of a model: of its architecture, and of the whole computation, whose parts open in place."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
-from explorer.views.overview.map_parts import Diagram, MapPart
-from explorer.web.widgets.widget import EVIDENCE, Widget
+from explorer.translations import _
+from explorer.views.overview.map_parts import MapPart, ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template
 
 
-class ModelMap(Widget):
-    """Draws a `Diagram` as SVG; every part of it is a button for the pointer and for the keyboard.
+class ModelMapWidget(HtmlWidget):
+    """Draws a `ModelMap` as SVG; every part of it is a button for the pointer and for the keyboard.
 
     Args:
         height, min_width: of the wide arrangement in pixels, at its smallest: it grows with the page, and scrolls
@@ -23,7 +26,7 @@ class ModelMap(Widget):
         super().__init__(html=f'{html}<div class="told" popover="manual"></div>{EVIDENCE}', **kwargs)
 
     @staticmethod
-    def pack(diagram: Diagram) -> dict[str, Any]:
+    def pack(diagram: ModelMap) -> dict[str, Any]:
         """Return the diagram as JSON; parts, lines, labels and the legend are lists in the order of their fields."""
         return {
             "alt": diagram.alt,
@@ -67,3 +70,31 @@ def round_coordinates(numbers: Iterable[float]) -> list[float]:
     """Round coordinates to a hundredth of a pixel; whole numbers become integers."""
     rounded = (round(number, 2) for number in numbers)
     return [int(number) if number == int(number) else number for number in rounded]
+
+
+WHOLE_MODEL_HTML = """<div class="whole">
+<div class="line"><nav class="path" aria-label="{path}"></nav><output class="readout" aria-live="off"></output></div>
+<div class="drawing"></div>
+<p class="sum"></p>
+</div>"""
+
+
+class WholeModelWidget(HtmlWidget):
+    """Draws a `WholeModelFigure` as SVG; each part is a button that opens it in place.
+
+    What is open is the selection's `open`. The parts of the logit stand below the drawing as a sum.
+    """
+
+    kind = "whole_model"
+    script = "whole_model"
+
+    def __init__(self, **kwargs):
+        super().__init__(html=fill_template(WHOLE_MODEL_HTML, path=_("what is open")) + EVIDENCE, **kwargs)
+
+    @staticmethod
+    def pack(whole_model: WholeModelFigure) -> dict[str, Any]:
+        """Return the figure as JSON; curves and rows are lists in the order of their fields."""
+        content = asdict(whole_model)
+        for name in ("rows", "curves", "terms"):
+            content[name] = [list(item.values()) for item in content[name]]
+        return content

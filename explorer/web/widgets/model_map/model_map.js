@@ -1,10 +1,10 @@
 // @ts-check
 // The map of the model's parts, drawn as SVG: each part is a button for the pointer and for the keyboard.
-import { pick } from "../../static/asking.js";
-import { evidenceIn, inTurn, onPicture } from "../../static/contents.js";
-import { along, centre, channels, countDraw, DIRECTIONS, find, hide, legibleOn, listenFor, make, makeSvg, many, nextTo, onTheme, say, set, tellSideways, theme } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
-import { onState, state } from "../../static/state.js";
+import { pick } from "../../static/page_actions.js";
+import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
+import { along, centre, channels, countDraw, DIRECTIONS, find, hide, readableInkOn, listenFor, make, makeSvg, many, nearestInDirection, onTheme, say, set, markSidewaysScroll, theme } from "../../static/dom.js";
+import { _ } from "../../static/translations.js";
+import { onState, state } from "../../static/page_state.js";
 
 // Where things are on the map: of numbers alone.
 
@@ -19,7 +19,7 @@ const HEAD = 3.5; // half the width of an arrow's head, in the plan's pixels
  * @param {any} map
  * @param {number} i
  */
-export function onSheet({ sheets, parts, ...rest }, i) {
+export function partsOnSheet({ sheets, parts, ...rest }, i) {
   const sheet = sheets[i];
   const placed = parts.map(([kind, boxes, told, selects, value, written]) => (
     { kind, box: boxes[i], told, selects, value, written: sheet.written.includes(kind) ? written : "" }));
@@ -45,7 +45,7 @@ function beside(part, { width, height }, bounds) {
 const pathOf = (corners) => corners.map((at, i) => `${i % 2 ? "," : i ? "L" : "M"}${at}`).join("");
 
 /** That of the arrow's head at its end. @param {number[]} corners */
-export function headOf(corners) {
+export function arrowHead(corners) {
   const [fromX, fromY, x, y] = corners.slice(-4), right = Math.sign(x - fromX), down = Math.sign(y - fromY);
   const corner = (back, aside) => `${x - back * right - aside * down},${y - back * down + aside * right}`;
   return `M${corner(0, 0)}L${corner(2 * HEAD, HEAD)}L${corner(2 * HEAD, -HEAD)}Z`;
@@ -61,9 +61,9 @@ const DISCS = ["norm", "addition", "rotation"];
  * Puts an empty map on a sheet.
  * @param {HTMLElement} sheet
  * @param {string} keys what the keyboard does
- * @param {() => import("../../static/protocol.js").Theme} coloured the theme that it is painted in
+ * @param {() => import("../../static/shared_constants.js").Theme} coloured the theme that it is painted in
  */
-export function mapOn(sheet, keys, coloured = theme) {
+export function buildMap(sheet, keys, coloured = theme) {
   /** @type {any} */
   let value = null;
   /** @type {SVGElement[]} */
@@ -93,7 +93,7 @@ export function mapOn(sheet, keys, coloured = theme) {
       const [kind, corners, width, arrow] = value.lines[i], [line, head] = group.children;
       set(group, { class: kind });
       set(line, { d: pathOf(corners), "stroke-width": width });
-      set(head, { d: arrow ? headOf(corners) : "" });
+      set(head, { d: arrow ? arrowHead(corners) : "" });
     });
     parts = many(buttons, value.parts.length, newPart);
     parts.forEach((node, i) => drawPart(node, value.parts[i]));
@@ -143,7 +143,7 @@ export function mapOn(sheet, keys, coloured = theme) {
       const rgb = kind === "next_token" || adds === null ? null : along(stops, (adds / value.largest + 1) / 2).map(Math.round);
       const [shape, , text] = /** @type {any} */ (parts[i].children);
       shape.style.fill = rgb ? `rgb(${rgb})` : "";
-      text.style.fill = rgb ? legibleOn(rgb) : "";
+      text.style.fill = rgb ? readableInkOn(rgb) : "";
     });
   }
 
@@ -175,12 +175,12 @@ const LONG_PRESS = 500; // milliseconds
 export function modelMap(element) {
   const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
   const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
-  const inspect = evidenceIn(element), working = find(element, ".inspection");
-  const doing = _("Enter opens it, Shift+Enter tells its working"), map = mapOn(sheet, doing);
+  const inspect = showEvidence(element), working = find(element, ".inspection");
+  const doing = _("Enter opens it, Shift+Enter tells its working"), map = buildMap(sheet, doing);
   let arrived = null, value = null, parts = [], told = null, listening = null; // what came; what is drawn of it
 
   function draw() {
-    value = arrived && onSheet(arrived, narrow.matches ? 1 : 0);
+    value = arrived && partsOnSheet(arrived, narrow.matches ? 1 : 0);
     hide(element, !value);
     if (!value) return tell(null);
     sheet.style.setProperty("--ratio", value.size.join("/"));
@@ -271,16 +271,16 @@ export function modelMap(element) {
   sheet.addEventListener("keydown", (event) => {
     const node = partAt(event), step = DIRECTIONS[event.key];
     if (!node || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (step) parts[nextTo(value.parts.map(({ box }) => box), parts.indexOf(node), step)].focus();
+    if (step) parts[nearestInDirection(value.parts.map(({ box }) => box), parts.indexOf(node), step)].focus();
     else if (event.key === "Enter" || event.key === " ") choose(node, event.shiftKey);
     else if (event.key === "Escape") node.blur();
     else return;
     event.preventDefault();
   });
 
-  tellSideways(picture, sheet);
+  markSidewaysScroll(picture, sheet);
   onState(element, mark);
   onTheme(element, paint);
   listenFor(element, narrow, "change", draw);
-  onPicture(element, picture, (content) => { arrived = content; return inTurn(element, draw); });
+  onFigureContent(element, picture, (content) => { arrived = content; return drawInTurn(element, draw); });
 }

@@ -8,21 +8,21 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
-    OtherRunPrediction,
+    SecondRunPrediction,
     other_run_column,
     other_run_summary,
     random_draw_text,
     stage_columns,
 )
-from explorer.web.widgets.widget import Widget, escape_text, fill_template, json_attribute
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 MIN_INTERVAL_WIDTH = 0.003  # stretches of the random number's bar that can still be seen
 
 
-def table_html() -> str:
+def next_token_table_html() -> str:
     """Return the markup of the empty table."""
     return fill_template(
         '<div class="distribution">'
@@ -43,7 +43,7 @@ def table_html() -> str:
     )
 
 
-class NextTokenTable(Widget):
+class NextTokenTable(HtmlWidget):
     """A table of tokens by rank with a column per stage, and a bar of all probability with the random number's mark.
 
     Pointing at a number, or moving to it with the arrow keys, shows its calculation. The search box writes the
@@ -53,7 +53,7 @@ class NextTokenTable(Widget):
     kind = "distribution"
 
     def __init__(self, **kwargs):
-        super().__init__(html=table_html(), **kwargs)
+        super().__init__(html=next_token_table_html(), **kwargs)
 
     @staticmethod
     def pack(
@@ -61,7 +61,7 @@ class NextTokenTable(Widget):
         vocabulary: Sequence[str],
         settings: GenerationSettings,
         find: str,
-        other: OtherRunPrediction | None = None,
+        other: SecondRunPrediction | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -134,7 +134,7 @@ def interval_payload(interval: ProbabilityInterval, vocabulary: Sequence[str]) -
     return {"id": interval.token_id, "token": token, "start": interval.start, "end": interval.end, "note": note}
 
 
-class SamplingPresets(Widget):
+class SamplingPresetButtons(HtmlWidget):
     """A button for each preset; the one whose settings the state has is pressed.
 
     Args:
@@ -156,7 +156,7 @@ EXPLANATION_HTML = """<button type="button" class="asked" aria-expanded="false" 
 <p class="clauses" hidden></p>"""
 
 
-class ExplanationButton(Widget):
+class ExplanationButton(HtmlWidget):
     """A button that shows an explanation's clauses, each with a link to its figure.
 
     Args:

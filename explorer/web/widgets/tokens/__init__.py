@@ -8,15 +8,15 @@ import numpy as np
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
 from explorer.explain.notation import format_number, quote_token
-from explorer.state.branches import Branches as SavedBranches
-from explorer.state.branches import Path, TreeSegment
+from explorer.state.continuation_tree import Branches as SavedBranches
+from explorer.state.continuation_tree import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
-from explorer.views.plots import format_percent
-from explorer.web.widgets.widget import Widget, escape_text, fill_template
+from explorer.views.shared_plots import format_percent
+from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 
 
-class TokenStrip(Widget):
+class TokenStrip(HtmlWidget):
     """Tokens as chips, shaded by a quantity chosen from a list; a click or the arrow keys select one as the query.
 
     Args:
@@ -88,7 +88,7 @@ def prompt_tail_html() -> str:
     )
 
 
-class PromptTail(Widget):
+class PromptTail(HtmlWidget):
     """The end of the text and the token that Step would generate; a click goes to the prompt."""
 
     kind = "brief"
@@ -111,7 +111,7 @@ class PromptTail(Widget):
         }
 
 
-class GeneratedText(Widget):
+class GeneratedText(HtmlWidget):
     """The end of the prompt and the generated text: {"prompt": str, "generated": str}."""
 
     kind = "story"
@@ -143,7 +143,7 @@ def generation_player_html() -> str:
     )
 
 
-class GenerationPlayer(Widget):
+class GenerationPlayer(HtmlWidget):
     """Selects the tokens before each generated one, one by one, so that all views replay the generation."""
 
     kind = "playback"
@@ -201,7 +201,7 @@ def continuation_tree_html() -> str:
 ORIGINS = {"greedy": N_("greedy"), "beam": N_("beam"), "sampling": N_("sampling")}
 
 
-class ContinuationTree(Widget):
+class ContinuationTree(HtmlWidget):
     """The tree of continuations: a row per segment of tokens without a fork, and a table of the branches' ends.
 
     A click on a row goes there; its × deletes the segment and all that follow it.
@@ -219,7 +219,7 @@ class ContinuationTree(Widget):
         """Return the widget's value.
 
         Args:
-            segments: the tree (`explorer.state.branches.build_tree`).
+            segments: the tree (`explorer.state.continuation_tree.build_tree`).
             visible_path: the continuation that the page shows.
             branches: with their origins.
             token_text: returns a token id's text.
@@ -271,7 +271,7 @@ GUESS_HTML = """<div class="guess">
 </div>"""
 
 
-class NextTokenGuess(Widget):
+class NextTokenGuessForm(HtmlWidget):
     """Asks which word comes next, then says where the guess is among the model's.
 
     On a first visit the model's answer is covered until the user has guessed; later it is visible until the user
@@ -320,14 +320,14 @@ class NextTokenGuess(Widget):
             percent=format_percent(float(prediction.sampled[best])),
         )
         return {
-            "choices": choose_words(prediction, vocabulary),
+            "choices": guess_choices(prediction, vocabulary),
             "says": says,
             "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
             "wrote": describe_sampled_token(before, vocabulary, settings) if before else "",
         }
 
 
-def choose_words(prediction: NextTokenDistribution, vocabulary: Sequence[str]) -> list[str]:
+def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) -> list[str]:
     """Return the likeliest word and two others of the likeliest tokens in alphabetical order; [] if there are too few.
 
     The order says nothing of their probabilities.

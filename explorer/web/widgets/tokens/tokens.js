@@ -1,11 +1,11 @@
 // @ts-check
 // The text and how it goes on: its tokens as chips, its end in brief, what was written and how it was played, the tree
 // of continuations, and the visitor's guess.
-import { makeMove, pick, tune } from "../../static/asking.js";
-import { onContent } from "../../static/contents.js";
-import { button, countDraw, find, findAll, make, recall, remember, reachWhileScrolling, rove, span, stopAt } from "../../static/dom.js";
-import { _, inPieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/language.js";
-import { inB, isNamed, modeOf, ofB, onState, setState, state, takePartner, openedFirst } from "../../static/state.js";
+import { makeMove, pick, tune } from "../../static/page_actions.js";
+import { onContent } from "../../static/widget_contents.js";
+import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop } from "../../static/dom.js";
+import { _, messagePieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/translations.js";
+import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 /** @param {HTMLElement} element */
 export function tokenStrip(element) {
@@ -60,11 +60,11 @@ export function tokenStrip(element) {
   }
 
   // The simple page says what the colour is, and has no list to choose another.
-  /** @param {import("../../static/state.js").State} at */
+  /** @param {import("../../static/page_state.js").State} at */
   const nameOf = ({ view, shade }) => {
     const [only, ...others] = Object.keys(shades);
     if (!others.length) return only;
-    return modeOf(view) === "story" ? "surprisal" : shade ?? choice.value;
+    return depthOfView(view) === "story" ? "surprisal" : shade ?? choice.value;
   };
 
   function shade() {
@@ -82,13 +82,13 @@ export function tokenStrip(element) {
 
   function mark() {
     if (nameOf(state) !== shadedBy) shade();
-    const [query, key] = [state.query, state.key].map((position) => (isB ? inB(position) : position));
+    const [query, key] = [state.query, state.key].map((position) => (isB ? positionInB(position) : position));
     const all = chips(), chosen = all[query] ?? null;
     all.forEach((chip, position) => {
       chip.ariaSelected = String(chip === chosen);
       chip.classList.toggle("key", position === key);
     });
-    stopAt(all, chosen);
+    setTabStop(all, chosen);
     if (chosen) requestAnimationFrame(() => reveal(chosen));
   }
 
@@ -106,11 +106,11 @@ export function tokenStrip(element) {
   });
   function choose(position) {
     if (!isB) return pick({ query: position });
-    if (takePartner()) makeMove({ kind: "pin", a: state.query, b: position });
-    else pick({ query: ofB(position) });
+    if (takeAwaitedPartner()) makeMove({ kind: "pin", a: state.query, b: position });
+    else pick({ query: positionFromB(position) });
   }
   rove(strip, {
-    at: () => ({ row: 0, column: isB ? inB(state.query) : state.query }),
+    at: () => ({ row: 0, column: isB ? positionInB(state.query) : state.query }),
     size: () => ({ rows: 1, columns: chips().length }),
     go: ({ column }) => {
       choose(column);
@@ -134,14 +134,14 @@ export function brief(element) {
       probability: span("probability", value.probability),
     };
     // What is seen is the name, with words between that are only heard.
-    const pieces = inPieces(_("{text}: next {next}, probability {probability}"), values);
+    const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
     line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
   });
 }
 
 /** @param {HTMLElement} element */
 export function story(element) {
-  const text = reachWhileScrolling(find(element, ".story")), [prompt, generated] = text.children;
+  const text = focusableWhileScrolling(find(element, ".story")), [prompt, generated] = text.children;
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
     generated.textContent = value.generated;
@@ -190,7 +190,7 @@ export function playback(element) {
     "The end of {count} steps: what comes next is not chosen yet.",
     total,
   );
-  const between = (at, total) => inPieces(
+  const between = (at, total) => messagePieces(
     _("step {step} of {total}: after {token} the model wrote {next}"),
     { step: value.unseen + at + 1, total, token: token(at), next: token(at + 1) },
   );
@@ -315,12 +315,12 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), seen = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !recall(VISITED) && !isNamed, place = null;
+  let isHidden = !recall(VISITED) && !urlNamesView, place = null;
   let guessedAt = null; // the place that the guess in the state is about
 
   function show({ choices: words, says, told, wrote }) {
     choices.replaceChildren(...words.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
-    find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote || says;
+    find(seen, "output").textContent = (guessedAt === savedPlace(state) && told) || wrote || says;
     card.inert = false;
     reveal();
     countDraw(card);
@@ -332,14 +332,14 @@ export function guess(element) {
     coverTheAnswer();
   }
 
-  function coverTheAnswer() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? openedFirst().depth) === "story"); }
+  function coverTheAnswer() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? initialView().depth) === "story"); }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     isHidden = false;
     remember(VISITED, "true");
     reveal();
-    guessedAt = placeOf(state);
+    guessedAt = savedPlace(state);
     tune({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => card.scrollIntoView()); // there it comes below the figure
@@ -360,7 +360,7 @@ export function guess(element) {
   // A guess is told as long as the place is the same.
   onState(element, () => {
     coverTheAnswer();
-    const now = placeOf(state);
+    const now = savedPlace(state);
     if (place === now) return;
     if (place === null && state.guess) guessedAt = now; // the address has it
     place = now;
@@ -370,5 +370,5 @@ export function guess(element) {
   onContent(element, show);
 }
 
-/** @param {import("../../static/state.js").State} at */
-const placeOf = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;
+/** @param {import("../../static/page_state.js").State} at */
+const savedPlace = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;

@@ -6,21 +6,21 @@ from typing import Any
 from explorer.analysis.steering import decode_prompt_lists
 from explorer.explain.notation import token_formatter
 from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
-from explorer.lessons.prompts import PromptPair
+from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
-from explorer.state.run import checkpoints_of_training, model_name, step_label, training_step
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import InterventionControl
-from explorer.views.select_fields import SelectField
+from explorer.views.selection_dropdowns import SelectionDropdown
+from explorer.web.widgets import HtmlWidget, fill_template
 from explorer.web.widgets.header import ModelPicker
-from explorer.web.widgets.widget import Widget, fill_template
 
 MAX_OPTIONS = 100
 
 
-class SelectFields(Widget):
+class SelectionDropdowns(HtmlWidget):
     """A drop-down list for each field; it follows the selection."""
 
     kind = "choosers"
@@ -29,7 +29,7 @@ class SelectFields(Widget):
         super().__init__(html='<div class="choosers"></div>', **kwargs)
 
     @staticmethod
-    def pack(fields: Sequence[SelectField], all_of_them: bool = True) -> dict[str, Any]:
+    def pack(fields: Sequence[SelectionDropdown], all_of_them: bool = True) -> dict[str, Any]:
         """Return the fields with their options as (value, text) pairs.
 
         Fields with too many numbers for a list are typed instead, from 0 to `most`.
@@ -50,12 +50,12 @@ class SelectFields(Widget):
         return {"choices": packed, "all": all_of_them}
 
 
-def is_number_input(field: SelectField) -> bool:
+def is_number_input(field: SelectionDropdown) -> bool:
     """Return whether a field has too many numbered options for a list."""
     return len(field.options) > MAX_OPTIONS and all(text == str(i) for i, (_label, text) in enumerate(field.options))
 
 
-class InterventionControls(Widget):
+class InterventionControls(HtmlWidget):
     """A slider, switch or list of scopes for each intervention; it writes the state's and follows them."""
 
     kind = "what_ifs"
@@ -93,7 +93,7 @@ class InterventionControls(Widget):
         ]
 
 
-class ActiveInterventions(Widget):
+class ActiveInterventionList(HtmlWidget):
     """The interventions of both runs, each with a button that removes it; empty if there are none."""
 
     kind = "changes"
@@ -128,7 +128,7 @@ class ActiveInterventions(Widget):
 LINE_BREAK = "↵"  # within a prompt, as in the strip of tokens
 
 
-class DirectionPromptLists(Widget):
+class DirectionPromptBoxes(HtmlWidget):
     """Two text boxes with a prompt a line, initialised with the lists of the current direction."""
 
     kind = "prompt_lists"
@@ -171,12 +171,12 @@ def split_prompts(text: str) -> list[str]:
     return [line.replace(LINE_BREAK, "\n") for line in text.splitlines() if line.strip()]
 
 
-class PromptPairButtons(Widget):
+class PromptPairButtons(HtmlWidget):
     """A list of pairs of prompts; each loads the corrupted one as A and the clean one as B."""
 
     kind = "prompt_pairs"
 
-    def __init__(self, pairs: Sequence[PromptPair], **kwargs):
+    def __init__(self, pairs: Sequence[PatchingPromptPair], **kwargs):
         buttons = (
             fill_template(
                 '<button type="button" data-pair="{place}" title="{both}">{name}</button>',
@@ -190,7 +190,7 @@ class PromptPairButtons(Widget):
         super().__init__(html=f"{begins}<div>{''.join(buttons)}</div></details>", **kwargs)
 
 
-class PromptAdviceLine(Widget):
+class PromptAdviceLine(HtmlWidget):
     """A line with a sentence and a better prompt; hidden if there is none."""
 
     kind = "advice"
@@ -209,7 +209,7 @@ class PromptAdviceLine(Widget):
         return {"words": text, "offer": offer}
 
 
-class TrainingStepSlider(Widget):
+class TrainingStepSlider(HtmlWidget):
     """A slider over a model's checkpoints, with a button that plays them; hidden for a model with one checkpoint."""
 
     kind = "series"
@@ -227,10 +227,10 @@ class TrainingStepSlider(Widget):
     def pack(checkpoint: str, checkpoints: Sequence[str]) -> list[list[str]]:
         """Return name, label and tick of every checkpoint of the same training; empty if there is only one."""
         series = checkpoints_of_training(checkpoint, checkpoints)
-        return [[name, step_label(name), tick_text(name)] for name in series] if len(series) > 1 else []
+        return [[name, step_label(name), step_tick_label(name)] for name in series] if len(series) > 1 else []
 
 
-def tick_text(checkpoint: str) -> str:
+def step_tick_label(checkpoint: str) -> str:
     """Return the label of a checkpoint's tick on the slider."""
     step = training_step(checkpoint)
     return "" if step is None else f"{step:,}"
@@ -246,7 +246,7 @@ ALIGNMENT_TEXTS = {
 }
 
 
-class ComparisonBar(Widget):
+class RunComparisonControls(HtmlWidget):
     """Ways to add a second run if there is one; with two runs a summary, the switch A, B, A − B, and the alignment."""
 
     kind = "runs"
@@ -274,7 +274,7 @@ class ComparisonBar(Widget):
         models = [pair for pair in ModelPicker.pack(checkpoints) if pair[0] != model]
         step = neighbour_checkpoint(page_state.run.checkpoint, checkpoints)
         fields = {"models": models, "step": step, "changed": bool(page_state.run.edits), "prompt": prompts[0]}
-        if not page_state.visible_other or comparison is None:
+        if not page_state.visible_second_run or comparison is None:
             return fields | {"two": None}
         alignment = comparison.alignment
         same_text = comparison.trace.tokens == comparison.other.tokens
@@ -296,7 +296,7 @@ class ComparisonBar(Widget):
                 "partners": list(alignment.partners),
                 "back": list(alignment.inverse),
                 "pins": len(page_state.pins),
-                "comparable": comparison.is_comparable,
+                "comparable": comparison.has_aligned_tokens,
                 "moments": TrainingStepSlider.pack(page_state.other.checkpoint, checkpoints),
             }
         }

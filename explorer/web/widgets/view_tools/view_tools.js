@@ -1,12 +1,12 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/asking.js";
-import { call, Refused } from "../../static/connection.js";
-import { areOld, blockOf, onContent } from "../../static/contents.js";
+import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { call, Refused } from "../../static/server_connection.js";
+import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span } from "../../static/dom.js";
-import { _, inPieces } from "../../static/language.js";
-import { awaitPartner, followPartners, isPartnerAwaited, onState, state } from "../../static/state.js";
+import { _, messagePieces } from "../../static/translations.js";
+import { awaitPartnerToken, setAlignment, isPartnerAwaited, onState, state } from "../../static/page_state.js";
 
 /** @param {HTMLElement} element */
 export function choosers(element) {
@@ -35,7 +35,7 @@ export function choosers(element) {
 
   // Any text, with some to choose from; the one of "" is what an empty box stands for.
   function written(field, title, options) {
-    const id = `${blockOf(element).id}-${field}`, [[, nothing], ...some] = options;
+    const id = `${widgetBlock(element).id}-${field}`, [[, nothing], ...some] = options;
     const list = make("datalist", { id }, ...some.map(([value]) => make("option", { value })));
     const input = make("input", { type: "text", maxLength: 40, placeholder: nothing, spellcheck: false, dataset: { field } });
     input.setAttribute("list", id);
@@ -174,13 +174,13 @@ export function changes(element) {
   const box = find(element, ".changes");
   const takeBack = (of, text, label, left) => button(text, () => setEdits(left(), of), { ariaLabel: label });
 
-  /** @param {import("../../static/asking.js").Edits} of @param {[string, string][]} made */
+  /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
   function listed(of, made) {
     const buttons = made.map(([edit, words]) =>
       takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit)));
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     const told = of === "edits" ? _("The model is changed, and all you see follows: {changes}") : _("B is changed: {changes}");
-    return made.length ? [span("of", ...inPieces(told, { changes: buttons }))] : [];
+    return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
 
   hide(element, true);
@@ -345,9 +345,9 @@ export function runs(element) {
 
   function draw(content) {
     value = content;
-    followPartners(value.two);
+    setAlignment(value.two);
     two.hidden = !value.two || typing;
-    blockOf(element).classList.toggle("in-use", !two.hidden);
+    widgetBlock(element).classList.toggle("in-use", !two.hidden);
     ways.hidden = !two.hidden;
     step.hidden = !value.two?.moments.length;
     steps.show(value.two?.moments ?? []);
@@ -431,7 +431,7 @@ export function runs(element) {
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
   function pinning() {
     const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("put together"));
-    const pin = button("", () => { awaitPartner(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    const pin = button("", () => { awaitPartnerToken(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
     tell();
     return pin;
   }
@@ -460,7 +460,7 @@ export function runs(element) {
 export function series(element) {
   const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
   const steps = stepSlider(box, "checkpoint", _("step of its training"));
-  const playing = player(advance, areOld, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
+  const playing = player(advance, hasOutdatedFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
 
   // Whether there is another after it.
   function advance() {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from explorer.lessons.course.lesson import Lesson, parse_lesson
-from explorer.lessons.course.quantities import EvaluationContext
+from explorer.lessons.lesson import Lesson, parse_lesson
+from explorer.lessons.quantities import QuantityContext
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
+from explorer.web.actions.page_state_builder import PageStateBuilder
 
 TEACHING = Path(__file__).parents[4] / "docs" / "teaching.md"  # which has the format of lessons
 FRONT = """---
@@ -44,16 +44,16 @@ def runs() -> RunService:
 
 
 @pytest.fixture(scope="session")
-def look_at(runs) -> Callable[..., EvaluationContext]:
+def look_at(runs) -> Callable[..., QuantityContext]:
     """Function that returns the evaluation context of a lesson's step: `look_at(lesson, step)`."""
 
-    def make_context(lesson: Lesson, step: int = 1, **change) -> EvaluationContext:
-        return EvaluationContext(runs, RunFactory(runs).state_from_query, {**lesson.state(step), **change})
+    def make_context(lesson: Lesson, step: int = 1, **change) -> QuantityContext:
+        return QuantityContext(runs, PageStateBuilder(runs).state_from_query, {**lesson.state(step), **change})
 
     return make_context
 
 
 @pytest.fixture(scope="session")
-def plain(look_at) -> EvaluationContext:
+def plain(look_at) -> QuantityContext:
     """Evaluation context of a lesson without questions."""
     return look_at(parse_lesson("a", lesson_text()))

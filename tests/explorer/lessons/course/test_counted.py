@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.lessons.course.lesson import parse_lesson
-from explorer.lessons.course.questions import NUM_BINS, bin_index
+from explorer.lessons.lesson import parse_lesson
+from explorer.lessons.questions import NUM_BINS, bin_index
 
 from .conftest import lesson_text
 from .test_questions import ASKS, make_question

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
-from explorer.lessons.course.questions import BlanksQuestion, ChoiceQuestion, NumberQuestion
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
+from explorer.lessons.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
+from explorer.lessons.questions import ChoiceQuestion, FillInBlanksQuestion, NumberQuestion
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
 
 from .conftest import TEACHING
@@ -33,7 +33,7 @@ def test_a_step_can_be_asked_and_has_one_truth(look_at, lesson, number):
             assert len(judged.truth["right"]) == 1, judged.truth
         if isinstance(question, NumberQuestion):
             assert question.lowest < judged.truth["truth"] < question.highest
-        if isinstance(question, BlanksQuestion):
+        if isinstance(question, FillInBlanksQuestion):
             assert question.prompt_payload(context)["rows"]
     if step.task:
         assert not step.task.check(context, context).is_done

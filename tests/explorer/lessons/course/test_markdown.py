@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.lessons.course.lesson import fill_placeholders, parse_inline, parse_markdown, placeholder_names
+from explorer.lessons.lesson import fill_placeholders, parse_inline, parse_markdown, placeholder_names
 
 
 @pytest.mark.parametrize(

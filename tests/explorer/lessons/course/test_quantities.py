@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from explorer.lessons.course.quantities import MEASURES, QUANTITIES, parse_condition, parse_quantity
-from explorer.lessons.course.yaml_blocks import parse_yaml_mapping
+from explorer.lessons.quantities import MEASURES, QUANTITIES, parse_condition, parse_quantity
+from explorer.lessons.yaml_blocks import parse_yaml_mapping
 
 from .conftest import TEACHING
 

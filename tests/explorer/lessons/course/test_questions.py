@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from explorer.lessons.course.lesson import parse_lesson
+from explorer.lessons.lesson import parse_lesson
 
 from .conftest import lesson_text
 

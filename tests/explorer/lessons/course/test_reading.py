@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from explorer.lessons.course.lesson import MAX_STEPS, load_lesson, parse_lesson
-from explorer.lessons.course.yaml_blocks import LessonError
+from explorer.lessons.lesson import MAX_STEPS, load_lesson, parse_lesson
+from explorer.lessons.yaml_blocks import LessonError
 
 from .conftest import FRONT, STATE, STATE_LINE, TEACHING, lesson_text
 

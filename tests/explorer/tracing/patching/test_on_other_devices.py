@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.patching.experiment import COMPONENTS, PatchingExperiment
-from explorer.tracing.patching.patch_nodes import PATCHING_FUNCTIONS
+from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS
 from tests.devices import on_each_device
 from tests.exhaustive import in_turn
 from tests.sample_models import CORE

@@ -2,11 +2,11 @@
 
 import pytest
 
-from explorer.analysis.direct_logit_attribution import overview
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout
-from explorer.views.overview.map_parts import Diagram, MapPart
+from explorer.views.overview.map_parts import MapPart, ModelMap
 
 from .shown import SELECTION
 
@@ -18,11 +18,11 @@ def token_id(trace) -> int:
 
 @pytest.fixture
 def found(trace, token_id):
-    return overview(trace, SELECTION.query, token_id)
+    return forward_pass_overview(trace, SELECTION.query, token_id)
 
 
 @pytest.fixture
-def diagram(trace) -> Diagram:
+def diagram(trace) -> ModelMap:
     return draw_model_map(trace, SELECTION)
 
 

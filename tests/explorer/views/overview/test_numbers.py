@@ -11,7 +11,7 @@ from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.residual import sublayer_updates
 from explorer.explain.notation import format_number, format_six_digits
-from explorer.views.overview import VIEW, draw_model_map, draw_running_sum
+from explorer.views.overview import VIEW, draw_logit_waterfall, draw_model_map
 from explorer.views.overview.map_layout import (
     LANDSCAPE_ATTENTION_ADDS,
     LANDSCAPE_ATTENTION_WRITES,
@@ -129,7 +129,7 @@ def test_of_a_rival_the_lead_is_explained(rope_trace):
         assert texts.count("adds to the lead") == count and "adds to the logit" not in texts
     order, logits = ranking_without_interventions(rope_trace, 9), rope_trace["logits"][9]
     lead = logits[order[1]] - logits[order[4]]
-    assert draw_running_sum(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
+    assert draw_logit_waterfall(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
     assert f"captured {format_number(lead)}, " in VIEW.formula(rope_trace, selection)
 
 

@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import overview
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
 from explorer.views.overview.map_layout import LANDSCAPE_STREAM, Box, LandscapeLayout, PortraitLayout
-from explorer.views.overview.map_parts import MapPart, MapParts
+from explorer.views.overview.map_parts import MapPart, MapPartBuilder
 from tests import layouts
 
 from .shown import SELECTION, centre
@@ -146,7 +146,11 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
 
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     selection = replace(SELECTION, target=8, rival=20)
-    listed = [part for part in MapParts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
+    listed = [
+        part
+        for part in MapPartBuilder(trace, selection, forward_pass_overview(trace, 9, 1, 2), "")
+        if part.kind == "next_token"
+    ]
     ranks = [1, 2, 3, 4, 5, 8, 20]
     assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]
     order, plain, logits = (

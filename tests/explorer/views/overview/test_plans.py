@@ -17,7 +17,7 @@ from explorer.views.overview.map_layout import (
     LandscapeLayout,
     PortraitLayout,
 )
-from explorer.views.overview.map_parts import Diagram, MapLabel
+from explorer.views.overview.map_parts import MapLabel, ModelMap
 from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import side_by_side
@@ -33,7 +33,7 @@ both = pytest.mark.parametrize("kind", PLANS)
 
 
 @pytest.fixture(params=[(style, None) for style in STYLES] + [*side_by_side(PLACEMENTS, SIZES)])
-def diagram(request) -> Diagram:
+def diagram(request) -> ModelMap:
     """Return the map of every kind of model, and of models with many layers."""
     style, size = request.param
     if size:
@@ -42,7 +42,7 @@ def diagram(request) -> Diagram:
 
 
 @cache
-def map_of_size(placement: str, layers: int, heads: int) -> Diagram:
+def map_of_size(placement: str, layers: int, heads: int) -> ModelMap:
     sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 2, "d_ff": 4}
     lm = TransformerLM(replace(config(), norm_placement=placement, **sizes)).eval()
     return draw_model_map(capture(lm, [1, 2, 3]), Selection(rival=8))

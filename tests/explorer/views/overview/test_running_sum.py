@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.views.overview import VIEW, draw_running_sum
+from explorer.views.overview import VIEW, draw_logit_waterfall
 from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
@@ -12,7 +12,7 @@ from .shown import SELECTION, centre
 
 
 def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
-    bars = draw_running_sum(trace, SELECTION).data[0]
+    bars = draw_logit_waterfall(trace, SELECTION).data[0]
     starts, values = np.array(bars.base), np.array(bars.y)
     assert starts[0] == 0
     assert_allclose(starts[1:-1], (starts + values)[:-2], atol=1e-9)
@@ -28,7 +28,7 @@ def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
 
 def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
     """Aligned in pixels too: both figures fill their panel's width."""
-    fig, panels = draw_running_sum(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
+    fig, panels = draw_logit_waterfall(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
     token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
     end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
     if trace.config.norm_placement == "post":

@@ -6,7 +6,7 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
-from explorer.web.widgets.whole_model import WholeModelFigure
+from explorer.web.widgets.model_map import WholeModelWidget
 from tests import layouts
 from tests.rendered_figures import contains_number
 from tests.sample_models import (
@@ -118,6 +118,6 @@ def test_a_first_token_has_nothing_to_look_back_at():
 
 def test_the_content_is_small():
     figure = draw_whole_model(capture_style("rope", 32), select(capture_style("rope", 32), open="cell"))
-    packed = WholeModelFigure.pack(figure)
+    packed = WholeModelWidget.pack(figure)
     assert packed["rows"][0][0] == 0 and packed["open"]["level"] == "cell"
     assert len(str(packed)) < 30_000

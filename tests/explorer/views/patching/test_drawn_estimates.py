@@ -10,7 +10,7 @@ from explorer import activation_patching, attribution_patching
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution
-from explorer.views.style import positions
+from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number, render_panel
 
 from .pictures import INTO, PANEL, cell_values, clicked_point, near
@@ -39,7 +39,7 @@ def test_a_dot_is_a_node_with_what_it_is_and_what_is_estimated(two, name, part, 
     ends = min(exact.min(), estimate.min()), max(exact.max(), estimate.max())
     assert_allclose([diagonal["x"], diagonal["y"]], [ends, ends], rtol=1e-3, atol=1e-4)
     assert (picture.title("x"), picture.title("y")) == ("exact effect", "estimated effect")
-    places = positions(two.runs.other.tokens)
+    places = position_labels(two.runs.other.tokens)
     for p in picture.points():
         layer, column = divmod(p.item, exact.shape[1])
         assert (p.x, p.y) == (near(exact[layer, column]), near(estimate[layer, column]))

@@ -10,8 +10,8 @@ from explorer import activation_patching, capture, path_patching
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number
 from explorer.tracing.comparison import Comparison
-from explorer.views.patching import formula
-from explorer.views.style import positions
+from explorer.views.patching import describe_patching
+from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
 
@@ -28,7 +28,7 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
     assert "token of the clean prompt" in picture.title("x") and picture.title("y") == "layer"
     for p in picture.points():
         layer, position = int(p.y), int(p.x)
-        assert f"layer {layer}, position {positions(tokens)[position]}\n" in p.hover_text
+        assert f"layer {layer}, position {position_labels(tokens)[position]}\n" in p.hover_text
         assert contains_number(p.hover_text, values[layer, position]) and p.change == {"key": position, "layer": layer}
     (frame,) = picture.layout["shapes"]
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
@@ -73,7 +73,7 @@ def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
     assert np.isnan(cell_values(picture)[last:]).all()
     alt = picture.layout["meta"]["alt"]
     name = "the logits" if receiver == "logits" else f"{receiver} of head {receiver_node[1]} of layer 1"
-    assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in formula(
+    assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in describe_patching(
         two.runs, two.selection(receiver=receiver)
     )
 
@@ -94,7 +94,7 @@ def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, t
         derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), ClickedPoint(x=4, y=0))
         assert derivation.recomputed_value == near(expected[head // 2][4])
         description = f"direct paths to {receiver} of head {head // 2} of layer 1"
-        assert description in formula(case.runs, case.selection(**chosen))
+        assert description in describe_patching(case.runs, case.selection(**chosen))
 
 
 @pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])
@@ -137,7 +137,7 @@ def test_a_clicked_cell_is_the_one_that_is_told(two, name):
 
 @pytest.mark.parametrize("clean_run", "ab")
 def test_the_words_say_which_run_is_which_and_what_they_measure(two, clean_run):
-    lines = formula(two.runs, two.selection(clean_run=clean_run)).split("\n")
+    lines = describe_patching(two.runs, two.selection(clean_run=clean_run)).split("\n")
     assert lines[0].startswith("clean: B, corrupted: A" if clean_run == "b" else "clean: A, corrupted: B")
     clean, corrupted = (two.runs.other, two.runs.trace) if clean_run == "b" else (two.runs.trace, two.runs.other)
     answer = int(clean["logits"][-1].argmax())

@@ -5,8 +5,8 @@ import pytest
 
 from explorer import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views.patching import formula
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.patching import describe_patching
+from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
 
 from .pictures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point
@@ -69,8 +69,12 @@ def test_of_unequal_prompts_heads_have_effects_and_patterns_a_sentence(unequal):
         if name != "neurons" and name != "paths":
             with pytest.raises(NoDifferenceError, match="pattern can only be patched between prompts of equal length"):
                 unequal.picture(name, patch_head="attn.pattern")
-    assert "values go over between tokens that stand beside each other" in formula(unequal.runs, unequal.selection())
-    assert "; 1 of the clean prompt have no partner" in formula(unequal.runs, unequal.selection(clean_run="a"))
+    assert "values go over between tokens that stand beside each other" in describe_patching(
+        unequal.runs, unequal.selection()
+    )
+    assert "; 1 of the clean prompt have no partner" in describe_patching(
+        unequal.runs, unequal.selection(clean_run="a")
+    )
 
 
 def test_of_prompts_that_have_no_partners_it_is_said_what_to_do(lms, trace_of):
@@ -81,4 +85,4 @@ def test_of_prompts_that_have_no_partners_it_is_said_what_to_do(lms, trace_of):
         NoDifferenceError, match="No tokens of the two prompts are aligned. Align two tokens above first"
     ):
         case.picture("heads_denoise")
-    assert "Align two tokens" in formula(case.runs, case.selection())
+    assert "Align two tokens" in describe_patching(case.runs, case.selection())

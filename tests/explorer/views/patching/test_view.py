@@ -14,9 +14,9 @@ from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
-from explorer.views.patching import VIEW, formula
+from explorer.views.patching import VIEW, describe_patching
 from explorer.views.patching.effect_maps import make_prompt_pair
-from explorer.views.two_runs import NoDifferenceError
+from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
@@ -182,12 +182,12 @@ def test_runs_that_measure_the_same_say_so(lms, trace_of):
         assert "no effect to share out" in str(figure.traces_and_layout[1]["annotations"]).replace("<br>", " "), (
             panel.name
         )
-    assert "no effect to share out" in formula(comparison, Selection())
+    assert "no effect to share out" in describe_patching(comparison, Selection())
 
 
 def test_runs_of_two_models_say_so(lms, trace_of):
     comparison = Comparison.from_traces(trace_of("rope"), trace_of("gpt"))
-    assert "different models" in formula(comparison, Selection())
+    assert "different models" in describe_patching(comparison, Selection())
 
 
 def test_the_answers_are_proposed_and_can_be_others(runs):

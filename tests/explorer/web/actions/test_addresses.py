@@ -6,21 +6,21 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection, field_choices
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.protocol import address_defaults
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.shared_constants import url_field_defaults
 
 
 @pytest.fixture(scope="module")
-def run_factory(library) -> RunFactory:
-    return RunFactory(RunService(library))
+def state_builder(library) -> PageStateBuilder:
+    return PageStateBuilder(RunService(library))
 
 
 def shortened(fields: dict) -> dict[str, str]:
-    """Return an address's fields, as the browser writes them (`addressOf` in static/history.js)."""
+    """Return an address's fields, as the browser writes them (`urlOfState` in static/history.js)."""
     texts = {
         name: ".".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in fields.items()
     }
-    defaults = address_defaults()
+    defaults = url_field_defaults()
     return {name: text for name, text in texts.items() if text and text != str(defaults.get(name))}
 
 
@@ -36,23 +36,23 @@ def other_values() -> dict[str, str | int | float]:
 @pytest.mark.parametrize(
     "change", [{}, {"layer": 0, "head": 0, "neuron": 0}, {"layer": 1, "head": 0}, {"query": 3}, other_values()], ids=str
 )
-def test_a_short_address_leads_to_the_same_as_a_whole_one(run_factory, change):
-    run = run_factory.create_run("rope", "the fox asked the owl")
+def test_a_short_address_leads_to_the_same_as_a_whole_one(state_builder, change):
+    run = state_builder.create_run("rope", "the fox asked the owl")
     fields = (
         run.as_dict()
         | Selection(view="prediction", query=2, layer=1).as_dict()
         | GenerationSettings().as_dict()
         | change
     )
-    whole = run_factory.clamp_selection(PageState.parse(fields))
+    whole = state_builder.clamp_selection(PageState.parse(fields))
     short = shortened(whole.as_dict() | GenerationSettings.parse(fields).as_dict())
-    assert run_factory.state_from_query(short) == whole
+    assert state_builder.state_from_query(short) == whole
     assert GenerationSettings.parse(short) == GenerationSettings.parse(fields)
     assert change or len(short) == 7
 
 
-def test_a_second_run_is_in_a_short_address(run_factory):
-    run, other = (run_factory.create_run("rope", text) for text in ("the fox asked", "the owl asked"))
+def test_a_second_run_is_in_a_short_address(state_builder):
+    run, other = (state_builder.create_run("rope", text) for text in ("the fox asked", "the owl asked"))
     fields = PageState(run, Selection(view="compare", layer=1), other=other).as_dict()
-    state = run_factory.state_from_query(shortened(fields))
+    state = state_builder.state_from_query(shortened(fields))
     assert (state.run, state.other.prompt) == (run, other.prompt)

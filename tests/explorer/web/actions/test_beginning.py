@@ -2,9 +2,9 @@
 
 import pytest
 
-from explorer.web.answers.page_contents import PageContents
-from explorer.web.api import Api
-from explorer.web.protocol import STRIP
+from explorer.web.browser_api.page_contents import PageContents
+from explorer.web.public_api import PublicApi
+from explorer.web.shared_constants import STRIP
 from tests.sample_models import STORIES
 
 
@@ -24,9 +24,9 @@ def strip(page):
     """Function that returns the beginning token in a state's token strip, and whether the text starts with it."""
 
     def strip_beginning(now: dict) -> list:
-        page_state = page.actions.run_factory.clamp_selection(page.actions.run_factory.next_revision(now))
-        trace = page.actions.run_factory.runs.trace(page_state.run)
-        return PageContents(page.actions.run_factory.runs).tokens(page_state, trace)[STRIP]["beginning"]
+        page_state = page.actions.state_builder.clamp_selection(page.actions.state_builder.next_revision(now))
+        trace = page.actions.state_builder.runs.trace(page_state.run)
+        return PageContents(page.actions.state_builder.runs).tokens(page_state, trace)[STRIP]["beginning"]
 
     return strip_beginning
 
@@ -34,7 +34,7 @@ def strip(page):
 def test_a_text_begins_as_its_model_expects_and_reads_as_it_was_typed(page, begun_state, stories, strip):
     text = page.library.model(stories)[1].encode("Once upon a time")
     assert begun_state["prompt"] == [1, *text]
-    assert page.actions.run_factory.runs.text(page.actions.run_factory.next_revision(begun_state).run) == (
+    assert page.actions.state_builder.runs.text(page.actions.state_builder.next_revision(begun_state).run) == (
         "Once upon a time",
         "",
     )
@@ -75,6 +75,6 @@ def test_a_model_that_expects_nothing_has_nothing_to_leave_out(state, notices, s
 
 
 def test_programs_get_the_text_without_it(page, stories):
-    api = Api(page.actions.run_factory, stories)
+    api = PublicApi(page.actions.state_builder, stories)
     answer = api.generate("Once upon a time", max_new_tokens=5, temperature=0)
     assert answer["text"].startswith(", there was")

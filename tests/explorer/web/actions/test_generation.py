@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 
 PROMPT = "the fox asked the owl"
 
@@ -22,7 +22,7 @@ def test_steps_write_what_generate_writes(page, library, state, prompt, seed, me
 def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, state, style, merge, move):
     start = move(state, "prompt", text=PROMPT, checkpoint=style) | {"temperature": 0, "max_new_tokens": 8}
     now = merge(start, page.generation.generate(start))
-    logits = page.actions.run_factory.runs.trace(Run.parse(now))["logits"]
+    logits = page.actions.state_builder.runs.trace(RunRequest.parse(now))["logits"]
     likeliest = logits.argmax(-1)[len(now["prompt"]) - 1 : -1]
     assert now["generated"] == likeliest.tolist() and now["checkpoint"] == style
 
@@ -48,7 +48,7 @@ def test_what_is_written_follows_the_changes_of_the_model(page, state, merge):
     """Each token is the likeliest by the modified model's logits in one pass over the whole text."""
     start = state | {"edits": "rope.angles*zero~blocks.0.attn.z.1*zero", "temperature": 0, "max_new_tokens": 8}
     changed = merge(start, page.generation.generate(start))
-    trace = page.actions.run_factory.runs.trace(Run.parse(changed))
+    trace = page.actions.state_builder.runs.trace(RunRequest.parse(changed))
     assert trace.edits
     assert changed["generated"] == trace["logits"].argmax(-1)[len(state["prompt"]) - 1 : -1].tolist()
     assert changed["edits"] == start["edits"]
@@ -63,7 +63,7 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch, move):
 
 
 def test_writing_ends_where_a_link_would_grow_too_long(page, state, notices, monkeypatch, merge):
-    monkeypatch.setattr("explorer.web.actions.generation.MAX_TOKENS", 3)
+    monkeypatch.setattr("explorer.web.actions.generation_actions.MAX_TOKENS", 3)
     full = list(page.generation.generate(state | {"max_new_tokens": 8}))[-1]["change"]
     assert len(full["generated"]) == 3
     assert merge(full, page.generation.generate(state | full)) == full

@@ -2,11 +2,11 @@
 
 import pytest
 
-from explorer.state.branches import parse_branches
+from explorer.state.continuation_tree import parse_branches
 from explorer.state.generation_settings import RANGES, UserLimits
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
-from explorer.web.actions.generation import COMPARED_TOKENS, Generation
+from explorer.state.run_request import RunRequest
+from explorer.web.actions.generation_actions import COMPARED_TOKENS, GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 
 PROMPT = "the fox asked the owl"
@@ -66,7 +66,7 @@ def test_regenerate_says_why_it_cannot(page, state, once, notices, merge):
 def test_another_token_is_taken_after_the_selected_one(page, state, once, prompt, merge, move):
     start = move(state, "prompt", text=prompt, checkpoint="rope") | {"max_new_tokens": 6}
     once = merge(start, page.generation.generate(start))
-    num_visible = len(page.actions.run_factory.runs.trace(Run.parse(once)))
+    num_visible = len(page.actions.state_builder.runs.trace(RunRequest.parse(once)))
     now = move(once | {"query": num_visible - 3}, "take", token=9)
     assert now["generated"] == [*once["generated"][:4], 9] and now["prompt"] == once["prompt"]
     back = move(now, "go", path=once["generated"])
@@ -94,7 +94,7 @@ def test_greedy_beam_and_sampling_become_branches(page, library, once, merge):
         len(path) <= 6 + min(COMPARED_TOKENS, room) and path[:6] == (*once["generated"],) for path in paths.values()
     )
     assert paths["greedy"] == paths["sampling"]  # with top-k 1
-    trace = page.actions.run_factory.runs.trace(Run.parse(now | {"generated": list(paths["greedy"])[:-1]}))
+    trace = page.actions.state_builder.runs.trace(RunRequest.parse(now | {"generated": list(paths["greedy"])[:-1]}))
     assert list(paths["greedy"][6:]) == trace["logits"].argmax(-1)[len(once["prompt"]) + 5 :].tolist()
 
 
@@ -109,7 +109,7 @@ def test_every_kind_of_model_can_be_compared_changed_or_not(page, state, style, 
 
 
 def test_what_changes_the_run_has_a_later_turn_than_what_it_follows(page, once, merge, move):
-    """The browser discards answers of an older turn (`merge` in asking.js)."""
+    """The browser discards answers of an older turn (`merge` in page_actions.js)."""
     now = once
     for write in (page.generation.regenerate, page.generation.compare):
         updates = list(write(now))
@@ -142,7 +142,7 @@ def test_a_hostile_tree_is_told_and_not_shown(notices, load, branches):
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, notices, merge):
-    generation = Generation(page.actions.run_factory, UserLimits(tokens=3))
+    generation = GenerationActions(page.actions.state_builder, UserLimits(tokens=3))
     now = merge(state, generation.generate(state | {"max_new_tokens": 8}))
     assert len(now["generated"]) == 3 and "Limit of 3 tokens" in notices[0]
     merge(state, generation.generate(state | {"max_new_tokens": 3}))
@@ -151,7 +151,7 @@ def test_no_more_is_written_than_a_deployment_allows(page, state, notices, merge
 
 
 def test_nothing_is_written_longer_than_a_deployment_allows(page, state, notices, merge):
-    generation = Generation(page.actions.run_factory, UserLimits(seconds=1e-9))
+    generation = GenerationActions(page.actions.state_builder, UserLimits(seconds=1e-9))
     updates = list(generation.generate(state | {"max_new_tokens": 8}))
     assert [update["ask"] for update in updates] == ["show"]
     merge(state, updates)

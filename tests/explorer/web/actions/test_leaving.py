@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 
-from explorer.web.actions import generation
+from explorer.web.actions import generation_actions
 from explorer.web.page import Page
 
 SECONDS_PER_TOKEN, TOKENS = 0.1, 200  # seconds; so many that it would take much longer than the test
@@ -14,7 +14,7 @@ SECONDS_PER_TOKEN, TOKENS = 0.1, 200  # seconds; so many that it would take much
 @pytest.fixture
 def token_times(monkeypatch) -> list[float]:
     """Times at which the tokens were computed, on the monotonic clock."""
-    times, generate = [], generation.generate
+    times, generate = [], generation_actions.generate
 
     def generate_slowly(*args, **kwargs):
         for step in generate(*args, **kwargs):
@@ -22,7 +22,7 @@ def token_times(monkeypatch) -> list[float]:
             times.append(time.monotonic())
             yield step
 
-    monkeypatch.setattr(generation, "generate", generate_slowly)
+    monkeypatch.setattr(generation_actions, "generate", generate_slowly)
     return times
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from explorer.errors import UserError
-from explorer.lessons.course.lesson import LessonLibrary
-from explorer.web.actions.page_actions import LessonSteps
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS, LessonContents
+from explorer.lessons.lesson import LessonLibrary
+from explorer.web.actions.page_actions import LessonStepStates
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 
 LESSON = """---
 title: T
@@ -19,14 +19,14 @@ STEP = "\n## {title}\n\n```state\ntext: {text}\nview: residual\nlayer: 1\ntemper
 
 
 @pytest.fixture
-def events(tmp_path, opening) -> LessonSteps:
+def events(tmp_path, opening) -> LessonStepStates:
     steps = (
         STEP.format(title="One", text="the fox", more=""),
         STEP.format(title="Two", text="the owl sat", more="query: 0\n"),
     )
     (tmp_path / "mine.md").write_text(LESSON + "".join(steps), encoding="utf-8")
     shelf = LessonLibrary(bundled=tmp_path, figure_ids=ELEMENT_IDS)
-    return LessonSteps(LessonContents(shelf, opening.runs, opening.state_from_query))
+    return LessonStepStates(LessonContents(shelf, opening.runs, opening.state_from_query))
 
 
 def test_a_step_is_a_state(events, opening):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 
 
 def test_a_link_opens_what_it_says(page, load):
@@ -50,9 +50,9 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, notic
     change = answer.change
     assert change["view"] == Selection.view
     selection = Selection.parse(change)
-    assert selection == selection.clamp_to_trace(page.actions.run_factory.runs.trace(Run.parse(change)))
+    assert selection == selection.clamp_to_trace(page.actions.state_builder.runs.trace(RunRequest.parse(change)))
     assert GenerationSettings.parse(change).validate()
-    assert Endpoints(page.actions.run_factory.runs).answer("show", change)["contents"]["problem"] == ""
+    assert BrowserEndpoints(page.actions.state_builder.runs).answer("show", change)["contents"]["problem"] == ""
     assert ["There is no tab" in sentence for sentence in notices] == [True] * bool(value)
 
 
@@ -126,7 +126,7 @@ def test_addresses_that_people_saved_go_on_working(notices, load):
 
 def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, move):
     state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
-    contents = Endpoints(page.actions.run_factory.runs).answer("token", state)["contents"]
+    contents = BrowserEndpoints(page.actions.state_builder.runs).answer("token", state)["contents"]
     assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
     assert json.loads(json.dumps(contents)) == contents
     assert load(text=nasty_prompt).prompt == nasty_prompt

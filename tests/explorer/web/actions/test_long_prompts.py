@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.state.generation_settings import GenerationSettings
-from explorer.web.answers.page_contents import next_token_in_run
-from explorer.web.api import Api
+from explorer.web.browser_api.page_contents import next_token_distribution_in_run
+from explorer.web.public_api import PublicApi
 from model.generation.autoregressive import generate
 
 CONTEXT = 32
@@ -22,12 +22,12 @@ def test_page_api_and_generate_read_a_long_prompt_by_one_rule(opening, library, 
     ids = tokenizer.encode(text)
     assert len(ids) == num_tokens
     steps = list(generate(lm, ids, max_new_tokens=12, stop_tokens={tokenizer.end_of_text}, **settings))
-    answer = Api(opening, "rope").generate(text, max_new_tokens=12, **{"seed": 0} | settings)
+    answer = PublicApi(opening, "rope").generate(text, max_new_tokens=12, **{"seed": 0} | settings)
     tokens = [(token["id"], token["probability"]) for token in answer["tokens"]]
     run = opening.create_run("rope", text)
     for step, (token_id, probability) in zip(steps, tokens, strict=True):
         trace = opening.runs.trace(run)
-        prediction = next_token_in_run(run, len(trace) - 1, GenerationSettings(**settings), trace)
+        prediction = next_token_distribution_in_run(run, len(trace) - 1, GenerationSettings(**settings), trace)
         assert prediction.sampled_token_id == step.token_id == token_id
         assert prediction.sampled[token_id] == pytest.approx(step.probability, rel=1e-3)
         assert probability == pytest.approx(step.probability, rel=1e-3)

@@ -5,13 +5,13 @@ import pytest
 
 from explorer.interventions import ROTATION_OFF
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.run_factory import RunFactory
-from explorer.web.actions.second_run import SecondRunCommands
-from explorer.web.api import Api
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.actions.second_run_commands import SecondRunCommands
+from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.config import window_start
 from tests.browser.checkpoints import STEPS, write_training_checkpoints
@@ -22,7 +22,7 @@ CONTEXT = 32
 def test_the_text_is_exactly_what_was_typed(opening, style, nasty_prompt):
     run = opening.create_run(style, nasty_prompt)
     assert opening.runs.text(run) == (nasty_prompt, "")
-    assert opening.runs.text(Run.parse(run.as_dict())) == (nasty_prompt, "")
+    assert opening.runs.text(RunRequest.parse(run.as_dict())) == (nasty_prompt, "")
     assert run.dropped == 0
 
 
@@ -51,13 +51,13 @@ def test_an_unknown_model_is_refused(opening, checkpoint):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         opening.create_run(checkpoint, "the moon")
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        opening.runs.trace(Run(checkpoint, (1,)))
+        opening.runs.trace(RunRequest(checkpoint, (1,)))
 
 
 def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_path, tiny_tokenizer, monkeypatch):
     monkeypatch.setattr("model.checkpoint.CHECKPOINTS", tmp_path)
     write_training_checkpoints(tmp_path / "fables", tiny_tokenizer)
-    opening, last = RunFactory(RunService(ModelLibrary("cpu"))), f"fables/step-{STEPS[-1]:06d}"
+    opening, last = PageStateBuilder(RunService(ModelLibrary("cpu"))), f"fables/step-{STEPS[-1]:06d}"
     linked = opening.state_from_query(
         {"checkpoint": "fables", "text": "the moon", "b.checkpoint": "fables", "view": "training"}
     )
@@ -66,7 +66,7 @@ def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_p
     )
     assert [linked.run.checkpoint, linked.other.checkpoint, compared.other.checkpoint] == [last] * 3
     assert opening.create_run("fables", "the moon").checkpoint == last
-    assert Api(opening, last).explore("the moon", "fables") == Api(opening, last).explore("the moon", last)
+    assert PublicApi(opening, last).explore("the moon", "fables") == PublicApi(opening, last).explore("the moon", last)
     assert (
         opening.state_from_query({"checkpoint": "fables/step-000004", "text": "a"}).run.checkpoint
         == "fables/step-000004"
@@ -78,7 +78,7 @@ def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_p
 @pytest.mark.parametrize("ids", [(), (300,), (10**8,)])
 def test_tokens_of_no_model_are_refused(opening, ids):
     with pytest.raises(ValueError, match="run has 1 to 32 tokens|token ids run from 0 to 299"):
-        opening.runs.trace(Run("rope", ids))
+        opening.runs.trace(RunRequest("rope", ids))
 
 
 def test_what_is_asked_is_restored_from_what_was_written(opening, page_state):
@@ -114,7 +114,7 @@ def test_ids_count_more_than_text(opening):
 def test_a_hostile_selection_is_brought_within_the_run(opening):
     query = {"checkpoint": "rope", "prompt": "5.6.7", "layer": "999999", "query": "9" * 5000, "tap": "<b>", "dim": -1}
     selection = opening.state_from_query(query).selection
-    assert selection == selection.clamp_to_trace(opening.runs.trace(Run("rope", (5, 6, 7))))
+    assert selection == selection.clamp_to_trace(opening.runs.trace(RunRequest("rope", (5, 6, 7))))
 
 
 def test_at_the_end_the_last_token_looks_at_the_one_before(opening, page_state):
@@ -123,7 +123,7 @@ def test_at_the_end_the_last_token_looks_at_the_one_before(opening, page_state):
     assert (at_end.selection.query, at_end.selection.key) == (last, last - 1)
     assert at_end.run == page_state.run
     assert replace(at_end.selection, query=2, key=1) == page_state.selection
-    single = opening.select_last_token(PageState(Run("rope", (5,)), Selection()))
+    single = opening.select_last_token(PageState(RunRequest("rope", (5,)), Selection()))
     assert (single.selection.query, single.selection.key) == (0, 0)
 
 

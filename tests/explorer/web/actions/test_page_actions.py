@@ -6,11 +6,11 @@ from copy import deepcopy
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
-from explorer.web.actions.generation import Generation
+from explorer.state.run_request import RunRequest
+from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 
 PROMPT = "the fox asked the owl"
@@ -18,7 +18,7 @@ REFUSED = PageUpdate(is_done=False)
 
 
 def text_of(page, state: dict) -> str:
-    return page.actions.run_factory.runs.text(Run.parse(state))[0]
+    return page.actions.state_builder.runs.text(RunRequest.parse(state))[0]
 
 
 def test_a_new_prompt_is_looked_at_from_its_last_token(state, move):
@@ -30,7 +30,7 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(state, move):
 
 def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
     now = move(state | {"layer": 9, "target": 3}, "example", text="the owl", checkpoint="none")
-    expected = page.actions.run_factory.select_top_head(PageState.parse(now))
+    expected = page.actions.state_builder.select_top_head(PageState.parse(now))
     fields = ("layer", "head", "query", "key", "target")
     assert {name: now[name] for name in fields} == {name: expected.selection.as_dict()[name] for name in fields}
     assert now["target"] == 1 and now["view"] == state["view"]
@@ -117,9 +117,9 @@ def test_our_mistakes_are_logged_and_told_as_ours(page, state, act, merge, notic
     def slip(run):
         raise ValueError("could not broadcast <shapes>")
 
-    monkeypatch.setattr(page.actions.run_factory.runs, "trace", slip)
+    monkeypatch.setattr(page.actions.state_builder.runs, "trace", slip)
     for kind, action in {"prompt": {"text": "the owl", "checkpoint": "rope"}, "undo": {}}.items():
-        with pytest.raises(ValueError, match="broadcast"):  # answer.py logs it
+        with pytest.raises(ValueError, match="broadcast"):  # browser_routes.py logs it
             act(state, kind, **action)
     assert notices == []
     assert merge(state, page.generation.generate(state)) == state
@@ -155,7 +155,7 @@ def test_all_that_is_sent_is_json(page, state, act, load):
     updates += [act(state, "prompt", text="", checkpoint="rope"), act(state, "step"), act(state, "take", token=5)]
     for update in updates:
         assert json.loads(json.dumps(update.as_dict(), allow_nan=False)) == update.as_dict()
-    generation = Generation(page.actions.run_factory, UserLimits(tokens=3))
+    generation = GenerationActions(page.actions.state_builder, UserLimits(tokens=3))
     continued = state | {"generated": [5], "max_new_tokens": 3}
     for write in (generation.generate, generation.regenerate, generation.compare):
         updates = list(write(continued))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.interventions import make_intervention
 from explorer.state.page_state import PageState
 from explorer.tracing.capture import capture
-from explorer.web.answers.endpoints import Endpoints
+from explorer.web.browser_api.endpoints import BrowserEndpoints
 
 PROMPT = "the fox asked the owl"
 
@@ -24,7 +24,7 @@ def two(state, move) -> dict:
 
 
 def patched_logits(page, state: dict, text: str):
-    page_state, runs = PageState.parse(state), page.actions.run_factory.runs
+    page_state, runs = PageState.parse(state), page.actions.state_builder.runs
     lm, tokenizer = runs.model(page_state.run.checkpoint)
     source_trace = capture(lm, tokenizer.encode(text), tokenizer=tokenizer)
     intervention = make_intervention("blocks.0.attn.z", "patch", index=1, source=source_trace)
@@ -32,7 +32,7 @@ def patched_logits(page, state: dict, text: str):
 
 
 def test_a_change_takes_the_values_of_b(page, two):
-    runs, page_state = page.actions.run_factory.runs, PageState.parse(two)
+    runs, page_state = page.actions.state_builder.runs, PageState.parse(two)
     logits = runs.trace(page_state.run)["logits"]
     assert_array_equal(logits, patched_logits(page, two, "the fox asked the fox"))
     assert np.abs(logits - runs.trace(page_state.run.without_patches())["logits"]).max() > 1e-5
@@ -45,7 +45,7 @@ def test_an_address_restores_what_b_gave(page, two, load):
     assert PageState.parse(opened).run == PageState.parse(two).run
     by_texts = {"text": PROMPT, "b.checkpoint": two["checkpoint"], "b.text": "the fox asked the fox"}
     opened = load(**by_texts, **PATCHED).change
-    logits = page.actions.run_factory.runs.trace(PageState.parse(opened).run)["logits"]
+    logits = page.actions.state_builder.runs.trace(PageState.parse(opened).run)["logits"]
     assert_array_equal(logits, patched_logits(page, two, "the fox asked the fox"))
 
 
@@ -62,7 +62,7 @@ def test_an_address_restores_two_runs_a_patch_and_directions(page, two, load):
     assert {name: after.selection.as_dict()[name] for name in view_fields if name != "b.pins"} == {
         name: value for name, value in view_fields.items() if name != "b.pins"
     }
-    runs = page.actions.run_factory.runs
+    runs = page.actions.state_builder.runs
     for first, second in zip(*(runs.comparison(page_state).runs for page_state in (before, after)), strict=True):
         assert [str(edit) for edit in first.edits] == [str(edit) for edit in second.edits] != []
         assert_array_equal(first["logits"], second["logits"])
@@ -81,7 +81,7 @@ def test_closing_b_takes_its_values_out_and_says_so(two, move, notices):
 def test_of_another_b_the_change_takes_the_new_values_and_it_is_said(page, two, move, notices):
     now = move(two, "compare", text="the owl asked the owl", **{"with": "prompt"})
     assert now["edits"] == PATCHED["edits"] and now["b.edits"] == "" and "new B" in notices[0]
-    logits = page.actions.run_factory.runs.trace(PageState.parse(now).run)["logits"]
+    logits = page.actions.state_builder.runs.trace(PageState.parse(now).run)["logits"]
     assert_array_equal(logits, patched_logits(page, now, "the owl asked the owl"))
 
 
@@ -108,7 +108,7 @@ def test_of_a_b_that_another_model_reads_no_value_is_taken_and_it_is_said(two, m
 
 def test_where_an_address_has_another_model_s_value_put_in_the_page_says_so(page, two):
     """Between checkpoints of one training, patching may be intended: no notice is shown."""
-    endpoints = Endpoints(page.actions.run_factory.runs)
+    endpoints = BrowserEndpoints(page.actions.state_builder.runs)
     for checkpoint, is_said in {"rope": False, "gpt": True}.items():
         changes = endpoints.answer("show", two | {"b.checkpoint": checkpoint})["contents"]["changes"]
         assert [words.endswith("another model’s value") for _edit, words in changes["edits"]] == [is_said]
@@ -117,7 +117,7 @@ def test_where_an_address_has_another_model_s_value_put_in_the_page_says_so(page
 def test_swapped_the_change_goes_along(page, two, move):
     now = move(two, "swap")
     assert (now["edits"], now["b.edits"]) == ("", PATCHED["edits"])
-    runs, page_state = page.actions.run_factory.runs, PageState.parse(now)
+    runs, page_state = page.actions.state_builder.runs, PageState.parse(now)
     assert_array_equal(runs.trace(page_state.other)["logits"], patched_logits(page, two, "the fox asked the fox"))
     assert runs.comparison(page_state).other.edits
 
@@ -131,13 +131,13 @@ def test_a_copy_takes_nothing_of_itself(two, move, notices):
 
 def test_runs_that_take_of_each_other_take_what_the_other_was(page, two):
     both = two | {"b.edits": "blocks.1.attn.z.2*patch"}
-    runs, page_state = page.actions.run_factory.runs, PageState.parse(both)
+    runs, page_state = page.actions.state_builder.runs, PageState.parse(both)
     assert_array_equal(runs.trace(page_state.run)["logits"], patched_logits(page, two, "the fox asked the fox"))
     assert runs.trace(page_state.other).edits
 
 
 def test_what_is_written_takes_the_prompts_values_alone(page, two, merge):
-    runs = page.actions.run_factory.runs
+    runs = page.actions.state_builder.runs
     now = merge(two, page.generation.generate(two | {"max_new_tokens": 4, "temperature": 0}))
     assert len(now["generated"]) == 4
     logits = runs.trace(PageState.parse(now).run)["logits"]
@@ -152,7 +152,7 @@ def test_of_the_same_text_another_model_gives_its_values(page, state, move):
         "b.edits": "blocks.0.attn.z.2*zero",
         "edits": "blocks.1.resid_pre*patch",
     }
-    runs, page_state = page.actions.run_factory.runs, PageState.parse(now)
+    runs, page_state = page.actions.state_builder.runs, PageState.parse(now)
     without_head = replace(page_state.run, edits=page_state.other.edits)
     assert_allclose(runs.trace(page_state.run)["logits"], runs.trace(without_head)["logits"], atol=1e-5)
 

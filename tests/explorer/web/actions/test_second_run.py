@@ -2,14 +2,14 @@
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
 from explorer.web.actions.page_actions import PageUpdate
 
 
 def make_comparison(page, state: dict) -> Comparison | None:
-    return page.actions.run_factory.runs.comparison(PageState.parse(state))
+    return page.actions.state_builder.runs.comparison(PageState.parse(state))
 
 
 def test_a_run_is_compared_with_itself_unchanged(page, state, move):
@@ -25,8 +25,8 @@ def test_a_run_is_compared_with_itself_unchanged(page, state, move):
 def test_a_run_is_compared_with_another_prompt(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, "compare", text="the moon asked the owl", **{"with": "prompt"})
-    runs = page.actions.run_factory.runs
-    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    runs = page.actions.state_builder.runs
+    assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
     assert now["b.edits"] == changed["edits"]  # of two prompts alone the text differs
     assert now["prompt"] == state["prompt"]
 
@@ -39,8 +39,8 @@ def test_b_reads_another_prompt_by_its_own_model(page, state, move):
         "b.pins": "1.1",
     }
     now = move(two_run_state | {"shown": "b"}, "compare", text="the moon asked the owl", **{"with": "prompt"})
-    runs = page.actions.run_factory.runs
-    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    runs = page.actions.state_builder.runs
+    assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
     assert (now["b.checkpoint"], now["b.edits"], now["b.pins"], now["shown"]) == (
         "gpt",
         two_run_state["b.edits"],
@@ -137,7 +137,7 @@ def test_the_state_says_all_of_both_runs(state):
 
 
 def test_a_pair_begins_with_the_clean_prompt_in_b_and_the_answers_as_proposed(page, state, move):
-    runs = page.actions.run_factory.runs
+    runs = page.actions.state_builder.runs
     raw_state = state | {"answer": " the", "wrong": " a", "clean_run": "a", "shown": "difference"}
     now = move(raw_state, "pair", pair=1)
     page_state = PageState.parse(now)
@@ -165,13 +165,13 @@ TEXT = "the fox asked the owl"
 def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, notices, said, text, edits):
     change = load(text=TEXT, checkpoint="none", edits="blocks.0.attn.z.0*zero", **said).change
     page_state = PageState.parse(change)
-    runs = page.actions.run_factory.runs
+    runs = page.actions.state_builder.runs
     assert notices == []
     assert page_state.other.checkpoint == "none" and change["b.edits"] == edits
     if text is None:
         assert (page_state.other.prompt, page_state.other.generated) == ((5, 6), (7,))
     else:
-        assert runs.text(runs.other(page_state))[0] == text
+        assert runs.text(runs.second_run(page_state))[0] == text
     assert change["b.pins"] == said.get("b.pins", "")
     assert change["edits"] == "blocks.0.attn.z.0*zero"
 

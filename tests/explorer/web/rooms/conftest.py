@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from explorer.lessons.course.lesson import LessonLibrary
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
-from explorer.web.answers.lesson_endpoints import ELEMENT_IDS
-from explorer.web.rooms import room_hub
-from explorer.web.rooms.routes import RoomRoutes
-from explorer.web.stores import MemoryStore, open_store
+from explorer.web import room_watcher
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
+from explorer.web.key_value_stores import MemoryStore, open_store
+from explorer.web.room_routes import RoomRoutes
 
 SHELF = LessonLibrary(None, ELEMENT_IDS)
 A_STUDENT = "0" * 32
@@ -24,7 +24,7 @@ STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query"
 @pytest.fixture(autouse=True)
 def reads_often(monkeypatch):
     """Read a room again after 10 ms, without waiting for further changes."""
-    monkeypatch.setattr(room_hub, "MIN_READ_INTERVAL_S", 0.01)
+    monkeypatch.setattr(room_watcher, "MIN_READ_INTERVAL_S", 0.01)
 
 
 @pytest.fixture

@@ -2,37 +2,39 @@
 
 import math
 
-from explorer.web.rooms.room_hub import (
+from explorer.web.room_store import (
     ALPHABET,
     CODE_LENGTH,
-    hash_key,
+    hash_teacher_key,
     is_valid_student_name,
-    matches_digest,
-    new_code,
-    new_key,
-    parse_code,
+    matches_key_hash,
+    new_room_code,
+    new_teacher_key,
+    parse_room_code,
 )
 
 
 def test_codes_and_keys_are_too_many_to_be_guessed():
     assert CODE_LENGTH * math.log2(len(set(ALPHABET))) >= 50
-    codes, keys = ({make() for _one in range(500)} for make in (new_code, new_key))
+    codes, keys = ({make() for _one in range(500)} for make in (new_room_code, new_teacher_key))
     assert len(codes) == len(keys) == 500
     assert {letter for code in codes for letter in code} == set(ALPHABET)
     assert all(len(key) == 32 for key in keys)  # of 6 bits each
 
 
 def test_a_code_is_read_as_it_is_meant():
-    assert parse_code("o1il0-abcde") == parse_code(" 0111 0ABCDE ") == "01110ABCDE"
-    assert [parse_code(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
-    code = new_code()
-    assert parse_code(code) == code
+    assert parse_room_code("o1il0-abcde") == parse_room_code(" 0111 0ABCDE ") == "01110ABCDE"
+    assert [parse_room_code(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
+    code = new_room_code()
+    assert parse_room_code(code) == code
 
 
 def test_a_key_fits_its_room_alone():
-    key = new_key()
-    assert matches_digest(key, hash_key(key)) and key not in hash_key(key)
-    assert not any(matches_digest(other, hash_key(key)) for other in (new_key(), "", None, 7, key.lower() + "x"))
+    key = new_teacher_key()
+    assert matches_key_hash(key, hash_teacher_key(key)) and key not in hash_teacher_key(key)
+    assert not any(
+        matches_key_hash(other, hash_teacher_key(key)) for other in (new_teacher_key(), "", None, 7, key.lower() + "x")
+    )
 
 
 def test_names_of_students():

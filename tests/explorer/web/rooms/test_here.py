@@ -2,15 +2,15 @@
 
 import pytest
 
-from explorer.web.rooms.room_hub import GRACE_S, LocalRoom
+from explorer.web.room_watcher import GRACE_S, LocalRoomCopy
 
 A, B = "a" * 32, "b" * 32
 
 
 @pytest.fixture
-def room() -> LocalRoom:
+def room() -> LocalRoomCopy:
     """Room that has been read."""
-    room = LocalRoom("K7MQ29TFZX")
+    room = LocalRoomCopy("K7MQ29TFZX")
     room.to_read.clear()
     return room
 
@@ -27,7 +27,7 @@ def test_who_comes_and_who_leaves_has_it_read_at_once(room):
 
 def test_whoever_asks_again_soon_was_there_all_the_while(room, monkeypatch):
     now = 100.0
-    monkeypatch.setattr("explorer.web.rooms.room_hub.time.monotonic", lambda: now)
+    monkeypatch.setattr("explorer.web.room_watcher.time.monotonic", lambda: now)
     for student in (A, B):
         room.join(student)
         room.leave(student)

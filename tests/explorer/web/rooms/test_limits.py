@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS
-from explorer.web.rooms.room_hub import GRACE_S
-from explorer.web.rooms.routes import MAX_MISSES_PER_MINUTE
-from explorer.web.stores import MemoryStore
+from explorer.web.key_value_stores import MemoryStore
+from explorer.web.room_routes import MAX_MISSES_PER_MINUTE
+from explorer.web.room_watcher import GRACE_S
 
 from .conftest import A_STUDENT, RoomClient, Student, Teacher, assert_refused, make_process, run_story
 
@@ -93,7 +93,7 @@ def test_in_a_room_that_is_full_of_replies_each_may_be_changed_and_no_other_come
 
 
 def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
-    monkeypatch.setattr("explorer.web.rooms.room_hub.MAX_ROOMS", 2)
+    monkeypatch.setattr("explorer.web.room_store.MAX_ROOMS", 2)
 
     async def story():
         teachers = [await Teacher.open_room(process) for _room in range(2)]

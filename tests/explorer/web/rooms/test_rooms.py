@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from explorer.web.rooms import room_hub
-from explorer.web.stores import MemoryStore, StoreError, open_store
+from explorer.web import room_watcher
+from explorer.web.key_value_stores import MemoryStore, StoreError, open_store
 
 from .conftest import STATE, Student, Teacher, make_process, run_story
 
@@ -39,7 +39,7 @@ def test_students_of_all_processes_get_the_teachers_state_and_every_change(store
 
 
 def test_who_comes_later_is_told_at_once_and_who_knows_waits(monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.3)
+    monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
     async def story():
         process = make_process(MemoryStore())
@@ -112,8 +112,8 @@ def test_each_student_counts_once_with_what_they_replied_last(store, address):
 
 
 def test_who_is_there_is_counted_and_who_leaves_is_not(store, address, monkeypatch):
-    monkeypatch.setattr(room_hub, "GRACE_S", 0.2)
-    monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", 0.3)
+    monkeypatch.setattr(room_watcher, "GRACE_S", 0.2)
+    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.3)
 
     async def story():
         first, second = two_processes(store, address)
@@ -174,8 +174,8 @@ class UnreliableStore(MemoryStore):
 
 
 def test_a_store_that_is_gone_is_told_and_comes_back(monkeypatch, caplog):
-    monkeypatch.setattr(room_hub, "RETRY_AFTER_S", 0.1)
-    monkeypatch.setattr("explorer.web.rooms.routes.LONG_POLL_S", 0.3)
+    monkeypatch.setattr(room_watcher, "RETRY_AFTER_S", 0.1)
+    monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
     async def story():
         store = UnreliableStore()
@@ -196,7 +196,7 @@ def test_a_store_that_is_gone_is_told_and_comes_back(monkeypatch, caplog):
 
 @pytest.mark.parametrize("waits", [0.05])
 def test_a_process_that_missed_a_message_looks_by_itself(waits, monkeypatch):
-    monkeypatch.setattr(room_hub, "POLL_INTERVAL_S", waits)
+    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", waits)
 
     async def story():
         store = MemoryStore()

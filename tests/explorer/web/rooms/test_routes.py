@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.translations import current_locale
-from explorer.web.rooms.routes import MAX_BODY_BYTES, MAX_STATE_BYTES
+from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
 
 from .conftest import A_STUDENT, STATE, RoomClient, Student, Teacher, assert_refused, run_story
 
@@ -206,7 +206,7 @@ def test_a_state_that_is_too_long_is_refused_in_words(process):
 
 
 def test_it_is_said_in_the_pages_language(process, monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.routes._", lambda message: current_locale())
+    monkeypatch.setattr("explorer.web.room_routes._", lambda message: current_locale())
 
     async def story():
         for lang, language in (("zh-CN", "zh-CN"), ("en", "en"), (HOSTILE, "en")):

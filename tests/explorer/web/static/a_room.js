@@ -1,7 +1,7 @@
 // A page as far as rooms look at it: what it asks of the server, each answered by a test.
-import { placeBanner } from "../../../../explorer/web/static/connection.js";
-import { keepLeading, keepListening, openRoom } from "../../../../explorer/web/static/room.js";
-import { connectState, setState } from "../../../../explorer/web/static/state.js";
+import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
+import { startLeading, startListening, openRoom } from "../../../../explorer/web/static/room_client.js";
+import { connectState, setState } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage } from "./stand_ins.js";
 
 export const CODE = "K7MQ29TFZX", KEY = "a-key-of-32-characters-abcdefghi", kept = {};
@@ -29,8 +29,8 @@ export function standInRooms() {
   placeBanner();
   connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {} } });
   setState(MINE);
-  keepListening();
-  keepLeading();
+  startListening();
+  startLeading();
 }
 
 /** Once all is done that follows from an answer. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { act, allDone, ask, beginAsking, isAsking, isBusy } from "../../../../explorer/web/static/asking.js";
-import { isLost, placeBanner, placeNotices } from "../../../../explorer/web/static/connection.js";
-import { onContent } from "../../../../explorer/web/static/contents.js";
-import { setState, state } from "../../../../explorer/web/static/state.js";
+import { act, actionsDone, ask, enableRequests, isAsking, isBusy } from "../../../../explorer/web/static/page_actions.js";
+import { isServerLost, placeBanner, placeNotices } from "../../../../explorer/web/static/server_connection.js";
+import { onContent } from "../../../../explorer/web/static/widget_contents.js";
+import { setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -28,7 +28,7 @@ test("nothing is asked before there are widgets, and then what was wanted of a r
   setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 1 });
   await settled();
   assert.equal(asked.length, 0);
-  beginAsking();
+  enableRequests();
   await settled();
   assert.deepEqual([asked[0].name, asked[0].about, asked[0].state.checkpoint], ["answer", "show", "tiny"]);
   assert.deepEqual([isAsking(), isBusy()], [true, true]);
@@ -104,7 +104,7 @@ test("actions are done one after another, each of the state that the one before 
   let areDone = false;
   act({ kind: "take", token: 7 });
   act({ kind: "step" });
-  allDone().then(() => { areDone = true; });
+  actionsDone().then(() => { areDone = true; });
   await settled();
   assert.deepEqual(since(before), ["take"]);
   await answer(done({ generated: [7], turn: turn + 1 }));
@@ -156,7 +156,7 @@ test("where nobody answers nothing more is asked, and what was to be done is not
   await settled();
   asked.at(-1).fail();
   await settled();
-  assert.equal(isLost, true);
+  assert.equal(isServerLost, true);
   assert.equal(document.body.classList.contains("disconnected"), true);
   ask("show");
   assert.equal(await act({ kind: "undo" }), false);

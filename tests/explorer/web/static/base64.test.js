@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { base64Of, bytesOf } from "../../../../explorer/web/static/plots.js";
+import { encodeBase64, decodeBase64 } from "../../../../explorer/web/static/plotly_figures.js";
 
 const bytes = Uint8Array.from({ length: 70000 }, (_nothing, i) => (i * 31 + (i >> 8)) % 256); // more than one piece
 const text = Buffer.from(bytes).toString("base64");
@@ -10,8 +10,8 @@ test("bytes and their text without the functions of newer browsers", () => {
   delete Uint8Array.fromBase64;
   delete Uint8Array.prototype.toBase64;
   try {
-    assert.equal(base64Of(bytes), text);
-    assert.deepEqual(bytesOf(text), bytes);
+    assert.equal(encodeBase64(bytes), text);
+    assert.deepEqual(decodeBase64(text), bytes);
   } finally {
     if (whole) Object.defineProperty(Uint8Array, "fromBase64", whole);
     if (method) Object.defineProperty(Uint8Array.prototype, "toBase64", method);
@@ -23,8 +23,8 @@ test("the browser's own functions where it has them", () => {
   Uint8Array.fromBase64 = (of) => Uint8Array.from([of.length]);
   Uint8Array.prototype.toBase64 = function () { return `${this.length} bytes`; };
   try {
-    assert.deepEqual(bytesOf("abcd"), Uint8Array.from([4]));
-    assert.equal(base64Of(bytes), "70000 bytes");
+    assert.deepEqual(decodeBase64("abcd"), Uint8Array.from([4]));
+    assert.equal(encodeBase64(bytes), "70000 bytes");
   } finally {
     if (whole) Uint8Array.fromBase64 = whole; else delete Uint8Array.fromBase64;
     if (method) Uint8Array.prototype.toBase64 = method; else delete Uint8Array.prototype.toBase64;
@@ -32,6 +32,6 @@ test("the browser's own functions where it has them", () => {
 });
 
 test("no bytes are no text", () => {
-  assert.equal(base64Of(new Uint8Array()), "");
-  assert.equal(bytesOf("").length, 0);
+  assert.equal(encodeBase64(new Uint8Array()), "");
+  assert.equal(decodeBase64("").length, 0);
 });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bitmapBefore, rowBytes } from "../../../../explorer/web/static/plots.js";
+import { bitmapUrlPrefix, bitmapRowBytes } from "../../../../explorer/web/static/plotly_figures.js";
 
 test("rows are filled up to a multiple of four bytes", () => {
-  assert.deepEqual([1, 4, 5, 96].map(rowBytes), [4, 4, 8, 96]);
+  assert.deepEqual([1, 4, 5, 96].map(bitmapRowBytes), [4, 4, 8, 96]);
 });
 
 test("a bitmap says where its pixels are, how many, and their colours", () => {
   const colours = Array.from({ length: 256 }, (nothing, i) => [i, 255 - i, 7.4]), pixels = Buffer.from([1, 2, 3, 0, 4, 5, 6, 0]);
-  const url = bitmapBefore(colours, 3, 2) + pixels.toString("base64");
+  const url = bitmapUrlPrefix(colours, 3, 2) + pixels.toString("base64");
   assert.ok(url.startsWith("data:image/bmp;base64,"));
   const file = Buffer.from(url.split(",")[1], "base64");
   assert.equal(file.toString("latin1", 0, 2), "BM");

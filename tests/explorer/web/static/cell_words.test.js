@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { plain, withoutWords } from "../../../../explorer/web/static/plots.js";
+import { plain, withoutCellTexts } from "../../../../explorer/web/static/plotly_figures.js";
 
 const heatmap = { type: "heatmap", z: [[1]], text: [["a"]], texttemplate: "%{text}" };
 const bars = { type: "bar", y: [1], text: ["b"], texttemplate: "%{text}" };
 const unwritten = { type: "heatmap", z: [[1]], text: [["c"]], texttemplate: null };
 
 test("Plotly draws the words of bars alone", () => {
-  const traces = [heatmap, bars, unwritten], [cells, others, none] = withoutWords(traces);
+  const traces = [heatmap, bars, unwritten], [cells, others, none] = withoutCellTexts(traces);
   assert.ok(!("texttemplate" in cells));
   assert.equal(cells.z, heatmap.z); // the same array: what Plotly has drawn it does not draw again
   assert.deepEqual([others, none], [bars, unwritten]);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { beginAsking, chooseStep, edits, pick, setMaking, show, toggleEdit, tune } from "../../../../explorer/web/static/asking.js";
-import { placeBanner } from "../../../../explorer/web/static/connection.js";
-import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
-import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
+import { enableRequests, chooseStep, edits, pick, setGenerating, show, toggleEdit, tune } from "../../../../explorer/web/static/page_actions.js";
+import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
+import { SIMPLE_TABS } from "../../../../explorer/web/static/shared_constants.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -12,7 +12,7 @@ globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { halt: () => halted++, sync() {}, wake() {} } });
-beginAsking();
+enableRequests();
 const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
 
@@ -60,7 +60,7 @@ test("the second run's changes are its own, and the selection goes along", () =>
 });
 
 test("what is being written under other changes ends", () => {
-  setMaking(true);
+  setGenerating(true);
   begin({ edits: "" });
   const before = halted, { turn } = state;
   toggleEdit("blocks.1.attn.z.1*zero", ADDED);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { along, channels, legibleOn } from "../../../../explorer/web/static/dom.js";
+import { along, channels, readableInkOn } from "../../../../explorer/web/static/dom.js";
 
 test("a colour in its channels", () => {
   assert.deepEqual(channels("#10a0ff"), [16, 160, 255]);
@@ -17,8 +17,8 @@ test("between two stops of a scale a colour is mixed of theirs", () => {
 });
 
 test("words are black on light colours and white on dark ones", () => {
-  assert.equal(legibleOn([255, 255, 255]), "black");
-  assert.equal(legibleOn([0, 0, 0]), "white");
-  assert.equal(legibleOn([0, 158, 115]), "black"); // dark to the eye's first guess
-  assert.equal(legibleOn([84, 80, 176]), "white");
+  assert.equal(readableInkOn([255, 255, 255]), "black");
+  assert.equal(readableInkOn([0, 0, 0]), "white");
+  assert.equal(readableInkOn([0, 158, 115]), "black"); // dark to the eye's first guess
+  assert.equal(readableInkOn([84, 80, 176]), "white");
 });

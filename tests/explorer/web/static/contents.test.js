@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { give, onContent } from "../../../../explorer/web/static/contents.js";
+import { give, onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
 standInPage();

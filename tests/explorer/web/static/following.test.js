@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { beginAsking } from "../../../../explorer/web/static/asking.js";
-import { placeBanner } from "../../../../explorer/web/static/connection.js";
-import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/room.js";
-import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
+import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
+import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
+import { changeTo, followTeacher, changeScope, shared } from "../../../../explorer/web/static/room_client.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -18,7 +18,7 @@ connectState({ props: {}, watch() {}, emit: { wake() {}, sync: () => done.push("
 const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };
 const begin = () => { setState(MINE); done.length = 0; };
 begin();
-beginAsking();
+enableRequests();
 
 test("what is each person's own is not shown, and not taken", () => {
   const theirs = shared({ ...MINE, reply: "3:right", guess: "owl", lang: "zh-CN", turn: 9, query: 0 });
@@ -34,38 +34,38 @@ test("a name that this page has not and what no state holds are left out", () =>
 });
 
 test("what changes says what is asked for", () => {
-  assert.equal(kindOf({}), null);
-  assert.equal(kindOf({ query: 1, temperature: 1 }), "pick");
-  assert.equal(kindOf({ query: 1, view: "tokens" }), "view");
-  assert.equal(kindOf({ shown: "b" }), "view");
-  for (const name of ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "lesson", "step", "b.edits"]) assert.equal(kindOf({ view: "tokens", [name]: "x" }), "run");
+  assert.equal(changeScope({}), null);
+  assert.equal(changeScope({ query: 1, temperature: 1 }), "pick");
+  assert.equal(changeScope({ query: 1, view: "tokens" }), "view");
+  assert.equal(changeScope({ shown: "b" }), "view");
+  for (const name of ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "lesson", "step", "b.edits"]) assert.equal(changeScope({ view: "tokens", [name]: "x" }), "run");
 });
 
 test("another place is gone to as a click does, another tab is opened, and Gradio's sliders follow settings alone", async () => {
   begin();
-  goAlong({ ...MINE, query: 0 });
+  followTeacher({ ...MINE, query: 0 });
   await settled();
   assert.deepEqual([state.query, state.turn, done, asked.at(-1)?.about], [0, 3, [], "pick"]);
   asked.at(-1).answer();
   await settled();
-  goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
+  followTeacher({ ...MINE, query: 0, view: "tokens", temperature: 1 });
   await settled();
   assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["sync"], "view"]);
   asked.at(-1).answer();
   await settled();
   const before = asked.length;
-  goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
+  followTeacher({ ...MINE, query: 0, view: "tokens", temperature: 1 });
   await settled();
   assert.equal(asked.length, before);
 });
 
 test("another text is gone to as Back does, and a lesson's step with the reply that was given here", async () => {
   begin();
-  goAlong({ ...MINE, prompt: [7], lesson: "order", step: 3, reply: "3:theirs" });
+  followTeacher({ ...MINE, prompt: [7], lesson: "order", step: 3, reply: "3:theirs" });
   await settled();
   assert.deepEqual([state.prompt, state.reply, state.turn, done, asked.at(-1).action], [[7], "3:mine", 5, [], { kind: "follow" }]);
-  goAlong({ ...MINE, prompt: [8], lesson: "order", step: 3 });
+  followTeacher({ ...MINE, prompt: [8], lesson: "order", step: 3 });
   assert.equal(state.reply, "3:mine");
-  goAlong({ ...MINE, prompt: [8], lesson: "order", step: 4 });
+  followTeacher({ ...MINE, prompt: [8], lesson: "order", step: 4 });
   assert.equal(state.reply, "");
 });

@@ -3,12 +3,12 @@ import test from "node:test";
 import { standInPage } from "./stand_ins.js";
 
 standInPage();
-const { formatScore, sortedPlaces } = await import("../../../../explorer/web/widgets/figure/figure.js");
+const { formatScore, sortedIndices } = await import("../../../../explorer/web/widgets/figure/figure.js");
 
 test("heads without a number are last, whichever way they are sorted", () => {
   const values = [0.2, null, -0.5, 0.9, null, 0.2];
-  assert.deepEqual(sortedPlaces(values, true), [3, 0, 5, 2, 1, 4]);
-  assert.deepEqual(sortedPlaces(values, false), [2, 0, 5, 3, 1, 4]);
+  assert.deepEqual(sortedIndices(values, true), [3, 0, 5, 2, 1, 4]);
+  assert.deepEqual(sortedIndices(values, false), [2, 0, 5, 3, 1, 4]);
 });
 
 test("a number has three decimals, and a sign where that means something", () => {

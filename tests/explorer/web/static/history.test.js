@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { addressOf, followInHistory, latestQuery, own, startHistory, writeAddress } from "../../../../explorer/web/static/history.js";
+import { urlOfState, recordInHistory, latestQuery, own, startHistory, writeUrl } from "../../../../explorer/web/static/history.js";
 
 const here = "http://127.0.0.1/sub/?text=Once&b.text=Twice&__theme=dark&seed=3#top";
 const steps = { replaced: [], pushed: [], went: [] };
@@ -25,19 +25,19 @@ beforeEach((t) => {
 });
 
 test("the address has all of a state, and what else it had", () => {
-  const { searchParams, pathname } = addressOf({ prompt: [5, 6], seed: 4, find: "", edits: "a~b", turn: 8 }, here);
+  const { searchParams, pathname } = urlOfState({ prompt: [5, 6], seed: 4, find: "", edits: "a~b", turn: 8 }, here);
   assert.equal(pathname, "/sub/");
   assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", prompt: "5.6", seed: "4", edits: "a~b" });
 });
 
 test("what is as it would be without a word of it is not in the address, but the layer and the neuron always are", () => {
-  const { searchParams } = addressOf({ prompt: [5], layer: 0, head: 0, neuron: 0, query: 0, target: 1, temperature: 0.8, top_k: 0, dropped: 0, lens: "probability", step: 0 }, here);
+  const { searchParams } = urlOfState({ prompt: [5], layer: 0, head: 0, neuron: 0, query: 0, target: 1, temperature: 0.8, top_k: 0, dropped: 0, lens: "probability", step: 0 }, here);
   assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", seed: "3", prompt: "5", layer: "0", neuron: "0", top_k: "0" });
-  assert.equal(addressOf({ seed: 0 }, here).searchParams.has("seed"), false); // a default takes the place of what was there
+  assert.equal(urlOfState({ seed: 0 }, here).searchParams.has("seed"), false); // a default takes the place of what was there
 });
 
 test("what became empty is in the address no more", () => {
-  assert.equal(addressOf({ seed: "" }, here).searchParams.has("seed"), false);
+  assert.equal(urlOfState({ seed: "" }, here).searchParams.has("seed"), false);
 });
 
 test("what the browser kept over a reload is there", () => {
@@ -47,7 +47,7 @@ test("what the browser kept over a reload is there", () => {
 test("a page that nothing has come to leaves the step as it was, and is loaded anew where somebody goes back", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   globalThis.location.reload = () => steps.went.push("reload");
-  followInHistory({ lang: "en", view: "tokens" });
+  recordInHistory({ lang: "en", view: "tokens" });
   t.mock.timers.tick(300);
   assert.deepEqual([steps.replaced.length, steps.pushed.length], [0, 0]);
   back({ run: 4, state: owl });
@@ -56,8 +56,8 @@ test("a page that nothing has come to leaves the step as it was, and is loaded a
 
 test("clicks replace the step they are made at, soon", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  followInHistory(fox);
-  followInHistory({ ...fox, query: 1 });
+  recordInHistory(fox);
+  recordInHistory({ ...fox, query: 1 });
   assert.deepEqual([steps.replaced.length, steps.pushed.length], [0, 0]);
   t.mock.timers.tick(300);
   assert.deepEqual([steps.replaced.length, steps.pushed.length], [1, 0]);
@@ -68,59 +68,59 @@ test("clicks replace the step they are made at, soon", (t) => {
 test("the address follows soon while tokens come without a pause", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   for (let query = 2; query < 12; query++) {
-    followInHistory({ ...fox, query });
+    recordInHistory({ ...fox, query });
     assert.match(latestQuery(), new RegExp(`query=${query}`));
     t.mock.timers.tick(55);
   }
   assert.match(steps.replaced.at(-1).url, /query=11/);
   globalThis.location = new URL(steps.replaced.at(-1).url, "http://here/");
   assert.match(latestQuery(), /query=11/);
-  followInHistory({ ...fox, query: 1 });
+  recordInHistory({ ...fox, query: 1 });
   t.mock.timers.tick(300);
 });
 
 test("another tab is a step of the same run, another prompt one of another run", (t) => {
-  followInHistory({ ...fox, view: "attention" });
+  recordInHistory({ ...fox, view: "attention" });
   assert.equal(steps.pushed.length, 1);
   assert.deepEqual(steps.pushed.map(({ run, state }) => [run, state.view]), [[5, "attention"]]);
   assert.match(steps.pushed[0].url, /view=attention/);
   assert.deepEqual(steps.replaced, []); // the step before was written when it was made
-  followInHistory(owl);
+  recordInHistory(owl);
   assert.equal(steps.pushed.length, 2);
   assert.notEqual(steps.pushed.at(-1).run, 5);
 });
 
 test("what a step has yet to be told of is written before the next is made", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  followInHistory({ ...owl, query: 1 });
-  followInHistory({ ...owl, view: "tokens", query: 1 });
+  recordInHistory({ ...owl, query: 1 });
+  recordInHistory({ ...owl, view: "tokens", query: 1 });
   assert.deepEqual(steps.replaced.map(({ state }) => [state.view, state.query]), [["attention", 1]]);
-  followInHistory(owl);
+  recordInHistory(owl);
 });
 
 test("steps of one training replace one another, of either run", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const at = (step, more) => ({ ...owl, checkpoint: `fables/step-${step}`, ...more });
-  followInHistory(at(1));
+  recordInHistory(at(1));
   assert.equal(steps.pushed.length, 1); // another model
-  followInHistory(at(2));
-  followInHistory(at(2, { "b.checkpoint": "fables/step-1" }));
+  recordInHistory(at(2));
+  recordInHistory(at(2, { "b.checkpoint": "fables/step-1" }));
   assert.equal(steps.pushed.length, 2); // a second run
-  followInHistory(at(2, { "b.checkpoint": "fables/step-4" }));
+  recordInHistory(at(2, { "b.checkpoint": "fables/step-4" }));
   t.mock.timers.tick(300);
   assert.equal(steps.pushed.length, 2);
   assert.match(decodeURIComponent(steps.replaced.at(-1).url), /[?&]checkpoint=fables\/step-2.*b\.checkpoint=fables\/step-4/);
-  followInHistory(owl);
+  recordInHistory(owl);
   assert.equal(steps.pushed.length, 3);
 });
 
 test("another prompt of the second run is a step, and so are other changes of it", () => {
   const two = { ...owl, "b.checkpoint": "tiny", "b.prompt": [1], "b.edits": "" };
-  followInHistory(two);
-  followInHistory({ ...two, "b.prompt": [1, 2] });
-  followInHistory({ ...two, "b.prompt": [1, 2], "b.edits": "embed*zero" });
+  recordInHistory(two);
+  recordInHistory({ ...two, "b.prompt": [1, 2] });
+  recordInHistory({ ...two, "b.prompt": [1, 2], "b.edits": "embed*zero" });
   assert.equal(steps.pushed.length, 3);
-  followInHistory(owl);
+  recordInHistory(owl);
 });
 
 test("going back to a run finds it as it was left, in the tab of the step", (t) => {
@@ -139,13 +139,13 @@ test("a step that is not the page's own leads nowhere", () => {
 });
 
 test("the address can be written at once", () => {
-  writeAddress();
+  writeUrl();
   assert.equal(steps.replaced.length, 1);
 });
 
 test("what Gradio writes into the address in the place of the state is written over", () => {
-  followInHistory(fox);
-  writeAddress();
+  recordInHistory(fox);
+  writeUrl();
   steps.replaced = [];
   const { state } = globalThis.history;
   entryChanged();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-const SCRIPT = readFileSync(new URL("../../../../explorer/web/inline/incomplete.js", import.meta.url), "utf8");
+const SCRIPT = readFileSync(new URL("../../../../explorer/web/inline/reload_incomplete_page.js", import.meta.url), "utf8");
 const HERE = "http://here.example", NOT_YET = "Not all of this page has come: it loads again once the server answers.";
 class Script {}
 class Link {}

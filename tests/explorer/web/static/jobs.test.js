@@ -4,7 +4,7 @@ import { standInPage } from "./stand_ins.js";
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); }); // timers stand still here
 standInPage();
-const { duration, followJob, leave } = await import("../../../../explorer/web/static/contents.js");
+const { duration, followJob, leave } = await import("../../../../explorer/web/static/widget_contents.js");
 
 test("a time is told in whole seconds, and a long one in minutes", () => {
   assert.deepEqual([0.1, 3.4, 89, 150].map(duration), ["1 s", "3 s", "89 s", "3 min"]);

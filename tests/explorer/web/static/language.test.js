@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, inPieces, lookUp, N_, ngettext } from "../../../../explorer/web/static/language.js";
+import { _, messagePieces, lookUpMessage, N_, ngettext } from "../../../../explorer/web/static/translations.js";
 import { MESSAGES } from "../../../../explorer/web/static/messages.en.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */
@@ -28,8 +28,8 @@ test("a message is looked up, and without values it is a template still", () => 
 
 test("what is marked is looked up when it is said", () => {
   const kept = N_("after {token} it wrote {next}");
-  assert.deepEqual([kept, lookUp(kept)], ["after {token} it wrote {next}", "after {token} it wrote {next}"]);
-  inPolish(() => assert.equal(lookUp(kept), "napisał {next} po {token}"));
+  assert.deepEqual([kept, lookUpMessage(kept)], ["after {token} it wrote {next}", "after {token} it wrote {next}"]);
+  inPolish(() => assert.equal(lookUpMessage(kept), "napisał {next} po {token}"));
 });
 
 test("values go in as they are", () => {
@@ -47,11 +47,11 @@ test("a count may be written otherwise", () => {
 
 test("nodes stand where the language has them", () => {
   const [token, next] = [{ node: 1 }, { node: 2 }];
-  const pieces = () => inPieces(_("after {token} it wrote {next}"), { token, next: [next, "!"] });
+  const pieces = () => messagePieces(_("after {token} it wrote {next}"), { token, next: [next, "!"] });
   assert.deepEqual(pieces(), ["after ", token, " it wrote ", next, "!"]);
   inPolish(() => assert.deepEqual(pieces(), ["napisał ", next, "!", " po ", token]));
 });
 
 test("a value in pieces is no template", () => {
-  assert.deepEqual(inPieces("{count} of {all}", { count: 0, all: "{count}" }), ["0", " of ", "{count}"]);
+  assert.deepEqual(messagePieces("{count} of {all}", { count: 0, all: "{count}" }), ["0", " of ", "{count}"]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { nextTo } from "../../../../explorer/web/static/dom.js";
-import { headOf, onSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
+import { nearestInDirection } from "../../../../explorer/web/static/dom.js";
+import { arrowHead, partsOnSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
 
 const map = {
   alt: "A map.",
@@ -17,7 +17,7 @@ const map = {
 };
 
 test("each sheet has the same parts at its own places", () => {
-  const [wide, tall] = [0, 1].map((i) => onSheet(map, i));
+  const [wide, tall] = [0, 1].map((i) => partsOnSheet(map, i));
   assert.deepEqual([wide.size, wide.lines, wide.scale], [[6, 2], ["wide"], [0, 0, 1, 1]]);
   assert.deepEqual([tall.size, tall.lines, tall.scale], [[2, 6], ["tall"], [0, 0, 2, 2]]);
   assert.deepEqual(wide.parts.map(({ box }) => box), [[0, 0, 4, 2], [4, 0, 6, 2]]);
@@ -30,19 +30,19 @@ test("each sheet has the same parts at its own places", () => {
 });
 
 test("on parts is written what has room there", () => {
-  const written = [0, 1].map((i) => onSheet(map, i).parts.map((part) => part.written));
+  const written = [0, 1].map((i) => partsOnSheet(map, i).parts.map((part) => part.written));
   assert.deepEqual(written, [["1", ""], ["1", "o_proj"]]);
 });
 
 test("the arrow keys go along the data's way on each sheet", () => {
-  const [wide, tall] = [0, 1].map((i) => onSheet(map, i).parts.map(({ box }) => box));
-  assert.deepEqual([nextTo(wide, 0, [1, 0]), nextTo(wide, 0, [0, 1])], [1, 0]);
-  assert.deepEqual([nextTo(tall, 0, [0, 1]), nextTo(tall, 0, [1, 0])], [1, 0]);
+  const [wide, tall] = [0, 1].map((i) => partsOnSheet(map, i).parts.map(({ box }) => box));
+  assert.deepEqual([nearestInDirection(wide, 0, [1, 0]), nearestInDirection(wide, 0, [0, 1])], [1, 0]);
+  assert.deepEqual([nearestInDirection(tall, 0, [0, 1]), nearestInDirection(tall, 0, [1, 0])], [1, 0]);
 });
 
 test("an arrow's head points where its line goes", () => {
   const ends = (path) => path.match(/-?[\d.]+,-?[\d.]+/g).map((corner) => corner.split(",").map(Number));
-  assert.deepEqual(ends(headOf([0, 0, 9, 0])).map(([x]) => x), [9, 2, 2]);
-  assert.deepEqual(ends(headOf([0, 0, 0, 9])).map(([, y]) => y), [9, 2, 2]);
-  assert.deepEqual(ends(headOf([9, 0, 0, 0])).map(([x]) => x), [0, 7, 7]);
+  assert.deepEqual(ends(arrowHead([0, 0, 9, 0])).map(([x]) => x), [9, 2, 2]);
+  assert.deepEqual(ends(arrowHead([0, 0, 0, 9])).map(([, y]) => y), [9, 2, 2]);
+  assert.deepEqual(ends(arrowHead([9, 0, 0, 0])).map(([x]) => x), [0, 7, 7]);
 });

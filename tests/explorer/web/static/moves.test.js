@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { beginAsking, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setMaking } from "../../../../explorer/web/static/asking.js";
-import { placeBanner } from "../../../../explorer/web/static/connection.js";
+import { enableRequests, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setGenerating } from "../../../../explorer/web/static/page_actions.js";
+import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
 import { own } from "../../../../explorer/web/static/history.js";
-import { connectState, setState, state } from "../../../../explorer/web/static/state.js";
+import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -13,7 +13,7 @@ globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { sync() {}, wake() {}, halt: () => halted++ } });
-beginAsking();
+enableRequests();
 setState({ checkpoint: "tiny", prompt: [1], generated: [5, 6], turn: 0 });
 const kinds = (before) => asked.slice(before).map(({ action }) => action?.kind);
 
@@ -51,7 +51,7 @@ test("moves are made one after another, each of the run that the one before led 
 
 test("what is being written ends with what is seen before anything is done", async () => {
   for (const act of [() => makeMove(UNDO), () => runPrompt("a"), () => runExample("a"), () => changeModel("twin")]) {
-    setMaking(true);
+    setGenerating(true);
     const { turn } = state, before = halted;
     act();
     assert.deepEqual([isWriting(), halted - before, state.turn], [false, 1, turn + 2]);
@@ -80,7 +80,7 @@ test("what is to be written waits until all is done", async () => {
   await undone();
   await settled();
   assert.deepEqual([begun.generated, isWriting()], [[5], true]);
-  setMaking(false);
+  setGenerating(false);
   await idle();
 });
 

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { inWidth, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
+import { figureInWidth, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
 
 const PICTURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
   layout: { xaxis: { title: { text: "one two<br>three" }, tickfont: { family: "mono", size: 11 } }, yaxis: {}, margin: { l: 1, r: 2 }, height: 9 },
 };
 
-test("a picture with room is drawn as it is", () => assert.equal(inWidth(PICTURE, 358), PICTURE));
+test("a picture with room is drawn as it is", () => assert.equal(figureInWidth(PICTURE, 358), PICTURE));
 
 test("a narrow one has no scale of colours, small letters, its title in more lines, and room for the names of lines", () => {
-  const { data, layout } = inWidth(PICTURE, 40);
+  const { data, layout } = figureInWidth(PICTURE, 40);
   assert.deepEqual(data, [{ ...PICTURE.data[0], showscale: false }, PICTURE.data[1]]);
   assert.deepEqual(layout.xaxis, { title: { text: "one<br>two<br>three" }, tickfont: { family: "mono", size: 10 } });
   assert.deepEqual(layout.yaxis, { tickfont: { size: 10 } });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/contents.js";
-import { setState } from "../../../../explorer/web/static/state.js";
+import { outdate, outdatedSelectors, questions, renew } from "../../../../explorer/web/static/widget_contents.js";
+import { setState } from "../../../../explorer/web/static/page_state.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
 let prediction, advice;
@@ -16,15 +16,15 @@ const isDimmed = (block) => block.classList.contains("stale");
 
 test("every question makes the prediction old, and all but a setting the pictures of the open tab", () => {
   for (const question of ["tune", "token", "pick", "show"])
-    assert.ok(outdatedBy(question, "attention").includes("#next-token"), question);
-  assert.deepEqual(outdatedBy("tune", "attention"), ["#next-token"]);
-  for (const question of ["token", "pick", "view", "show"]) assert.match(outdatedBy(question, "attention").join(), /\[id\^="attention-"\]/);
+    assert.ok(outdatedSelectors(question, "attention").includes("#next-token"), question);
+  assert.deepEqual(outdatedSelectors("tune", "attention"), ["#next-token"]);
+  for (const question of ["token", "pick", "view", "show"]) assert.match(outdatedSelectors(question, "attention").join(), /\[id\^="attention-"\]/);
 });
 
 test("a choice leaves alone what it does not change", () => {
-  assert.match(outdatedBy("pick", "attention").join(), /:not\(\.once\)/);
-  assert.ok(!outdatedBy("pick", "attention").includes("#advice"));
-  for (const question of ["view", "show"]) assert.doesNotMatch(outdatedBy(question, "attention").join(), /:not/);
+  assert.match(outdatedSelectors("pick", "attention").join(), /:not\(\.once\)/);
+  assert.ok(!outdatedSelectors("pick", "attention").includes("#advice"));
+  for (const question of ["view", "show"]) assert.doesNotMatch(outdatedSelectors(question, "attention").join(), /:not/);
 });
 
 test("a picture is dimmed where its answer is late, and only then", (t) => {

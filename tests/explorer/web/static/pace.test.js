@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { paced } from "../../../../explorer/web/static/asking.js";
+import { paced } from "../../../../explorer/web/static/page_actions.js";
 
 const A_TOKEN = 1000 / 18;
 

@@ -1,24 +1,24 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { added, askedIn, bring, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesIn, placesInLink, reordered } from "../../../../explorer/web/static/places.js";
+import { added, placeQuery, bring, storePlaces, storedPlaces, linkOf, MOST, onPlacesReceived, savedPlace, validPlaces, placesInLink, reordered } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 
 const HOSTILE = '<img src=x onerror="alert(1)">${1+1}{{1}}';
 const PLACE = { words: "checkpoint=tiny&view=attention", picture: "attention-pattern", caption: HOSTILE, notes: "„ß…" };
 
 test("a place is the words of the address, without those of a lesson, a turn and a language", () => {
   const state = { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: [1, 2], layer: 0, "b.edits": "x*zero", lesson: "order", step: 3, reply: "3:1", turn: 9, lang: "de", find: "" };
-  const place = placeOf(state, "attention-pattern", "first");
-  assert.deepEqual(askedIn(place), { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: "1.2", layer: "0", "b.edits": "x*zero" });
-  assert.equal(placeOf({ checkpoint: "x".repeat(MOST.words) }, "", ""), null);
+  const place = savedPlace(state, "attention-pattern", "first");
+  assert.deepEqual(placeQuery(place), { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: "1.2", layer: "0", "b.edits": "x*zero" });
+  assert.equal(savedPlace({ checkpoint: "x".repeat(MOST.words) }, "", ""), null);
 });
 
 test("of what anybody wrote, that is taken alone which is a place, and no more of it than a list has", () => {
-  assert.deepEqual(placesIn([PLACE, null, 7, {}, { words: 3 }, { words: "" }, { words: "x".repeat(MOST.words + 1) }]), [PLACE]);
-  assert.deepEqual(placesIn("x"), []);
-  assert.deepEqual(placesIn([{ words: "a=b", picture: '"] body', caption: 7 }]), [{ words: "a=b", picture: "", caption: "", notes: "" }]);
-  assert.equal(placesIn([{ words: "a=b", caption: "x".repeat(9999) }])[0].caption.length, MOST.caption);
-  assert.equal(placesIn(Array(999).fill(PLACE)).length, MOST.places);
+  assert.deepEqual(validPlaces([PLACE, null, 7, {}, { words: 3 }, { words: "" }, { words: "x".repeat(MOST.words + 1) }]), [PLACE]);
+  assert.deepEqual(validPlaces("x"), []);
+  assert.deepEqual(validPlaces([{ words: "a=b", picture: '"] body', caption: 7 }]), [{ words: "a=b", picture: "", caption: "", notes: "" }]);
+  assert.equal(validPlaces([{ words: "a=b", caption: "x".repeat(9999) }])[0].caption.length, MOST.caption);
+  assert.equal(validPlaces(Array(999).fill(PLACE)).length, MOST.places);
 });
 
 test("a link's fragment brings the same places along, and no server is sent them", async () => {
@@ -45,18 +45,18 @@ test("an item goes elsewhere and the others keep their order", () => {
 
 test("what is brought along is cleaned before anybody takes it", () => {
   let taken = null;
-  onBrought((places) => { taken = places; });
+  onPlacesReceived((places) => { taken = places; });
   bring([PLACE, 7]);
   assert.deepEqual(taken, [PLACE]);
 });
 
 test("a browser without a storage keeps nothing, and says so", () => {
-  assert.deepEqual(keptPlaces(), []);
-  assert.equal(keepPlacesAs([PLACE]), false);
+  assert.deepEqual(storedPlaces(), []);
+  assert.equal(storePlaces([PLACE]), false);
   const kept = {};
   globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; } };
-  assert.equal(keepPlacesAs([PLACE]), true);
-  assert.deepEqual(keptPlaces(), [PLACE]);
+  assert.equal(storePlaces([PLACE]), true);
+  assert.deepEqual(storedPlaces(), [PLACE]);
 });
 
 test("no more are added than may be kept, and it is known how many are not", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { onContent } from "../../../../explorer/web/static/contents.js";
+import { onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
 standInPage();
@@ -8,8 +8,8 @@ document.head = new StandIn();
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...picture) => { saved.push(picture); } };
 globalThis.getComputedStyle = () => ({ backgroundColor: "#111" });
-const { config } = await import("../../../../explorer/web/static/plots.js");
-const { setState } = await import("../../../../explorer/web/static/state.js");
+const { config } = await import("../../../../explorer/web/static/plotly_figures.js");
+const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download]] = config().modeBarButtons;
 
 const plotOf = (data, layout) => {

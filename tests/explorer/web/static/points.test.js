@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { positionOf, selectedBy } from "../../../../explorer/web/widgets/figure/figure.js";
+import { tokenPosition, fieldsSelectedBy } from "../../../../explorer/web/widgets/figure/figure.js";
 
 const TOKENS = ["the", "·cat", "·sat"];
 const point = { x: "·sat", y: "·cat", customdata: [3, 5], xaxis: { d2c: (label) => TOKENS.indexOf(label) }, yaxis: { d2c: (label) => TOKENS.indexOf(label) } };
 
 test("a position is that of a token's label on its axis", () => {
-  assert.deepEqual([positionOf(point, "x"), positionOf(point, "y")], [2, 1]);
+  assert.deepEqual([tokenPosition(point, "x"), tokenPosition(point, "y")], [2, 1]);
 });
 
 test("a point selects by its axes and by what comes with it", () => {
-  assert.deepEqual(selectedBy(point, { x: "key", y: "query", customdata: ["layer", "head"] }), { key: 2, query: 1, layer: 3, head: 5 });
-  assert.deepEqual(selectedBy({ ...point, customdata: 7 }, { customdata: "neuron" }), { neuron: 7 });
-  assert.deepEqual(selectedBy(point, {}), {});
+  assert.deepEqual(fieldsSelectedBy(point, { x: "key", y: "query", customdata: ["layer", "head"] }), { key: 2, query: 1, layer: 3, head: 5 });
+  assert.deepEqual(fieldsSelectedBy({ ...point, customdata: 7 }, { customdata: "neuron" }), { neuron: 7 });
+  assert.deepEqual(fieldsSelectedBy(point, {}), {});
 });

@@ -2,48 +2,48 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { isElsewhere } from "../../../../explorer/web/static/dom.js";
-import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/presentation/decks.js";
-import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/presentation/presentation.js";
+import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfTarget } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
+import { figureRoom, textRoom } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
 
 test("a step is shown page by page: words, question, truth, and what follows once it is known", () => {
-  assert.deepEqual(pagesOf({ before: WORDS, question: { kind: "choice" } }), ["before", "question", "answer"]);
-  assert.deepEqual(pagesOf({ before: WORDS, question: { kind: "choice" }, judged: {}, after: WORDS }), ["before", "question", "answer", "after"]);
-  assert.deepEqual(pagesOf({ before: [], question: { is_example: true }, after: WORDS }), ["question", "after"]);
-  assert.deepEqual(pagesOf({ before: WORDS, after: WORDS }), ["before", "after"]);
-  assert.deepEqual(pagesOf({ before: WORDS, task: { is_done: false } }), ["before"]);
-  assert.deepEqual(pagesOf({ before: WORDS, task: { is_done: true }, after: WORDS }), ["before", "after"]);
-  assert.deepEqual(pagesOf({ before: WORDS, missing: {} }), ["question"]);
-  assert.deepEqual(pagesOf({}), ["before"]);
+  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" } }), ["before", "question", "answer"]);
+  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" }, judged: {}, after: WORDS }), ["before", "question", "answer", "after"]);
+  assert.deepEqual(stepPages({ before: [], question: { is_example: true }, after: WORDS }), ["question", "after"]);
+  assert.deepEqual(stepPages({ before: WORDS, after: WORDS }), ["before", "after"]);
+  assert.deepEqual(stepPages({ before: WORDS, task: { is_done: false } }), ["before"]);
+  assert.deepEqual(stepPages({ before: WORDS, task: { is_done: true }, after: WORDS }), ["before", "after"]);
+  assert.deepEqual(stepPages({ before: WORDS, missing: {} }), ["question"]);
+  assert.deepEqual(stepPages({}), ["before"]);
 });
 
 test("a reply leads to the truth, and asking again back to the question", () => {
-  assert.equal(pageAfter("question", {}, { judged: {} }), "answer");
-  assert.equal(pageAfter("answer", { judged: {} }, {}), "question");
-  assert.equal(pageAfter("before", { judged: {} }, {}), "before");
-  assert.equal(pageAfter("before", { task: { is_done: false } }, { task: { is_done: true } }), "after");
-  assert.equal(pageAfter("after", { judged: {} }, { judged: {} }), "after");
+  assert.equal(pageAfterAnswer("question", {}, { judged: {} }), "answer");
+  assert.equal(pageAfterAnswer("answer", { judged: {} }, {}), "question");
+  assert.equal(pageAfterAnswer("before", { judged: {} }, {}), "before");
+  assert.equal(pageAfterAnswer("before", { task: { is_done: false } }, { task: { is_done: true } }), "after");
+  assert.equal(pageAfterAnswer("after", { judged: {} }, { judged: {} }), "after");
 });
 
 test("the picture that would tell is not shown", () => {
-  assert.equal(isShown({ target: "a-b", hides: { ids: ["a-b"] } }), false);
-  assert.equal(isShown({ target: "a-b", hides: { ids: ["a-c"] } }), true);
-  assert.equal(isShown({ target: "" }), false);
+  assert.equal(isTargetVisible({ target: "a-b", hides: { ids: ["a-b"] } }), false);
+  assert.equal(isTargetVisible({ target: "a-b", hides: { ids: ["a-c"] } }), true);
+  assert.equal(isTargetVisible({ target: "" }), false);
 });
 
 test("controls of what is elsewhere are not shown, and of settings what they make", () => {
-  for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(pictureOf(controls), "");
-  assert.equal(pictureOf("generation"), "next-token");
-  for (const picture of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(pictureOf(picture), picture);
+  for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(figureOfTarget(controls), "");
+  assert.equal(figureOfTarget("generation"), "next-token");
+  for (const picture of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(figureOfTarget(picture), picture);
 });
 
 test("the keys of a presenter's remote go on and back as the arrows do", () => {
-  for (const key of ["ArrowRight", "PageDown", " "]) assert.equal(meaningOf(key), "next");
-  for (const key of ["ArrowLeft", "PageUp"]) assert.equal(meaningOf(key), "back");
-  for (const key of ["b", "B", "."]) assert.equal(meaningOf(key), "black");
-  for (const key of ["p", "P", "Escape"]) assert.equal(meaningOf(key), "leave");
-  for (const key of ["x", "Enter", "Tab"]) assert.equal(meaningOf(key), null);
+  for (const key of ["ArrowRight", "PageDown", " "]) assert.equal(stageCommand(key), "next");
+  for (const key of ["ArrowLeft", "PageUp"]) assert.equal(stageCommand(key), "back");
+  for (const key of ["b", "B", "."]) assert.equal(stageCommand(key), "black");
+  for (const key of ["p", "P", "Escape"]) assert.equal(stageCommand(key), "leave");
+  for (const key of ["x", "Enter", "Tab"]) assert.equal(stageCommand(key), null);
 });
 
 test("keys are dead where somebody writes, and with a modifier", () => {
@@ -55,12 +55,12 @@ test("keys are dead where somebody writes, and with a modifier", () => {
 
 test("the smallest letters have 20 pixels on any screen, and more on a larger one", () => {
   for (const [width, height] of [[1024, 768], [1440, 900], [1920, 1080], [390, 844]]) {
-    const screen = { width, height }, picture = pictureRoom(screen, 90, true), words = wordsRoom(screen, 90, false);
+    const screen = { width, height }, picture = figureRoom(screen, 90, true), words = textRoom(screen, 90, false);
     assert.ok(width < 600 || picture.scale * 10 >= 20 - 1e-9);
     assert.ok(Math.min(...words.scales) * 15 >= 20 - 1e-9);
     assert.deepEqual(words.scales, [...words.scales].sort((a, b) => b - a));
     assert.ok(picture.left >= words.left + words.width && picture.left + picture.width <= width);
     assert.ok(picture.top + picture.height < height);
   }
-  assert.ok(pictureRoom({ width: 1920, height: 1080 }, 90, false).scale > pictureRoom({ width: 1024, height: 768 }, 90, false).scale);
+  assert.ok(figureRoom({ width: 1920, height: 1080 }, 90, false).scale > figureRoom({ width: 1024, height: 768 }, 90, false).scale);
 });

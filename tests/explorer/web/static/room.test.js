@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
-import { withoutRoom } from "../../../../explorer/web/static/history.js";
-import { changeRoom, closeRoom, end, ended, enterRoom, follow, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room.js";
-import { setState } from "../../../../explorer/web/static/state.js";
+import { urlWithoutRoom } from "../../../../explorer/web/static/history.js";
+import { changeRoom, closeRoom, end, ended, enterRoom, follow, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room_client.js";
+import { setState } from "../../../../explorer/web/static/page_state.js";
 import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";
 
@@ -17,7 +17,7 @@ const afterTimers = () => after(450);
 test("students join at the page's address, without the teacher's state", () => {
   assert.equal(linkOf(CODE, "http://here/lab/?view=tokens&room=OTHER#places=x"), `http://here/lab/?room=${CODE}`);
   assert.equal(linkOf(CODE, "http://here/"), `http://here/?room=${CODE}`);
-  assert.equal(withoutRoom(new URL(`http://here/?room=${CODE}&view=tokens`)).href, "http://here/?view=tokens");
+  assert.equal(urlWithoutRoom(new URL(`http://here/?room=${CODE}&view=tokens`)).href, "http://here/?view=tokens");
 });
 
 test("a teacher's key is in this tab and in no address, and the class is told the state without what is the teacher's own", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { changeRoom, end, room } from "../../../../explorer/web/static/room.js";
-import { setState } from "../../../../explorer/web/static/state.js";
+import { changeRoom, end, room } from "../../../../explorer/web/static/room_client.js";
+import { setState } from "../../../../explorer/web/static/page_state.js";
 import { all, heard, last, MINE, opened, standInRooms, told } from "./a_room.js";
 
 standInRooms();

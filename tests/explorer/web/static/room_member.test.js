@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ended, follow, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room.js";
-import { setState, state } from "../../../../explorer/web/static/state.js";
+import { ended, follow, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room_client.js";
+import { setState, state } from "../../../../explorer/web/static/page_state.js";
 import { all, CODE, heard, last, MINE, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";
 

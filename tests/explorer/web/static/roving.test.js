@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { placeAfter, rove, stopAt } from "../../../../explorer/web/static/dom.js";
+import { indexAfterKey, rove, setTabStop } from "../../../../explorer/web/static/dom.js";
 import { StandIn } from "./stand_ins.js";
 
 const ROW = { rows: 1, columns: 4 }, COLUMN = { rows: 4, columns: 1 }, GRID = { rows: 3, columns: 4 };
 const after = (key, row, column, size, round) => {
-  const to = placeAfter(key, { row, column }, size, round);
+  const to = indexAfterKey(key, { row, column }, size, round);
   return to && [to.row, to.column];
 };
 
@@ -65,8 +65,8 @@ test("where the keyboard is at no item nothing moves", () => {
 
 test("one item is a stop of the Tab key", () => {
   const items = [new StandIn(), new StandIn(), new StandIn()];
-  stopAt(items, items[1]);
+  setTabStop(items, items[1]);
   assert.deepEqual(items.map(({ tabIndex }) => tabIndex), [-1, 0, -1]);
-  stopAt(items, null);
+  setTabStop(items, null);
   assert.deepEqual(items.map(({ tabIndex }) => tabIndex), [-1, -1, -1]);
 });

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { stateIn } from "../../../../explorer/web/static/history.js";
+import { parseStateFile } from "../../../../explorer/web/static/history.js";
 
 test("a file that the page saved holds a state", () => {
-  assert.deepEqual(stateIn('{"transformerlm-explorer": 1, "state": {"layer": 2}}'), { layer: 2 });
+  assert.deepEqual(parseStateFile('{"transformerlm-explorer": 1, "state": {"layer": 2}}'), { layer: 2 });
 });
 
 test("any other holds none", () => {
   for (const text of ["", "x", "[1]", "null", "7", '{"state": {}}', '{"transformerlm-explorer": 1}', '{"transformerlm-explorer": 1, "state": [1]}'])
-    assert.equal(stateIn(text), null);
+    assert.equal(parseStateFile(text), null);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalize, rankTokens, readNumbers, score } from "../../../../explorer/web/widgets/search/ranking.js";
+import { normalize, rankTokens, readNumbers, score } from "../../../../explorer/web/widgets/header/search.js";
 
 const ranked = (names, query) => names.map((name) => [score(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);

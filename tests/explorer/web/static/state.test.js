@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { causal, keptBy, onState, setState, state, tellState } from "../../../../explorer/web/static/state.js";
+import { causal, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
 import { StandIn } from "./stand_ins.js";
 
 test("the key is never after the query", () => {
@@ -26,8 +26,8 @@ test("widgets are told of every change, or of several at once", () => {
   setState({ layer: 2 }, false);
   setState({ layer: 3 }, false);
   assert.deepEqual(seen, [1]);
-  tellState();
-  tellState(); // of nothing new
+  notifyStateListeners();
+  notifyStateListeners(); // of nothing new
   assert.deepEqual(seen, [1, 3]);
 });
 
@@ -46,7 +46,7 @@ test("a widget that has left the page is told no more", () => {
 test("what keeps the state has every change, told or not, and the state before", () => {
   const kept = [];
   setState({ head: 0 });
-  keptBy((now, before) => kept.push([before.head, now.head]));
+  onEveryState((now, before) => kept.push([before.head, now.head]));
   setState({ head: 1 });
   setState({ head: 2 }, false);
   assert.deepEqual(kept, [[0, 1], [1, 2]]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { finder } from "../../../../explorer/web/static/terms.js";
+import { finder } from "../../../../explorer/web/static/glossary_terms.js";
 
 const found = (forms, text) => [...text.matchAll(finder(forms))].map(([word]) => word);
 

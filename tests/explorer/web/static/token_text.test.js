@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/language.js";
+import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/translations.js";
 
 const marks = (token) => pieces(token).map(({ mark }) => mark);
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { beginning, pressed } from "../../../../explorer/web/widgets/walk/walk.js";
+import { beginning, pressed } from "../../../../explorer/web/widgets/teaching/walkthrough.js";
 
 const SEGMENTS = [3, 1, 4].map((count) => ({ says: "", kind: "rows", frames: Array(count).fill({}) }));
 

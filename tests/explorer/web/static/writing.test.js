@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { changeTo, dropUnseen, isWriting, merge, setMaking, stop } from "../../../../explorer/web/static/asking.js";
-import { placeBanner } from "../../../../explorer/web/static/connection.js";
-import { state } from "../../../../explorer/web/static/state.js";
+import { changeTo, dropUnshownTokens, isWriting, merge, setGenerating, stop } from "../../../../explorer/web/static/page_actions.js";
+import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
+import { state } from "../../../../explorer/web/static/page_state.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -39,15 +39,15 @@ test("tokens are shown one by one until it is stopped, and then none", async () 
 test("something is being written from the press of the button until the last token is shown, or until it is stopped", async () => {
   const { turn } = state, change = { generated: [5, 6], query: 3, turn };
   assert.equal(isWriting(), false);
-  setMaking(true);
+  setGenerating(true);
   assert.equal(isWriting(), true);
   merge({ change, steps: [2, 3], ask: "show" });
-  setMaking(false); // Python is faster than what is shown
+  setGenerating(false); // Python is faster than what is shown
   assert.equal(isWriting(), true);
   stop();
   assert.equal(isWriting(), false);
-  for (const end of [stop, dropUnseen]) {
-    setMaking(true);
+  for (const end of [stop, dropUnshownTokens]) {
+    setGenerating(true);
     end();
     assert.equal(isWriting(), false);
   }

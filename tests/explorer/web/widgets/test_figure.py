@@ -8,12 +8,12 @@ import pytest
 from explorer.views import attention
 from explorer.views import graph_objects as go
 from explorer.views.style import figure
-from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.figure import PlotlyFigureWidget
 
 
 def test_the_figure_travels_without_its_template(with_template, trace):
-    heatmap = attention.pattern(trace, 0, 0, query=3, key=1)
-    data, layout = Figure.pack(heatmap)
+    heatmap = attention.pattern_heatmap(trace, 0, 0, query=3, key=1)
+    data, layout = PlotlyFigureWidget.pack(heatmap)
     sent = {"data": json.loads(data), "layout": json.loads(layout)}
     whole = json.loads(heatmap.to_json())
     assert whole["layout"].pop("template")["layout"]
@@ -24,18 +24,18 @@ def test_the_figure_travels_without_its_template(with_template, trace):
 def test_the_figure_itself_stays_as_it_was():
     bars = figure(go.Bar(y=[1, 2]), alt="Two bars.")
     before = bars.to_json()
-    Figure.pack(bars)
+    PlotlyFigureWidget.pack(bars)
     assert bars.to_json() == before
 
 
 def test_gaps_are_json():
-    sent = Figure.pack(figure(go.Heatmap(z=np.array([[1, np.nan]], np.float32)), alt="A gap."))
+    sent = PlotlyFigureWidget.pack(figure(go.Heatmap(z=np.array([[1, np.nan]], np.float32)), alt="A gap."))
     for part in sent:
         json.loads(part, parse_constant=pytest.fail)
 
 
 def test_what_a_click_selects_is_told_to_the_script():
-    component = Figure(selects={"x": "key"}, height=123)
+    component = PlotlyFigureWidget(selects={"x": "key"}, height=123)
     selects = re.search(r'data-selects="([^"]*)"', component.html)[1]
     assert json.loads(html.unescape(selects)) == {"x": "key"}
     assert "height:123px" in component.html
@@ -43,6 +43,6 @@ def test_what_a_click_selects_is_told_to_the_script():
 
 def test_marking_another_cell_leaves_the_data_as_they_are(trace):
     """The browser can then skip the data."""
-    before, after = (Figure.pack(attention.pattern(trace, 0, 0, query, 1)) for query in (3, 5))
+    before, after = (PlotlyFigureWidget.pack(attention.pattern_heatmap(trace, 0, 0, query, 1)) for query in (3, 5))
     assert before[0] == after[0]
     assert before[1] != after[1]

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.tracing.trace import LazyLayerStack
-from explorer.views.view import SmallMultiples
-from explorer.web.widgets.figure import MAX_PIXELS, HeadGrid, max_pool
+from explorer.views.view import HeadHeatmaps
+from explorer.web.widgets.figure import MAX_PIXELS, HeadGridWidget, max_pool
 
 
 def unpack_pixels(packed: dict) -> np.ndarray:
@@ -42,7 +42,7 @@ def test_pools_are_those_of_a_loop(tokens):
 
 def test_values_travel_as_bytes():
     values = np.array([0, 0.001, 0.5, 1], np.float32).reshape(1, 1, 2, 2)
-    packed = HeadGrid.pack(SmallMultiples(values, "Two tokens."))
+    packed = HeadGridWidget.pack(HeadHeatmaps(values, "Two tokens."))
     assert_array_equal(unpack_pixels(packed)[0, 0], [[0, 0], [128, 255]])
     del packed["data"]
     sizes = {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2}
@@ -52,7 +52,7 @@ def test_values_travel_as_bytes():
 @pytest.mark.parametrize("block", [1, 2])
 def test_signed_values_travel_from_minus_one_to_one(block):
     values = np.random.default_rng(0).uniform(-1, 1, (1, 2, 96 * block, 96 * block))
-    decoded = unpack_pixels(HeadGrid.pack(SmallMultiples(values, "Differences.", signed=True))) / 255 * 2 - 1
+    decoded = unpack_pixels(HeadGridWidget.pack(HeadHeatmaps(values, "Differences.", signed=True))) / 255 * 2 - 1
     squares = values.reshape(1, 2, 96, block, 96, block).swapaxes(-3, -2).reshape(1, 2, 96, 96, -1)
     furthest = np.take_along_axis(squares, np.abs(squares).argmax(-1)[..., None], -1)[..., 0]
     np.testing.assert_allclose(decoded, furthest, atol=1 / 255 + 1e-6)
@@ -60,13 +60,13 @@ def test_signed_values_travel_from_minus_one_to_one(block):
 
 def test_captured_patterns_keep_their_places(trace):
     values = trace.stack("blocks.*.attn.pattern")
-    decoded = unpack_pixels(HeadGrid.pack(SmallMultiples(values, "All heads.")))
+    decoded = unpack_pixels(HeadGridWidget.pack(HeadHeatmaps(values, "All heads.")))
     assert decoded.shape == (2, trace.config.num_heads, 12, 12)
     np.testing.assert_allclose(decoded / 255, values, atol=0.5 / 255 + 1e-6)
 
 
 def test_many_large_patterns_are_small_enough_to_send():
-    packed = HeadGrid.pack(SmallMultiples(np.zeros((12, 12, 256, 256), np.float32), "Many."))
+    packed = HeadGridWidget.pack(HeadHeatmaps(np.zeros((12, 12, 256, 256), np.float32), "Many."))
     assert (packed["block"], packed["pixels"]) == (4, 64)
     assert sum(map(len, packed["data"])) < 1_000_000
 
@@ -84,7 +84,9 @@ def test_a_thousand_heads_are_a_megabyte_and_made_a_layer_at_a_time(signed, toke
         assert sum(reference() is not None for reference in references) <= 2
         return values
 
-    packed = HeadGrid.pack(SmallMultiples(LazyLayerStack(32, make_layer, (32, tokens, tokens)), "All.", signed=signed))
+    packed = HeadGridWidget.pack(
+        HeadHeatmaps(LazyLayerStack(32, make_layer, (32, tokens, tokens)), "All.", signed=signed)
+    )
     assert len(json.dumps(packed)) <= 1 << 20
     decoded, block = unpack_pixels(packed), packed["block"]
     indices = np.argwhere(decoded > 128)

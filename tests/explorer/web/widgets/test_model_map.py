@@ -7,9 +7,9 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
-from explorer.views.overview.map_parts import Diagram, MapArrangement, MapLabel, MapLine, MapPart
-from explorer.web.answers.view_contents import figure_payload
-from explorer.web.widgets.model_map import ModelMap
+from explorer.views.overview.map_parts import MapArrangement, MapLabel, MapLine, MapPart, ModelMap
+from explorer.web.browser_api.page_contents import figure_payload
+from explorer.web.widgets.model_map import ModelMapWidget
 from model.transformer_lm import TransformerLM
 
 MAX_JSON_BYTES = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads
@@ -24,7 +24,7 @@ def test_all_of_a_diagram_travels():
         legend=[("norm", (1, 1, 2, 2))],
         scale=(0, 0, 9, 1),
     )
-    diagram = Diagram(
+    diagram = ModelMap(
         parts=[
             MapPart(
                 "head",
@@ -40,7 +40,7 @@ def test_all_of_a_diagram_travels():
         largest=0.5,
         alt="A small map.",
     )
-    assert json.loads(json.dumps(ModelMap.pack(diagram))) == {
+    assert json.loads(json.dumps(ModelMapWidget.pack(diagram))) == {
         "alt": "A small map.",
         "largest": 0.5,
         "parts": [
@@ -78,4 +78,4 @@ def test_it_is_small_enough_to_send(tiny_config, layers, heads):
 
 
 def test_its_place_is_kept_before_it_is_drawn():
-    assert "--min-width:900px;--ratio:900/416" in ModelMap(height=416, min_width=900).html
+    assert "--min-width:900px;--ratio:900/416" in ModelMapWidget(height=416, min_width=900).html

@@ -14,12 +14,12 @@ from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, n
 from explorer.explain.notation import format_number
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
-from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresets
-from explorer.web.widgets.next_token.table import (
+from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresetButtons
+from explorer.web.widgets.next_token.table_columns import (
     CUT,
     KEPT,
-    OtherRunPrediction,
-    StageColumn,
+    SamplingStageColumn,
+    SecondRunPrediction,
     other_run_column,
     other_run_summary,
     random_draw_text,
@@ -93,7 +93,7 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
 
 
 def test_presets_are_settings_and_travel_to_the_script():
-    widget = SamplingPresets(PRESETS)
+    widget = SamplingPresetButtons(PRESETS)
     preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
     assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
     for settings in PRESETS.values():
@@ -145,7 +145,7 @@ PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 
 def test_divergences_are_told_each_way():
     """Computed by hand: ½ log₂ ⅔ + ½ log₂ 2 bits from A to B, ¾ log₂ 1½ − ¼ log₂ 2 bits from B to A."""
     text = other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(PROBABILITIES_B, " owl", " the", 7)
+        SimpleNamespace(plain=PROBABILITIES_A), SecondRunPrediction(PROBABILITIES_B, " owl", " the", 7)
     )
     assert "after “·the” (position 7), the same random number falls on “·owl”" in text
     assert "KL(A‖B) = 0.208 bits, KL(B‖A) = 0.189 bits" in text
@@ -154,7 +154,7 @@ def test_divergences_are_told_each_way():
 def test_a_token_that_b_has_not_is_said_to_be_missing():
     probabilities = np.array([0.75, 0.25, np.nan])
     assert "different tokens: no divergence" in other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), OtherRunPrediction(probabilities, "", "", 0)
+        SimpleNamespace(plain=PROBABILITIES_A), SecondRunPrediction(probabilities, "", "", 0)
     )
     column = other_run_column(probabilities)
     assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]
@@ -169,7 +169,7 @@ ALL = replace(PLAIN, temperature=0.8, top_k=5, top_p=0.9, min_p=0.3, repetition_
 def show_table():
     """Function that returns the table's rows by rank and its columns by name: `shown(settings)`."""
 
-    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, StageColumn]]:
+    def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, SamplingStageColumn]]:
         limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
         stages = sampling_stages(LOGITS, settings.temperature, settings.top_k, **limits, previous=previous)
         table = SamplingTable(stages)

@@ -9,17 +9,17 @@ import pytest
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.token_shading import SHADES, shade_tokens
 from explorer.explain.notation import quote_token
-from explorer.state.branches import Branch, build_tree
+from explorer.state.continuation_tree import Branch, build_tree
 from explorer.state.generation_settings import GenerationSettings
-from explorer.views.plots import format_percent
+from explorer.views.shared_plots import format_percent
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GenerationPlayer,
-    NextTokenGuess,
+    NextTokenGuessForm,
     TokenStrip,
-    choose_words,
     describe_guess,
     describe_sampled_token,
+    guess_choices,
 )
 from explorer.web.widgets.view_tools import PromptAdviceLine
 
@@ -120,7 +120,7 @@ def prediction(trace):
 def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
     return json.loads(
-        json.dumps(NextTokenGuess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options))
+        json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options))
     )
 
 
@@ -128,13 +128,13 @@ def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(pr
     letters = "zyxwvutsrqponmlkjihgfedcba"
     vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
     words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
-    choices = choose_words(prediction, vocabulary)
+    choices = guess_choices(prediction, vocabulary)
     assert words[0] in choices and set(choices) <= set(words)
     assert len(choices) == 3 and choices == sorted(choices)
 
 
 def test_without_enough_words_there_are_no_choices(prediction):
-    assert choose_words(prediction, ["."] * len(prediction.plain)) == []
+    assert guess_choices(prediction, ["."] * len(prediction.plain)) == []
 
 
 @pytest.mark.parametrize("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])

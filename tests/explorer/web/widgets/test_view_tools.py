@@ -6,8 +6,13 @@ from dataclasses import replace
 from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.select_fields import OPTIONS, SelectField, select_fields
-from explorer.web.widgets.view_tools import ActiveInterventions, SelectFields, TrainingStepSlider, neighbour_checkpoint
+from explorer.views.selection_dropdowns import OPTIONS, SelectionDropdown, make_selection_dropdowns
+from explorer.web.widgets.view_tools import (
+    ActiveInterventionList,
+    SelectionDropdowns,
+    TrainingStepSlider,
+    neighbour_checkpoint,
+)
 from tests.sample_models import ALL_KINDS_INTERVENTIONS
 
 OTHERS = "rope.angles*shift*3~rope.angles*base*500~blocks.0.attn.v.1*zero~blocks.1.attn.z.2*patch"
@@ -21,7 +26,7 @@ def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
         interventions = [
             replace(edit, source=rope_trace) if isinstance(edit, CrossRunIntervention) else edit for edit in edits
         ]
-        listed = ActiveInterventions.pack(capture(lms["rope"], rope_trace.token_ids[::-1], interventions))["edits"]
+        listed = ActiveInterventionList.pack(capture(lms["rope"], rope_trace.token_ids[::-1], interventions))["edits"]
         assert [edit for edit, _words in listed] == text.split("~")
         assert len({words for _edit, words in listed}) == len(listed) and all(words for _edit, words in listed)
         operations |= {edit.operation for edit in edits}
@@ -30,13 +35,15 @@ def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
 
 def test_the_second_run_has_changes_of_its_own(lms, rope_trace):
     changed = capture(lms["rope"], rope_trace.token_ids, parse_interventions("blocks.0.attn.z.1*zero"))
-    listed = ActiveInterventions.pack(rope_trace, changed)
+    listed = ActiveInterventionList.pack(rope_trace, changed)
     assert (listed["edits"], [edit for edit, _words in listed["b.edits"]]) == ([], ["blocks.0.attn.z.1*zero"])
-    assert set(ActiveInterventions.pack(changed)) == {"edits"}
+    assert set(ActiveInterventionList.pack(changed)) == {"edits"}
 
 
 def test_lists_travel_as_json():
-    sent = SelectFields.pack([SelectField("layer", "layer", [(0, "0"), (1, "1")]), SelectField("tap", "value", [])])
+    sent = SelectionDropdowns.pack(
+        [SelectionDropdown("layer", "layer", [(0, "0"), (1, "1")]), SelectionDropdown("tap", "value", [])]
+    )
     assert sent["choices"] == [
         {"field": "layer", "title": "layer", "options": [[0, "0"], [1, "1"]]},
         {"field": "tap", "title": "value", "options": []},
@@ -44,15 +51,15 @@ def test_lists_travel_as_json():
 
 
 def test_all_lists_of_a_run_are_json(trace):
-    sent = SelectFields.pack(select_fields(list(OPTIONS), trace, Selection(query=5)))
+    sent = SelectionDropdowns.pack(make_selection_dropdowns(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent
 
 
 def test_many_numbers_are_typed():
-    sent = SelectFields.pack([SelectField("neuron", "neuron", [(i, str(i)) for i in range(512)])])
+    sent = SelectionDropdowns.pack([SelectionDropdown("neuron", "neuron", [(i, str(i)) for i in range(512)])])
     assert sent["choices"] == [{"field": "neuron", "title": "neuron", "most": 511}]
-    words = [SelectField("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
-    assert len(SelectFields.pack(words)["choices"][0]["options"]) == 512
+    words = [SelectionDropdown("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
+    assert len(SelectionDropdowns.pack(words)["choices"][0]["options"]) == 512
 
 
 NAMES = ["b", "f/step-000000", "f/step-000004", "f/step-000016"]

@@ -8,21 +8,21 @@ import re
 
 import pytest
 
-from explorer.lessons.prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent
-from explorer.web.widgets.figure import Figure
-from explorer.web.widgets.widget import Widget, fill_template
+from explorer.web.widgets import HtmlWidget, fill_template
+from explorer.web.widgets.figure import PlotlyFigureWidget
 
 for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")
-WIDGETS = sorted(Widget.__subclasses__(), key=lambda widget: widget.__name__)
+WIDGETS = sorted(HtmlWidget.__subclasses__(), key=lambda widget: widget.__name__)
 
 every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
 
 
-def make_widget(widget: type[Widget], **options) -> Widget:
+def make_widget(widget: type[HtmlWidget], **options) -> HtmlWidget:
     """Return a widget with its required arguments."""
     values = {
         "selects": {},
@@ -41,7 +41,7 @@ def make_widget(widget: type[Widget], **options) -> Widget:
 
 @pytest.mark.parametrize("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
 def test_words_of_another_language_are_text_in_markup(said):
-    title = re.search("<h2>(.*)</h2>", make_widget(Figure, title=said).markup)[1]
+    title = re.search("<h2>(.*)</h2>", make_widget(PlotlyFigureWidget, title=said).markup)[1]
     for placed in (fill_template("{said}", said=said), title):
         assert not re.search(r"[<>\"'`$@{}\\]|&(?!#\d+;)", placed)
         assert html.unescape(placed) == said
@@ -50,9 +50,11 @@ def test_words_of_another_language_are_text_in_markup(said):
 @every_widget
 def test_the_script_that_a_widget_names_has_a_function_for_its_kind(widget):
     markup = make_widget(widget, elem_id="place").markup
-    kind, module = re.match(r'<div id="place" class="block" data-widget="(\w+)" data-module="(\w+)"', markup).groups()
+    kind, module = re.match(
+        r'<div id="place" class="block" data-widget="(\w+)" data-module="([\w/]+)"', markup
+    ).groups()
     function = re.sub("_(.)", lambda match: match[1].upper(), kind)
-    script = (WEB / "widgets" / module / f"{module}.js").read_text(encoding="utf-8")
+    script = (WEB / "widgets" / f"{module}.js").read_text(encoding="utf-8")
     assert re.search(rf"^export function {function}\(element\) {{", script, re.MULTILINE)
     assert ("data-lazy=" in markup) is (widget.lazy is not None)
 

@@ -1,0 +1,83 @@
+"""Terms and factors of a model's formulas: soft caps, divisor of the scores, embedding scale, biases in the logits."""
+
+import numpy as np
+
+from explorer.translations import N_, translate
+from model.config import ModelConfig
+
+# whether the norms have shifts, and whether the unembedding has a bias -> in words, and as short as on an axis
+WORDS = {
+    (True, False): N_("the shift β of all norms"),
+    (False, True): N_("the bias of the unembedding"),
+    (True, True): N_("the shift β of all norms and the bias of the unembedding"),
+}
+SHORT = {
+    (True, False): N_("β of the norms"),
+    (False, True): N_("bias of the unembedding"),
+    (True, True): N_("β of the norms and bias of the unembedding"),
+}
+SIGNS = {(True, False): "β", (False, True): "b", (True, True): "β, b"}
+
+
+def has_logit_bias_terms(config: ModelConfig) -> bool:
+    """Return whether the model's logits contain constants."""
+    return any(_constant_flags(config))
+
+
+def logit_bias_terms_label(config: ModelConfig) -> str:
+    """Return the label of the constants, in full."""
+    return translate(WORDS[_constant_flags(config)])
+
+
+def logit_bias_terms_short_label(config: ModelConfig) -> str:
+    """Return the label of the constants, short enough for an axis."""
+    return translate(SHORT[_constant_flags(config)])
+
+
+def logit_bias_terms_symbols(config: ModelConfig) -> str:
+    """Return the symbols of the constants in a formula."""
+    return SIGNS[_constant_flags(config)]
+
+
+def _constant_flags(config: ModelConfig) -> tuple[bool, bool]:
+    return config.norm == "layernorm", config.unembedding_bias
+
+
+def softcap(x: np.ndarray, cap: float | None) -> np.ndarray:
+    """Return soft-capped numbers; unchanged without a cap."""
+    return x if cap is None else cap * np.tanh(x / cap)
+
+
+def softcap_factor(x: np.ndarray, cap: float) -> np.ndarray:
+    """Return the factor by which a cap scales each number: softcap(x) / x, 1 at 0."""
+    return np.divide(softcap(x, cap), x, out=np.ones_like(x), where=x != 0)
+
+
+def softcap_formula(x: str, cap: float) -> str:
+    """Return the formula of a soft cap, for example "50 · tanh(score / 50)"."""
+    return f"{cap:g} · tanh({x} / {cap:g})"
+
+
+def score_divisor_formula(config: ModelConfig) -> str:
+    """Return the divisor of scores in a formula: "√d", or a number."""
+    return "√d" if config.score_divisor is None else f"{config.score_divisor:g}"
+
+
+def score_divisor_in_numbers(config: ModelConfig) -> str:
+    """Return the divisor of scores with the value of d, for example "√64"."""
+    return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
+
+
+def embedding_scale_formula(config: ModelConfig) -> str:
+    """Return the factor in a formula: "√D", a number, both, or "" for none."""
+    return _format_factor(config, "√D")
+
+
+def embedding_scale_in_numbers(config: ModelConfig) -> str:
+    """Return the factor with the value of D, for example "√64"."""
+    return _format_factor(config, f"√{config.d_model}")
+
+
+def _format_factor(config: ModelConfig, root: str) -> str:
+    multiplier = [f"{config.embedding_multiplier:g}"] * (config.embedding_multiplier != 1)
+    return " · ".join([*multiplier, *[root] * config.scale_embeddings])

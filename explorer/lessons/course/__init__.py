@@ -1,1 +1,0 @@
-"""Lessons as files, and their questions (the format: docs/teaching.md)."""

@@ -1,0 +1,118 @@
+"""Tasks to do on the page, checked by the page's current state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.analysis.head_scores import HEAD_SCORES
+from explorer.explain.notation import format_number, quote_token
+from explorer.lessons.quantities import (
+    LessonCondition,
+    LessonQuantity,
+    QuantityContext,
+    parse_condition,
+    predict_next_token,
+)
+from explorer.lessons.yaml_blocks import MappingWithLines, raise_value_errors_as_lesson_errors, validate_mapping_fields
+from explorer.translations import _
+
+
+@dataclass(frozen=True)
+class TaskCheckResult:
+    """The result of a task's check: whether it is done, and a sentence."""
+
+    is_done: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class FindHeadTask:
+    """Select a head with at least this score."""
+
+    score: str
+    at_least: float
+
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
+        selection, score = now.selection, LessonQuantity("head_score", {"score": self.score}).evaluate(now)
+        values = {
+            "layer": selection.layer,
+            "head": selection.head,
+            "score": format_number(score),
+            "least": format_number(self.at_least),
+        }
+        text = _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", **values)
+        return TaskCheckResult(score >= self.at_least, text)
+
+
+@dataclass(frozen=True)
+class FindPromptTask:
+    """Write a text for which a condition holds."""
+
+    when: LessonCondition
+
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
+        if now.run.token_ids == step.run.token_ids:
+            return TaskCheckResult(False, _("This is still the text of the lesson: change it, and press Run."))
+        holds = self.when.holds(now)
+        return TaskCheckResult(
+            holds, _("It holds for your text.") if holds else _("It does not hold for this text yet.")
+        )
+
+
+@dataclass(frozen=True)
+class AblateHeadsTask:
+    """Change the likeliest token by ablating at most `max_heads` heads, and nothing else."""
+
+    max_heads: int
+
+    def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
+        interventions, vocabulary = now.run.edits, now.trace.vocabulary
+        ablations = [
+            intervention
+            for intervention in interventions
+            if str(intervention).partition(".attn.z.")[2].endswith("*zero")
+        ]
+        if not interventions:
+            return TaskCheckResult(False, _("No head is ablated yet."))
+        if len(ablations) < len(interventions):
+            return TaskCheckResult(False, _("Something else is changed than heads that are ablated."))
+        if len(ablations) > self.max_heads:
+            return TaskCheckResult(
+                False, _("{count} heads are ablated; {most} must do.", count=len(ablations), most=self.max_heads)
+            )
+        before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
+        after = predict_next_token(now).top(1)[0]
+        tokens = {"before": quote_token(vocabulary[before]), "after": quote_token(vocabulary[after])}
+        if before == after:
+            return TaskCheckResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
+        return TaskCheckResult(True, _("{before} was the likeliest token; now it is {after}.", **tokens))
+
+
+Task = FindHeadTask | FindPromptTask | AblateHeadsTask
+
+
+def _parse_find_head(spec: MappingWithLines) -> FindHeadTask:
+    validate_mapping_fields(spec, {"score": str, "at_least": float}, ("score", "at_least"))
+    with raise_value_errors_as_lesson_errors(spec.lines["score"]):
+        if spec["score"] not in HEAD_SCORES:
+            raise ValueError(f"“score” is one of {', '.join(HEAD_SCORES)}, got {spec['score']!r:.60}")
+    return FindHeadTask(spec["score"], float(spec["at_least"]))
+
+
+def _parse_find_prompt(spec: MappingWithLines) -> FindPromptTask:
+    return FindPromptTask(parse_condition(spec, spec.line))
+
+
+def _parse_ablate_heads(spec: MappingWithLines) -> AblateHeadsTask:
+    validate_mapping_fields(spec, {"most": int}, ("most",))
+    with raise_value_errors_as_lesson_errors(spec.line):
+        if spec["most"] < 1:
+            raise ValueError(f"“most” is how many heads may be ablated, got {spec['most']}")
+    return AblateHeadsTask(spec["most"])
+
+
+TASKS: dict[str, Callable[[MappingWithLines], Any]] = {
+    "find_head": _parse_find_head,
+    "find_prompt": _parse_find_prompt,
+    "silence_heads": _parse_ablate_heads,
+}

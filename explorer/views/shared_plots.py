@@ -1,0 +1,201 @@
+"""Plots that several views share: bars of tokens, of components and of terms, and vectors of positions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
+from explorer.explain.notation import format_number
+from explorer.tracing.trace import Trace
+from explorer.translations import _
+from explorer.views import graph_objects as go
+from explorer.views.style import (
+    ATTENTION,
+    EMBEDDING,
+    FEED_FORWARD,
+    MONO,
+    NORM,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    position_labels,
+    token_axis,
+)
+
+
+def component_bar_data(
+    trace: Trace, contributions: LogitAttribution, include_interventions: bool | None = None
+) -> Iterator[tuple[str, float, str, str, int | None]]:
+    """Yield each bar's axis label, value, colour, description, and layer (None outside layers), from left to right.
+
+    Args:
+        include_interventions: whether what interventions add to the stream has a bar; None: if they add
+            anything.
+    """
+    yield _("embedding"), contributions.token, EMBEDDING, _("the token's embedding"), None
+    if "position_embed" in trace:
+        yield _("position"), contributions.positions, EMBEDDING, _("the position added to it"), None
+    for layer, heads in enumerate(contributions.heads):
+        description = _("the {count} heads of layer {layer}", count=len(heads), layer=layer)
+        yield _("{layer} attention", layer=layer), heads.sum(), ATTENTION, description, layer
+        if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
+            description = _("the bias of W_O of layer {layer}", layer=layer)
+            yield _("{layer} bias", layer=layer), contributions.biases[layer], ATTENTION, description, layer
+        description = _("the feed-forward of layer {layer}", layer=layer)
+        yield (
+            _("{layer} feed-forward", layer=layer),
+            contributions.feed_forward[layer],
+            FEED_FORWARD,
+            description,
+            layer,
+        )
+    if has_logit_bias_terms(trace.config):
+        yield (
+            logit_bias_terms_symbols(trace.config),
+            contributions.shift,
+            NORM,
+            logit_bias_terms_label(trace.config),
+            None,
+        )
+    if has_intervention_additions(trace) if include_interventions is None else include_interventions:
+        yield _("changes"), contributions.changes, RESIDUAL, _("what the changes of the run put in"), None
+
+
+def component_keys(trace: Trace, include_interventions: bool | None = None) -> list[tuple[str, int]]:
+    """Return the key of each bar's component, for its derivation, and its layer."""
+    include_interventions = (
+        has_intervention_additions(trace) if include_interventions is None else include_interventions
+    )
+    bias = "blocks.0.attn.o_proj.bias" in trace.weights
+    names_per_layer = ("heads", *["bias"] * bias, "feed_forward")
+    first_names = ("token", *["position"] * ("position_embed" in trace))
+    last_names = [*["shift"] * has_logit_bias_terms(trace.config), *["changes"] * include_interventions]
+    layers = [(component, layer) for layer in range(trace.config.num_layers) for component in names_per_layer]
+    return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]
+
+
+def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **marker: Any) -> go.Bar:
+    """Return horizontal bars of one run's next-token probabilities.
+
+    Args:
+        run: its name.
+        probabilities: (n,) of the tokens.
+        tokens: their texts, from the top.
+        marker: Plotly's settings of the bars.
+    """
+    return go.Bar(
+        x=probabilities,
+        y=np.arange(len(tokens)),
+        orientation="h",
+        name=run,
+        marker=marker,
+        text=[format_number(p) for p in probabilities],
+        textposition="outside",
+        cliponaxis=False,
+        hovertext=tokens,
+        hovertemplate=f"%{{hovertext}}<br>{run} %{{x:.4f}}<extra></extra>",
+    )
+
+
+def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
+    """Return the settings of the axis of tokens beside horizontal bars, the first token at the top."""
+    return {
+        "tickvals": np.arange(len(tokens)),
+        "ticktext": tokens,
+        "tickfont": {"family": MONO, "size": 12},
+        "autorange": "reversed",
+        "showgrid": False,
+    }
+
+
+def token_bars(
+    trace: Trace, shares: np.ndarray, selected_position: int, title: str, alt: str, first: int = 0
+) -> go.Figure:
+    """Draw a bar for each token.
+
+    Args:
+        shares: (N,) in [0, 1], of N tokens beginning with position `first`.
+        selected_position: position of the token whose bar is highlighted, if it is among them.
+        title: what a bar's height is.
+    """
+    tokens = trace.tokens[: first + len(shares)]
+    labels, hover = position_labels(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
+    bars = [go.Bar(x=labels[first:], y=shares, hovertext=labels[first:], hovertemplate=hover)]
+    if first <= selected_position < len(tokens):
+        selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
+        bars.append(
+            go.Bar(x=selected_label, y=share, hovertext=selected_label, hovertemplate=hover, marker={"color": SELECTED})
+        )
+    return figure(
+        bars,
+        alt=alt,
+        xaxis={**token_axis(tokens, _("token")), "tickangle": -60},
+        yaxis={"range": [0, 1], "tickformat": ".0%", "title": {"text": title}},
+        bargap=0.15,
+        barmode="overlay",
+        showlegend=False,
+    )
+
+
+def format_percent(share: float) -> str:
+    """Format a share as in "84%", "3.1%", "0.02%", "over 99%" or "less than 0.01%"."""
+    if share >= 0.995 and share < 1:
+        return _("over 99%")
+    if share >= 0.1 or share == 0:
+        return f"{share:.0%}"
+    return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
+
+
+def score_term_bars(terms: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
+    """Draw the terms (n,) as bars, with the error of their sum; `hover` is the template of their hover texts."""
+    total = terms.sum()
+    return figure(
+        go.Bar(
+            x=np.arange(len(terms)),
+            y=terms,
+            marker={"color": ATTENTION},
+            hovertemplate=hover,
+        ),
+        alt=alt,
+        xaxis={"showgrid": False, **xaxis},
+        yaxis={
+            "title": {
+                "text": _(
+                    "sum {total}, off by {error}", total=format_number(total), error=format_number(abs(total - score))
+                )
+            }
+        },
+        bargap=0.2,
+    )
+
+
+def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
+    """Draw the vector added at every position of the run."""
+    values = trace["position_embed"]  # (T, D)
+    largest = float(np.abs(values).max()) or 1.0
+    fig = figure(
+        go.Heatmap(
+            y=position_labels(trace.tokens),
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            hovertemplate=_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
+        ),
+        alt=_(
+            "What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}.",
+            positions=len(values),
+            dimensions=values.shape[1],
+            least=format_number(values.min()),
+            most=format_number(values.max()),
+        ),
+        xaxis={"title": {"text": _("dimension")}, "showgrid": False},
+        yaxis={**token_axis(trace.tokens, _("position"), max_labels=24), "autorange": "reversed"},
+    )
+    fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    if dim is not None and dim < values.shape[1]:
+        corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig

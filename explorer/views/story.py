@@ -1,0 +1,455 @@
+"""Story views: four steps in everyday words, from words to tokens, attention, the guess by layer, and choosing."""
+
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import (
+    attribution_by_source,
+    direct_logit_attribution,
+    largest_earlier_source,
+)
+from explorer.analysis.logit_lens import lens_cell, lens_summaries
+from explorer.analysis.next_token import (
+    actual_token_probability,
+    next_token_distribution,
+    next_token_ranking,
+    surprisal,
+)
+from explorer.architecture.residual_stream import block_lens_points
+from explorer.errors import PointNotFoundError
+from explorer.explain.captured import derive
+from explorer.explain.clicked_point import ClickedPoint, get_item
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.translations import N_, _, ngettext
+from explorer.views import graph_objects as go
+from explorer.views.labels import PARTS, SUM_CHECK
+from explorer.views.shared_plots import format_percent, token_bars
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
+from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
+from explorer.views.view import Panel, View
+
+
+def token_probabilities(trace: Trace) -> np.ndarray:
+    """Return the probability that the model gave each token but the first, (T − 1,)."""
+    return 2 ** -surprisal(trace)[1:]
+
+
+def draw_token_probabilities(trace: Trace, query: int) -> go.Figure:
+    """Draw how likely the model found each token of the text."""
+    return token_bars(
+        trace,
+        token_probabilities(trace),
+        query,
+        _("how likely the model found it"),
+        _(
+            "How likely the model found each of {tokens} tokens before it read it. {least}",
+            tokens=len(trace),
+            least=least_expected_text(trace),
+        ),
+        first=1,
+    )
+
+
+def least_expected_text(trace: Trace) -> str:
+    """Return a sentence on the token with the least probability."""
+    if len(trace) < 2:
+        return _("Nothing comes before the first token.")
+    probabilities = token_probabilities(trace)
+    if np.isnan(probabilities).any():
+        return _("Not all of its guesses are numbers.")
+    lowest_index = int(probabilities.argmin())
+    return _(
+        "It expected {token} least: {share}.",
+        token=quote_token(trace.tokens[lowest_index + 1]),
+        share=format_percent(float(probabilities[lowest_index])),
+    )
+
+
+def describe_tokens(trace: Trace, selection: Selection) -> str:
+    """Return sentences on the number of tokens and the vocabulary."""
+    config = trace.config
+    tokens = ngettext("Your text is {count} token.", "Your text is {count} tokens.", len(trace))
+    numbers = _(
+        "The model knows {known:,} different ones; it reads each as a list of {numbers:,} numbers.",
+        known=config.vocab_size,
+        numbers=config.d_model,
+    )
+    return "\n".join([f"{tokens} {numbers}", least_expected_text(trace)])
+
+
+def inspect_token_probability(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked token's probability; None for the first, which nothing predicts."""
+    position = point.column
+    return actual_token_probability(trace, position - 1) if position else None
+
+
+TOKENS_STEP = View(
+    name="pieces",
+    title=N_("1 · Words to tokens"),
+    group="story",
+    order=10,
+    description=N_(
+        "The model reads tokens, often a word with its space. At each it guesses the next: the taller the bar, the "
+        "better it guessed."
+    ),
+    formula=describe_tokens,
+    required_taps=("logits",),
+    unavailable_message=lambda config: _("What this model expected was not captured."),
+    panels=(
+        Panel(
+            name="expected",
+            title=N_("Which words did it see coming?"),
+            draw=lambda trace, s: draw_token_probabilities(trace, s.query),
+            click_selects={"x": "query"},
+            verify=verify_derived("logits"),
+            inspect=inspect_token_probability,
+            height=420,
+        ),
+    ),
+    numbers_view_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),
+)
+
+
+PATTERN = "blocks.{layer}.attn.pattern"
+MAX_NAMED_TOKENS = 3  # tokens that it looks at
+MIN_NAMED_WEIGHT = 0.05  # of its attention
+
+
+def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
+    """Return layer and head of the largest contribution from an earlier token to the likeliest next token's logit.
+
+    As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most.
+    """
+    token_id = int(next_token_ranking(trace, query)[0])
+    if source := largest_earlier_source(attribution_by_source(trace, query, token_id), query):
+        return source[:2]
+    heads = direct_logit_attribution(trace, query, token_id).heads  # (L, H)
+    layer, head = np.unravel_index(heads.argmax(), heads.shape)
+    return int(layer), int(head)
+
+
+def top_head_weights(trace: Trace, query: int) -> np.ndarray:
+    """Return the top contributing head's attention from the query to each token up to it, (query + 1,).
+
+    The weights sum to 1.
+    """
+    layer, head = top_contributing_head(trace, query)
+    return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
+
+
+def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
+    """Draw the attention weights of the head that contributes most."""
+    layer, head = top_contributing_head(trace, query)
+    alt = _(
+        "Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=token_label(trace, query)
+    )
+    return token_bars(
+        trace,
+        top_head_weights(trace, query),
+        int(top_head_weights(trace, query).argmax()),
+        _("share of its attention"),
+        f"{alt} {strongest_attention_text(trace, query)}",
+    )
+
+
+def token_label(trace: Trace, position: int) -> str:
+    """Return the token at a position in quotes."""
+    return quote_token(trace.tokens[position])
+
+
+def strongest_attention_text(trace: Trace, query: int) -> str:
+    """Describe, in a sentence, the tokens that the top contributing head attends to most."""
+    weights = top_head_weights(trace, query)
+    top_positions = [
+        int(i) for i in np.argsort(-weights, kind="stable")[:MAX_NAMED_TOKENS] if weights[i] >= MIN_NAMED_WEIGHT
+    ]
+    phrases = (
+        _("at itself, {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
+        if i == query
+        else _("at {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
+        for i in top_positions
+    )
+    if not top_positions:
+        return _("It looks a little at many tokens, at none with a twentieth of its attention.")
+    return _("It looks most {places}.", places=", ".join(phrases))
+
+
+def describe_top_head(trace: Trace, selection: Selection) -> str:
+    """Return a sentence on the head that contributes most."""
+    layer, head = top_contributing_head(trace, selection.query)
+    head_text = _(
+        "Of {heads} heads, head {head} of layer {layer} does most for the guess after {token}, {guess}.",
+        token=token_label(trace, selection.query),
+        guess=quote_token(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
+        head=head,
+        layer=layer,
+        heads=trace.config.num_layers * trace.config.num_heads,
+    )
+    return f"{head_text}\n{strongest_attention_text(trace, selection.query)}"
+
+
+def verify_top_head(trace: Trace, selection: Selection) -> Verification:
+    """Verify the drawn pattern and the attribution by which the head is chosen."""
+    layer, _head = top_contributing_head(trace, selection.query)
+    pattern_verification = verify_captured(PATTERN.format(layer=layer))(trace, selection)
+    head_verification = verify_derived(*PARTS, "logits", against=SUM_CHECK)(trace, selection)
+    return head_verification if head_verification.state == "off" else pattern_verification
+
+
+def inspect_top_head_weight(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked attention weight."""
+    if point.column > selection.query:
+        raise PointNotFoundError(_("no bar is after the query"))
+    layer, head = top_contributing_head(trace, selection.query)
+    return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
+
+
+def link_to_top_head(trace: Trace, selection: Selection) -> tuple[str, dict]:
+    """Return the link to all heads, with that head selected."""
+    layer, head = top_contributing_head(trace, selection.query)
+    return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
+
+
+ATTENTION_STEP = View(
+    name="looks",
+    title=N_("2 · Who looks at whom"),
+    group="story",
+    order=20,
+    description=N_(
+        "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
+        "does most for the guess."
+    ),
+    formula=describe_top_head,
+    required_taps=(
+        *(
+            "embed",
+            "blocks.*.attn.pattern",
+            "blocks.*.attn.v",
+            "blocks.*.attn.z",
+            "blocks.*.ffn.out",
+            "blocks.*.resid_post",
+            "logits",
+        ),
+        "lm_head.weight",
+    ),
+    unavailable_message=lambda config: _("This model has no attention."),
+    panels=(
+        Panel(
+            name="weights",
+            title=N_("Who looks at whom?"),
+            draw=lambda trace, s: draw_top_head_attention(trace, s.query),
+            click_selects={"x": "key"},
+            verify=verify_top_head,
+            inspect=inspect_top_head_weight,
+            height=420,
+        ),
+    ),
+    numbers_view_link=link_to_top_head,
+)
+
+
+MAX_NAMED_GUESSES = 3  # guesses
+
+
+def top_token_by_layer(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most probable next token before the first layer and after each layer.
+
+    Ids and probabilities, (L + 1,) each, by the logit lens.
+    """
+    summaries = lens_summaries(trace, range(query, query + 1))
+    depths_per_layer = len(block_lens_points(trace.config))  # the lens may also read between a layer's two parts
+    return summaries.top[::depths_per_layer, 0, 0], summaries.probabilities[::depths_per_layer, 0, 0]
+
+
+def layer_labels(trace: Trace) -> list[str]:
+    """Return the labels of the depths: no layer, then each layer."""
+    return [_("no layer"), *(_("layer {layer}", layer=layer) for layer in range(trace.config.num_layers))]
+
+
+def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
+    """Draw the likeliest next token after each layer."""
+    ids, shares = top_token_by_layer(trace, query)
+    tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
+    names = layer_labels(trace)
+    return figure(
+        go.Bar(
+            x=names,
+            y=shares,
+            marker={"color": [SELECTED if token_id == ids[-1] else RESIDUAL for token_id in ids]},
+            text=tokens,
+            textposition="outside",
+            textfont={"family": MONO, "size": 13},
+            cliponaxis=False,
+            hovertemplate="%{x}<br>%{text} %{y:.2%}<extra></extra>",
+        ),
+        alt=_(
+            "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
+            first=quote_token(trace.vocabulary[ids[0]]),
+            last=quote_token(trace.vocabulary[ids[-1]]),
+        ),
+        xaxis={"type": "category", "title": {"text": _("if it stopped after")}, "showgrid": False},
+        yaxis={"range": [0, 1.08], "tickformat": ".0%", "title": {"text": _("how sure it would be")}},
+        bargap=0.25,
+    )
+
+
+def describe_next_token(trace: Trace, selection: Selection) -> str:
+    """Return a sentence on the likeliest next tokens."""
+    query = selection.query
+    prediction = next_token_distribution(trace, query)
+    shares = prediction.plain
+    guesses = ", ".join(
+        f"{quote_token(trace.vocabulary[token_id])} {format_percent(float(shares[token_id]))}"
+        for token_id in prediction.top(MAX_NAMED_GUESSES)
+    )
+    guesses_text = _(
+        "After {token} the model’s own probabilities, before temperature and top-k, are {guesses}.",
+        token=quote_token(trace.tokens[query]),
+        guesses=guesses,
+    )
+    return f"{guesses_text}\n{settled_layer_text(trace, query)}"
+
+
+def settled_layer_text(trace: Trace, query: int) -> str:
+    """Describe from which layer on the final guess is the most probable token."""
+    ids, _shares = top_token_by_layer(trace, query)
+    last = quote_token(trace.vocabulary[ids[-1]])
+    others = np.flatnonzero(ids != ids[-1])
+    settled = int(others[-1]) + 1 if len(others) else 0
+    if settled == 0:
+        return _("{token} is likeliest from the beginning, before any layer has worked.", token=last)
+    rest = trace.config.num_layers - settled
+    if (ids[:settled] == ids[-1]).any():  # and was not in between
+        first = _("{token} becomes the likeliest again in layer {layer}", token=last, layer=settled - 1)
+    else:
+        first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
+    if rest == 0:
+        return _("{first}, the last one.", first=first)
+    return ngettext(
+        "{first}, and stays so in {count} more layer.",
+        "{first}, and stays so in {count} more layers.",
+        rest,
+        first=first,
+    )
+
+
+def inspect_guess(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive the clicked probability after a layer."""
+    depth = len(block_lens_points(trace.config)) * get_item(
+        range(trace.config.num_layers + 1), point.coordinate("item")
+    )
+    return lens_cell(trace, depth, selection.query, 0, "probability")
+
+
+PREDICTION_STEP = View(
+    name="guesses",
+    title=N_("3 · What each step adds"),
+    group="story",
+    order=30,
+    description=N_(
+        "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
+        "worked."
+    ),
+    formula=describe_next_token,
+    required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),
+    unavailable_message=lambda config: _("Too little was captured of this model to follow its prediction."),
+    panels=(
+        Panel(
+            name="layers",
+            title=N_("How does the guess come about?"),
+            draw=lambda trace, s: draw_guess_by_layer(trace, s.query),
+            verify=verify_lens,
+            inspect=inspect_guess,
+            height=420,
+        ),
+    ),
+    numbers_view_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),
+)
+
+
+NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
+TEMPERATURES = np.linspace(0.1, 2, 39)
+LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
+
+
+def probabilities_by_temperature(logits: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
+    """Return softmax(logits / T) for each temperature T, (N, V) float64."""
+    scaled = logits.astype(np.float64) / temperatures[:, None]  # (N, V)
+    weights = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
+    """Draw the likeliest tokens' probabilities over the temperature."""
+    ids = next_token_distribution(trace, query).top(NUM_TEMPERATURE_LINES)
+    shares = probabilities_by_temperature(trace.logits.row(query), TEMPERATURES)[:, ids]  # (N, 5)
+    first = quote_token(trace.vocabulary[ids[0]])
+    return figure(
+        [
+            go.Scatter(
+                x=TEMPERATURES,
+                y=shares[:, i],
+                mode="lines",
+                name=label(trace.vocabulary[token_id]),
+                line={"color": colour, "width": 3},
+                hovertemplate="%{fullData.name}<br>%{x:.2f}: %{y:.1%}<extra></extra>",
+            )
+            for i, (token_id, colour) in enumerate(zip(ids, LINE_COLOURS, strict=False))
+        ],
+        alt=_(
+            "Probabilities of the {count} likeliest next tokens by temperature: {token} falls from {cold} at {low:.2g} "
+            "to {hot} at {high:.2g}.",
+            count=len(ids),
+            token=first,
+            cold=format_percent(float(shares[0, 0])),
+            low=TEMPERATURES[0],
+            hot=format_percent(float(shares[-1, 0])),
+            high=TEMPERATURES[-1],
+        ),
+        xaxis={"title": {"text": _("temperature")}, "range": [0, 2.05]},
+        yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability")}},
+    )
+
+
+def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
+    """Return a sentence on the likeliest token at a low and a high temperature."""
+    query = selection.query
+    (best,) = next_token_distribution(trace, query).top(1)
+    cold, even, hot = probabilities_by_temperature(trace.logits.row(query), np.array([0.5, 1, 1.5]))[:, best]
+    return _(
+        "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5, with all tokens kept.",
+        token=quote_token(trace.vocabulary[best]),
+        cold=format_percent(float(cold)),
+        even=format_percent(float(even)),
+        hot=format_percent(float(hot)),
+    )
+
+
+CHOOSING_STEP = View(
+    name="choosing",
+    title=N_("4 · Choosing"),
+    group="story",
+    order=40,
+    description=N_(
+        "A random number picks the next token; temperature says how daring. Drag temperature, watch the bars change, "
+        "then press Step."
+    ),
+    formula=describe_temperature_effect,
+    required_taps=("logits",),
+    panels=(
+        Panel(
+            name="temperature",
+            title=N_("What does temperature do?"),
+            draw=lambda trace, s: draw_probabilities_by_temperature(trace, s.query),
+            verify=verify_captured("logits"),
+            no_inspection=N_("Each line is softmax(logits ÷ temperature), the bars beside it at one temperature."),
+            height=400,
+        ),
+    ),
+    numbers_view_link=lambda trace, s: (_("All stages of sampling, with their numbers"), {"view": "prediction"}),
+)
+
+
+VIEWS = (TOKENS_STEP, ATTENTION_STEP, PREDICTION_STEP, CHOOSING_STEP)

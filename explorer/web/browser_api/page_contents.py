@@ -1,0 +1,401 @@
+"""Contents of the page by element id: of the open view, and around it tokens, text, next token, continuations."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
+from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
+from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
+from explorer.architecture.summary import model_summary
+from explorer.lessons import prediction_explanation
+from explorer.lessons.example_prompts import prompt_advice
+from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.state.continuation_tree import Path, build_tree
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import PageState
+from explorer.state.run_request import RunRequest
+from explorer.state.selection import MAX_SEARCH_CHARS, Selection
+from explorer.tracing.lru_cache import LRUCache
+from explorer.tracing.model_library import ModelLibrary
+from explorer.tracing.model_registry import get_identity
+from explorer.tracing.request_budget import BudgetExceededError, check_budget
+from explorer.tracing.run_service import RunService
+from explorer.tracing.token_ids import has_bos, strip_bos
+from explorer.tracing.trace import Trace
+from explorer.translations import translate
+from explorer.views import VIEW_BY_NAME
+from explorer.views.overview.map_parts import ModelMap
+from explorer.views.overview.whole_model import WholeModelFigure
+from explorer.views.selection_dropdowns import TOKEN_FIELDS, make_selection_dropdowns
+from explorer.views.two_run_figures import FigurePlaceholder
+from explorer.views.view import HeadHeatmaps, HeadTable, Panel
+from explorer.web.browser_api.open_view import OpenView
+from explorer.web.shared_constants import (
+    ADVICE,
+    BRANCHES,
+    BRIEF,
+    CHANGES,
+    CHOOSERS,
+    CODE,
+    FACTS,
+    FORMULA,
+    GUESS,
+    IN_FULL,
+    LISTS,
+    MARK,
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    PLAYBACK,
+    PROBLEM,
+    RUNS,
+    STAND_INS,
+    STORY,
+    STRIP,
+    STRIP_B,
+    VOCABULARY,
+    WHAT_IFS,
+    WHY,
+    WORDS,
+    WRITTEN,
+    element_id,
+)
+from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
+from explorer.web.widgets.header import NumbersViewLink
+from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
+from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
+from explorer.web.widgets.next_token.table_columns import SecondRunPrediction, summarise_distribution
+from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuessForm, PromptTail, TokenStrip
+from explorer.web.widgets.view_tools import (
+    ActiveInterventionList,
+    DirectionPromptBoxes,
+    InterventionControls,
+    PromptAdviceLine,
+    RunComparisonControls,
+    SelectionDropdowns,
+)
+from model.config import window_start
+
+MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
+BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
+
+
+class ContinuationSurprisals:
+    """Surprisals of the tokens of a page's continuations, cached by run; raises the errors of `ModelLibrary.trace`."""
+
+    def __init__(self, library: ModelLibrary):
+        self.library = library
+        self._surprisals = LRUCache(
+            MAX_CACHE_BYTES, size=lambda entry: len(entry[0].token_ids) * BYTES_PER_TOKEN + entry[1].nbytes
+        )
+
+    def surprisals(self, page_state: PageState) -> dict[Path, np.ndarray]:
+        """Return the surprisal in bits of each token of every path of the tree, including the run's own.
+
+        Branches with tokens outside the model's vocabulary are left out.
+        """
+        lm, _tokenizer = self.library.model(page_state.run.checkpoint)
+        paths = {branch.path for branch in page_state.branches} | ({page_state.run.generated} - {()})
+        valid_paths = [path for path in paths if max(path) < lm.config.vocab_size]
+        return {path: self.surprisals_of_run(replace(page_state.run, generated=path)) for path in valid_paths}
+
+    def surprisals_of_run(self, run: RunRequest) -> np.ndarray:
+        """Return the surprisals (G,) of the generated tokens in bits: -log₂ of their probability at temperature 1."""
+        lm, _tokenizer = self.library.model(run.checkpoint)
+        _run, bits = self._surprisals.get((get_identity(lm), run), lambda: (run, self.compute_surprisals(run)))
+        return bits
+
+    def compute_surprisals(self, run: RunRequest) -> np.ndarray:
+        """Compute each token's surprisal given the window of tokens that the generator reads: one trace per window."""
+        lm, _tokenizer = self.library.model(run.checkpoint)
+        ids, context = np.array(run.token_ids), lm.config.context_length
+        indices = np.arange(len(run.prompt), len(ids))
+        starts = np.array([window_start(index, context) for index in indices])
+        bits = np.empty(len(indices))
+        for start in np.unique(starts):
+            in_window = starts == start
+            last = int(indices[in_window][-1])
+            end = last + (last - start < context)  # if it fits, include the last token: then this is the visible trace
+            logits = self.library.trace(run.checkpoint, tuple(ids[start:end].tolist()), run.edits).logits
+            before = indices[in_window] - 1 - start
+            bits[in_window] = (
+                logits.log_sum_exp[before] - logits.token_logits(ids[indices[in_window]], before)
+            ) / np.log(2)
+        return bits
+
+
+class PageContents:
+    """Contents of the widgets around the tabs; errors are those of `RunService`."""
+
+    def __init__(self, runs: RunService):
+        self.runs, self.continuations = runs, ContinuationSurprisals(runs.library)
+
+    def model_facts(self, checkpoint: str) -> dict[str, Any]:
+        """Return what is said of the model: its size, and a note on a vocabulary that it lacks."""
+        (lm, _tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
+        note = catalog.own_vocabulary if checkpoint == catalog.own_module else None
+        vocabulary = translate(note.template, **note.values) + "." if note else ""
+        return {FACTS: model_summary(lm), VOCABULARY: vocabulary}
+
+    def tokens(self, page_state: PageState, trace: Trace) -> dict[str, Any]:
+        """Return the contents of the token strips."""
+        run = page_state.run
+        prompt, generated = self.runs.text(run)
+        strip = token_strip_fields(run, trace)
+        other = {STRIP_B: None}
+        if page_state.visible_second_run:
+            comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
+            shades_a, shades_b = shade_by_surprisal_difference(comparison)
+            strip_b = token_strip_fields(self.runs.second_run(page_state), comparison.other)
+            other = {STRIP_B: TokenStrip.pack(**strip_b | {"shades": {"change": shades_b}})}
+            strip["shades"] = {"change": shades_a}
+        return other | {
+            STRIP: TokenStrip.pack(**strip, beginning=self.bos_text(run)),
+            STORY: {"prompt": prompt, "generated": generated},
+            PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
+        }
+
+    def bos_text(self, run: RunRequest) -> tuple[str, bool]:
+        """Return the model's BOS text, "" for none, and whether the prompt begins with it.
+
+        The text is "" for a truncated prompt, too, whose beginning the model does not see.
+        """
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        expected = "" if run.dropped else "".join(map(tokenizer.token_text, tokenizer.bos_ids))
+        return expected, has_bos(run.prompt, tokenizer)
+
+    def prediction(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        """Return the contents of the next-token table."""
+        position, vocabulary = min(page_state.selection.query, len(trace) - 1), trace.vocabulary
+        prediction = next_token_distribution_in_run(page_state.run, position, settings, trace)
+        find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
+        sampled_id = prediction.sampled_token_id
+        before = self.previous_prediction(page_state, position, settings, trace)
+        other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
+        return {
+            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
+            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
+            BRIEF: PromptTail.pack(
+                trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
+            ),
+        }
+
+    def next_token_scores(self, page_state: PageState, settings: GenerationSettings, trace: Trace) -> np.ndarray:
+        """Return the logits (V,) after the selected token with the repetition penalty applied, the largest first."""
+        position = min(page_state.selection.query, len(trace) - 1)
+        penalised = next_token_distribution_in_run(page_state.run, position, settings, trace).stages.penalised
+        return -np.sort(-penalised)
+
+    def previous_prediction(
+        self, page_state: PageState, position: int, settings: GenerationSettings, trace: Trace
+    ) -> NextTokenDistribution | None:
+        """Return the prediction that a generated token was sampled from.
+
+        None for the prompt's tokens, and on pages that do not show it.
+        """
+        is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
+        if not page_state.selection.is_story or not is_generated or not position:
+            return None
+        return next_token_distribution_in_run(page_state.run, position - 1, settings, trace)
+
+    def other_prediction(
+        self, page_state: PageState, position: int, settings: GenerationSettings
+    ) -> SecondRunPrediction:
+        """Return B's prediction after the token aligned with A's, sampled with the same random number."""
+        comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
+        trace, other = comparison.runs
+        aligned = comparison.alignment.nearest_aligned(position)
+        start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
+        other_token = next_token_distribution_in_trace(other, aligned, settings, start)
+        plain = align_to_vocabulary(other_token.plain, other.vocabulary, trace.vocabulary)
+        return SecondRunPrediction(
+            plain, other.vocabulary[other_token.sampled_token_id], other.tokens[aligned], aligned
+        )
+
+    def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
+        """Return the contents of the bar that compares two runs."""
+        comparison = self.runs.comparison(page_state) if page_state.visible_second_run else None
+        texts = (
+            self.runs.text(page_state.run)[0],
+            self.runs.text(self.runs.second_run(page_state))[0] if page_state.visible_second_run else "",
+        )
+        return {RUNS: RunComparisonControls.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
+
+    def advice(self, run: RunRequest) -> dict[str, Any]:
+        """Return advice on how to end the prompt; empty once tokens were generated."""
+        advice = None if run.generated else prompt_advice(self.runs.trace(run))
+        if advice is None:
+            return {ADVICE: PromptAdviceLine.pack()}
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        text = tokenizer.decode(run.prompt)
+        better = advice.follow(text)
+        prompt_ids = strip_bos(run.prompt, tokenizer)
+        is_whole_text = not run.dropped and tuple(tokenizer.encode(text)) == prompt_ids  # else the text is truncated
+        return {ADVICE: PromptAdviceLine.pack(advice.text, better if is_whole_text and better != text else "")}
+
+    def explanations(self, page_state: PageState) -> dict[str, Any]:
+        """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
+        _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
+        selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
+        trace_and_target = trace, selection.query, selection.target
+        if selection.why == "open":
+            contents[WHY] = ExplanationButton.pack(
+                explain_prediction(trace, selection.query, prediction_reasons(*trace_and_target))
+            )
+        if selection.stand_ins == "open":
+            contents[STAND_INS] = ExplanationButton.pack(
+                prediction_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+            )
+        return contents
+
+    def tree(self, page_state: PageState) -> dict[str, Any]:
+        """Return the contents of the tree of continuations."""
+        _lm, tokenizer = self.runs.model(page_state.run.checkpoint)
+        try:
+            segments = build_tree(self.continuations.surprisals(page_state))
+        except BudgetExceededError as error:  # and what there is beside the tree is shown
+            return {PROBLEM: str(error)}
+        generated, branches = page_state.run.generated, page_state.branches
+        return {BRANCHES: ContinuationTree.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
+
+
+def token_strip_fields(run: RunRequest, trace: Trace) -> dict[str, Any]:
+    """Return the tokens that the model sees, their shading, and the number of tokens before them.
+
+    Args:
+        trace: of the run; logits suffice.
+    """
+    num_unseen = len(run.token_ids) - len(trace)
+    return {
+        "tokens": trace.tokens,
+        "shades": {name: shade_tokens(trace, name) for name in SHADES},
+        "num_prompt": max(0, len(run.prompt) - num_unseen),
+        "earlier": num_unseen + run.dropped,
+    }
+
+
+def next_token_distribution_in_run(
+    run: RunRequest, position: int, settings: GenerationSettings, trace: Trace
+) -> NextTokenDistribution:
+    """Return the next-token distribution after a position of a run.
+
+    Args:
+        position: index in the trace.
+        trace: of the run; logits suffice.
+    """
+    return next_token_distribution_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+
+
+def next_token_distribution_in_trace(
+    trace: Trace, position: int, settings: GenerationSettings, start: int
+) -> NextTokenDistribution:
+    """Return the next-token distribution after a position of a trace.
+
+    Args:
+        start: number of tokens before the trace's first; random numbers are indexed by position in the whole text.
+    """
+    return next_token_distribution(
+        trace,
+        position,
+        settings.temperature,
+        settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=start,
+    )
+
+
+WIDGETS = {
+    HeadHeatmaps: HeadGridWidget,
+    HeadTable: HeadTableWidget,
+    ModelMap: ModelMapWidget,
+    WholeModelFigure: WholeModelWidget,
+}  # widgets of figures that are not Plotly's
+
+
+def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
+    """Return a view's contents in a stage of an answer (see `BrowserEndpoints.answer`); None for a figure it lacks.
+
+    Figures below the first row are drawn once the user has unfolded them.
+
+    Args:
+        newly: whether the run is new; otherwise only the selection has changed.
+    """
+    name, panels = open_view.view.name, open_view.panels(newly)
+    shown_panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
+    later_panels = shown_panels[len(_first_row(shown_panels)) :]
+    folded_panels = [p for p in later_panels if not open_view.selection.is_unfolded(element_id(name, p.name))]
+    if stage == 2:
+        verifications = {
+            panel.name: _draw_if_wanted(open_view.verify, panel) for panel in panels if panel not in folded_panels
+        }
+        return {
+            element_id(name, panel) + MARK: verification and verification.as_dict()
+            for panel, verification in verifications.items()
+        }
+    stage_panels = [p for p in panels if (p in later_panels) == bool(stage) and p not in folded_panels]
+    contents = {
+        element_id(name, panel.name): figure_payload(_draw_if_wanted(open_view.draw, panel)) for panel in stage_panels
+    }
+    if stage:
+        return contents
+    contents |= {element_id(name, panel.name): {"folded": True} for panel in folded_panels}
+    if open_view.view.numbers_view_link:
+        link = open_view.numbers_view_link
+        contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None
+    if open_view.view.direction_spec:
+        recipe, layer = open_view.recipe, open_view.selection.layer
+        contents[element_id(name, LISTS)] = (
+            DirectionPromptBoxes.pack(open_view.trace, recipe, layer) if recipe else None
+        )
+    if open_view.view.code:
+        contents[element_id(name, CODE)] = open_view.code
+    return contents | {
+        CHANGES: ActiveInterventionList.pack(
+            open_view.trace, open_view.comparison.other if open_view.has_other else None
+        ),
+        element_id(name, WORDS): open_view.description,
+        element_id(name, FORMULA): open_view.formula,
+        element_id(name, CHOOSERS): SelectionDropdowns.pack(open_view.choices),
+        element_id(name, WHAT_IFS): InterventionControls.pack(open_view.intervention_controls),
+    }
+
+
+def continuation_contents(open_view: OpenView, settings: GenerationSettings) -> dict[str, Any]:
+    """Return the open tab's continuation with these generation settings; empty if it has none."""
+    name = open_view.view.name
+    return {element_id(name, WRITTEN): open_view.continuation(settings)} if open_view.view.continuation_text else {}
+
+
+def token_selection_dropdowns(selection: Selection, trace: Trace) -> dict[str, Any]:
+    """Return the open tab's select fields of tokens."""
+    view = VIEW_BY_NAME[selection.view]
+    fields = make_selection_dropdowns(
+        [field for field in view.select_controls if field in TOKEN_FIELDS], trace, selection.clamp_to_trace(trace)
+    )
+    return {element_id(view.name, CHOOSERS): SelectionDropdowns.pack(fields, all_of_them=False)}
+
+
+def _first_row(panels: list[Panel]) -> list[Panel]:
+    """Return the panels of the first row, one or two side by side: they are sent without waiting for the others."""
+    return panels[: 2 if [panel.width for panel in panels[:2]] == ["half", "half"] else 1]
+
+
+def _draw_if_wanted(work: Callable[[Panel], Any], panel: Panel) -> Any:
+    """Apply `work` to a panel, unless the request was cancelled or exceeds its budget."""
+    check_budget()
+    return work(panel)
+
+
+def figure_payload(figure: Any) -> Any:
+    """Return a figure as its widget takes it, or the text of its placeholder."""
+    if isinstance(figure, FigurePlaceholder):
+        job = figure.job
+        job_fields = {"job": {"name": job.name, "seconds": job.seconds}} if job else {}
+        return {"instead": figure.message} | job_fields
+    return None if figure is None else WIDGETS.get(type(figure), PlotlyFigureWidget).pack(figure)

@@ -1,0 +1,262 @@
+"""Watchers of rooms: for each room, the clients that wait in this process for a change of it."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from explorer.web.key_value_stores import KeyValueStore, StoreError
+from explorer.web.room_store import CHANNEL, PRESENCE_TTL_S, RoomStore, TeacherState, question_key
+
+
+def new_process_name() -> str:
+    """Return a random name for a process."""
+    return secrets.token_hex(8)
+
+
+GRACE_S = 8.0  # seconds between two requests of a student who is present
+CLOSED_ANSWER: tuple[str, bytes] = "closed", b'{"closed":true}'
+
+
+class LocalRoomCopy:
+    """This process's copy of a room: the latest responses, and who is waiting; changed by one task only.
+
+    Attributes:
+        code: of the room.
+        teacher_state: the teacher's latest state.
+        for_students, for_teacher: the response's tag, unique to its content, and the response as JSON; None before
+            the first read.
+        present_until: student -> until when, by `time.monotonic`, they count as present; infinite while they wait.
+        students_everywhere: the students whom all processes report as present.
+        to_read, changed: events: the room must be read again; it was, and the response changed.
+        waiting: number of waiting requests, the teacher's included; `left_at`, time of the latest request or the end
+            of the last wait.
+    """
+
+    def __init__(self, code: str):
+        self.code, self.teacher_state, self.closed = code, TeacherState(), False
+        self.for_students: tuple[str, bytes] | None = None
+        self.for_teacher: tuple[str, bytes] | None = None
+        self.present_until: dict[str, float] = {}
+        self.students_everywhere: frozenset[str] = frozenset()
+        self.to_read, self.changed = asyncio.Event(), asyncio.Event()
+        self.reported_students: set[str] = set()  # to other processes, and when
+        self.reported_at = self.teacher_asked_at = self.renewed_at = -float("inf")
+        self.waiting, self.left_at = 0, time.monotonic()
+        self.task: asyncio.Task | None = None
+        self.to_read.set()
+
+    def answer(self, is_teacher: bool) -> tuple[str, bytes] | None:
+        """Return the latest response for the teacher or the students; None before the first."""
+        if self.closed:
+            return CLOSED_ANSWER
+        return self.for_teacher if is_teacher else self.for_students
+
+    def set_answers(self, for_students: Mapping[str, Any] | None, for_teacher: Mapping[str, Any] | None):
+        """Set the responses, and notify waiting clients if one changed; None leaves a response as it is."""
+        before = self.for_students, self.for_teacher
+        if for_students is not None:
+            self.for_students = add_etag(for_students)
+        if for_teacher is not None:
+            self.for_teacher = add_etag(for_teacher)
+        if before != (self.for_students, self.for_teacher):
+            self._notify()
+
+    def close(self):
+        """Close the room and wake all who wait."""
+        self.closed = True
+        self._notify()
+
+    def _notify(self):
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def wait_for_change(self, is_teacher: bool, seen_tag: str, seconds: float) -> bytes | None:
+        """Return the response once its tag differs from `seen_tag`; None if it does not within `seconds`."""
+        end = time.monotonic() + seconds
+        while True:
+            changed, answer = self.changed, self.answer(is_teacher)
+            if answer and answer[0] != seen_tag:
+                return answer[1]
+            if (remaining_s := end - time.monotonic()) <= 0:
+                return None
+            with anyio.move_on_after(remaining_s):
+                await changed.wait()
+
+    def join(self, student: str):
+        """Count a student as present until the connection ends."""
+        if student not in self.present_until:
+            self.to_read.set()
+        self.present_until[student] = float("inf")
+
+    def leave(self, student: str, at_once: bool = False):
+        """Mark that a student no longer waits: present for `GRACE_S` more, or absent at once."""
+        if at_once:
+            self.present_until.pop(student, None)
+            self.to_read.set()
+        elif student in self.present_until:
+            self.present_until[student] = time.monotonic() + GRACE_S
+
+    def drop_absent(self):
+        """Remove students whose last request is too long ago."""
+        now = time.monotonic()
+        self.present_until = {student: until for student, until in self.present_until.items() if until >= now}
+
+    @property
+    def people(self) -> set[str]:
+        return {*self.present_until, *self.students_everywhere}
+
+
+def add_etag(answer: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return a response's tag, equal for equal contents only, and the response with its tag as JSON."""
+    text = json.dumps(answer, ensure_ascii=False, sort_keys=True)
+    tag = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return tag, json.dumps({"tag": tag, **answer}, ensure_ascii=False).encode()
+
+
+LOG = logging.getLogger(__name__)
+MAX_THREADS = 4  # threads that ask the store
+MIN_READ_INTERVAL_S, POLL_INTERVAL_S = (
+    0.1,
+    5.0,
+)  # minimum interval between reads; maximum without a notification
+LINGER_S = 30.0  # seconds for which a room without waiting clients is followed
+RETRY_AFTER_S = 2.0  # seconds until a store that is gone is asked again
+Result = TypeVar("Result")
+
+
+class RoomWatcher:
+    """Follows each room with waiting clients by one task per room, and one listener thread for all of them.
+
+    A waiting client takes a connection and no thread. Belongs to one event loop; errors are those of the store.
+
+    Args:
+        store: shared by the processes.
+    """
+
+    def __init__(self, store: KeyValueStore):
+        self.room_store, self.name = RoomStore(store), new_process_name()
+        self._rooms: dict[str, LocalRoomCopy] = {}
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._listener: threading.Thread | None = None
+        self._wanted = threading.Event()  # that somebody listens
+
+    async def run_store_call(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Call a function of the store on another thread, and return its result."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        return await anyio.to_thread.run_sync(lambda: function(*args), limiter=self._limiter)
+
+    def get_local(self, code: str) -> LocalRoomCopy | None:
+        """Return a room that this process follows; None if it does not, or the room is closed."""
+        room = self._rooms.get(code)
+        return None if room is None or room.closed else room
+
+    async def get_or_follow(self, code: str) -> LocalRoomCopy | None:
+        """Return a room, and follow it from now on; None if there is no such room."""
+        if room := self.get_local(code):
+            room.left_at = time.monotonic()  # whoever asks is about to wait: it is not given up meanwhile
+            return room
+        if not await self.run_store_call(self.room_store.exists, code):
+            return None
+        if room := self.get_local(code):  # another came meanwhile
+            return room
+        room = self._rooms[code] = LocalRoomCopy(code)
+        self._listen()
+        room.task = asyncio.create_task(self._follow(room))
+        return room
+
+    async def _follow(self, room: LocalRoomCopy):
+        try:
+            while not room.closed and (room.waiting or time.monotonic() - room.left_at < LINGER_S):
+                with anyio.move_on_after(POLL_INTERVAL_S):  # `asyncio.wait_for` of Python 3.11 may lose a cancellation
+                    await room.to_read.wait()
+                    room.to_read.clear()
+                try:
+                    await self._read(room)
+                except Exception as error:  # whatever it is, nobody is to be told that the class is over
+                    LOG.warning("a room could not be read: %s", error, exc_info=not isinstance(error, StoreError))
+                    await asyncio.sleep(RETRY_AFTER_S)
+                    room.to_read.set()
+                await asyncio.sleep(MIN_READ_INTERVAL_S)
+        finally:
+            room.close()
+            if self._rooms.get(room.code) is room:
+                del self._rooms[room.code]
+
+    async def _read(self, room: LocalRoomCopy):
+        room.drop_absent()
+        has_teacher = time.monotonic() - room.teacher_asked_at < LINGER_S
+        present_here, is_due = set(room.present_until), time.monotonic() - room.reported_at > PRESENCE_TTL_S / 3
+
+        def read() -> tuple[TeacherState, set[str], dict[str, int]] | None:
+            if not self.room_store.exists(room.code):
+                self.room_store.forget(room.code)  # what is left of it
+                return None
+            if present_here != room.reported_students or is_due:
+                self.room_store.report_present(room.code, self.name, present_here)
+            if present_here != room.reported_students:
+                self.room_store.publish_change(room.code)
+            teacher_state = self.room_store.get_teacher_state(room.code)
+            counts = (
+                self.room_store.counts(room.code, question_key(teacher_state))
+                if has_teacher and teacher_state.lesson
+                else {}
+            )
+            return teacher_state, self.room_store.present_students(room.code), counts
+
+        reading = await self.run_store_call(read)
+        if reading is None:
+            return room.close()
+        if present_here != room.reported_students or is_due:
+            room.reported_students, room.reported_at = present_here, time.monotonic()
+        room.teacher_state, present_students, counts = reading
+        room.students_everywhere, teacher_state = frozenset(present_students), room.teacher_state
+        for_students = {"leads": teacher_state.leads, "state": teacher_state.state, "lesson": teacher_state.lesson}
+        for_teacher = {
+            "people": len(room.people),
+            "lesson": teacher_state.lesson,
+            "step": teacher_state.step,
+            "counts": counts,
+        }
+        return room.set_answers(for_students, for_teacher if has_teacher else None)
+
+    def _listen(self):
+        self._wanted.set()
+        if self._listener is None or not self._listener.is_alive():
+            loop = asyncio.get_running_loop()
+            self._listener = threading.Thread(target=self._refresh_all, args=(loop,), name="rooms", daemon=True)
+            self._listener.start()
+
+    def _refresh_all(self, loop: asyncio.AbstractEventLoop):
+        while self._wanted.wait() and not loop.is_closed():
+            try:
+                with self.room_store.store.listen(CHANNEL) as next_message:
+                    loop.call_soon_threadsafe(self._request_all_reads)
+                    while self._rooms and not loop.is_closed():
+                        if message := next_message(1.0):
+                            loop.call_soon_threadsafe(self._on_change, message.decode())
+            except StoreError:
+                time.sleep(RETRY_AFTER_S)  # meanwhile each room is read every few seconds
+            except RuntimeError:  # the loop was closed
+                return
+            self._wanted.clear()
+            if self._rooms:
+                self._wanted.set()
+
+    def _request_all_reads(self):
+        """Request a read of all rooms, for changes before the listener was subscribed."""
+        for room in self._rooms.values():
+            room.to_read.set()
+
+    def _on_change(self, code: str):
+        if room := self._rooms.get(code):
+            room.to_read.set()

@@ -1,0 +1,34 @@
+// What Python calls things (shared_constants.py), and colours of the page and of every figure (style.py): of both assets.py makes a
+// module.
+export type Theme = { sequential: string[]; diverging: string[]; template: any };
+export const THEMES: { light: Theme; dark: Theme };
+export const ADDRESS_DEFAULTS: Record<string, string | number>;
+export const ADVICE: string;
+export const ABOUT: string[];
+export const CHOOSERS: string;
+export const COMPARING: string[];
+export const FORMULA: string;
+export const FULL_TABS: string[];
+export const LESSON: string;
+export const MARK: string;
+export const NEXT_TOKEN: string;
+export const PROBLEM: string;
+export const SELECTABLE: string[];
+export const SERIES: string;
+export const SIMPLE_TABS: string[];
+export const STORY_TABS: string[];
+export const STAND_INS: string;
+export const TAB: string;
+export const VIEW: string;
+export const LANGUAGES: Record<string, string>;
+export const WHAT_IFS: string;
+export const WHOLE: string[];
+export const WHY: string;
+
+/** The page for scripts (page.js). */
+type Explorer = {
+  readonly state: Record<string, any>;
+  select(change: Record<string, any>): Promise<void>;
+  settled(): Promise<void>;
+};
+declare global { interface Window { explorer: Explorer } }

@@ -1,0 +1,124 @@
+// @ts-check
+// In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
+// looked up in Python's catalogue (explorer/translations). And how a token's text is shown.
+import { make } from "./dom.js";
+import { LANGUAGES } from "./shared_constants.js";
+
+// In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
+// looked up in Python's catalogue (explorer/translations).
+
+const cookie = () => /(?:^|; )lang=([^;]*)/.exec(globalThis.document?.cookie ?? "")?.[1];
+const inAddress = () => new URLSearchParams(globalThis.location?.search).get("lang");
+
+/** The first of the page's languages that one of the tags names, exactly or by its first part. @param {(string | null | undefined)[]} tags */
+function negotiate(tags) {
+  const languages = Object.keys(LANGUAGES), first = (tag) => tag.toLowerCase().split("-")[0];
+  for (const tag of tags.filter(Boolean)) {
+    const found = languages.find((one) => one.toLowerCase() === tag.toLowerCase()) ?? languages.find((one) => first(one) === first(tag));
+    if (found) return found;
+  }
+  return languages[0];
+}
+
+/** The page's, as a BCP 47 tag: the address's, or what was chosen last, or what the browser says. */
+export const language = negotiate([inAddress(), cookie(), ...(globalThis.navigator?.languages ?? [])]);
+const { MESSAGES } = await import(`./messages.${language}.js`);
+
+/** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (request_locale.py).
+ * @param {string} tag */
+export const rememberLanguage = (tag) => { document.cookie = `lang=${tag}; max-age=31536000; samesite=lax`; };
+
+const NAME = /{(\w+)}/; // of a value, in a message
+
+/** @typedef {string | number} Value */
+
+/**
+ * The message in the page's language, with values in the place of their names. They go in as they are: nothing in them is
+ * looked up or put in place of a name.
+ * @param {string} message a whole sentence, as a literal, with names in braces; without values it is left as a template
+ * @param {Record<string, Value>} [values]
+ */
+export const _ = (message, values) => filled(lookUpMessage(message), values);
+
+/** The message as it is: a literal that `lookUpMessage` finds later. @param {string} message */
+export const N_ = (message) => message;
+
+/** What `_` answers to a message that was marked by `N_`. @param {string} message @returns {string} */
+export const lookUpMessage = (message) => MESSAGES[message] ?? message;
+
+/**
+ * The same of a sentence that a number of things changes.
+ * @param {string} singular
+ * @param {string} plural
+ * @param {number} count
+ * @param {Record<string, Value>} [values] `{count}` is the count, or what stands for it here
+ */
+export function ngettext(singular, plural, count, values) {
+  const forms = MESSAGES[singular], english = count === 1 ? singular : plural;
+  const form = forms && MESSAGES[""][count < 200 ? count : 100 + (count % 100)];
+  return filled(forms ? forms[form] : english, { count, ...values });
+}
+
+/**
+ * A message as text and nodes, in its language's order.
+ * @param {string} template what `_` gives without values
+ * @param {Record<string, Value | Node | Node[]>} values
+ * @returns {(string | Node)[]}
+ */
+export function messagePieces(template, values) {
+  const pieces = template.split(NAME).flatMap((piece, i) => (i % 2 ? values[piece] : piece));
+  return pieces.filter((piece) => piece !== "").map((piece) => (typeof piece === "number" ? String(piece) : piece));
+}
+
+function filled(message, values) {
+  return values ? message.split(NAME).map((piece, i) => (i % 2 ? values[piece] : piece)).join("") : message;
+}
+
+// A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
+// exactly the token's.
+
+/** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
+export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
+
+const NO_TEXT = "∅"; // as Python writes it
+const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
+
+/**
+ * A token's text in pieces, in their order: each is visible as it is, or one character with the mark that stands for it.
+ * @param {string} token
+ * @returns {{ text: string, mark?: string }[]}
+ */
+export function pieces(token) {
+  if (!token) return [{ text: "", mark: NO_TEXT }];
+  const found = [];
+  for (const character of token) {
+    if (INVISIBLE.test(character)) found.push({ text: character, mark: markOf(character) });
+    else if (found.length && !found.at(-1).mark) found.at(-1).text += character;
+    else found.push({ text: character });
+  }
+  return found;
+}
+
+function markOf(character) {
+  if (character === " ") return "·";
+  if (character === "\n") return "↵";
+  if (character === "\t") return "→";
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
+export function tokenNodes(token) {
+  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
+  return pieces(token).map(({ text, mark }) =>
+    (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
+}
+
+/** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
+export function percent(share) {
+  if (share === null) return "–";
+  if (share >= 0.995 && share < 1) return ">99%";
+  if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
+  return share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`;
+}

@@ -1,0 +1,366 @@
+"""Columns of the table of the next token's distribution, and the texts below it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.generation_settings import GenerationSettings
+from explorer.translations import N_, _, translate
+
+
+@dataclass(frozen=True)
+class SamplingStageColumn:
+    """Column of the table for one sampling stage.
+
+    Attributes:
+        name: unique name.
+        title: heading of one or two lines.
+        description: the stage's effect, in a sentence.
+        cell: returns a token's number or mark, "" if the token was cut before.
+        arithmetic: returns the calculation of that number.
+    """
+
+    name: str
+    title: str
+    description: str
+    cell: Callable[[SamplingRow], str]
+    arithmetic: Callable[[SamplingRow], str]
+
+
+def format_logit(value: float) -> str:
+    """Format a logit with two decimals and a true minus sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def format_subtracted_logit(value: float) -> str:
+    """Format a logit after a minus sign, in parentheses if it is negative."""
+    return f"({format_logit(value)})" if value < 0 else format_logit(value)
+
+
+CUT, KEPT = N_("cut"), "✓"
+
+
+LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
+
+
+def argmax_column() -> SamplingStageColumn:
+    """Return the column of greedy decoding."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.cut_by:
+            return _("rank {rank:,}: not the largest, cut", rank=row.rank)
+        return _("rank {rank:,}: the largest, taken", rank=row.rank)
+
+    return SamplingStageColumn(
+        "argmax",
+        _("largest"),
+        _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
+        cell=lambda row: translate(CUT) if row.cut_by else KEPT,
+        arithmetic=arithmetic,
+    )
+
+
+def top_k_column(k: int) -> SamplingStageColumn:
+    """Return the column of top-k."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.cut_by == "top_k":
+            return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
+        return _("rank {rank:,} ≤ top-k {k:,}: kept", rank=row.rank, k=k)
+
+    description = _("Only the {k:,} likeliest tokens are kept.", k=k)
+    return filter_column("top_k", _("top-k\n{k:,}", k=k), description, (), arithmetic)
+
+
+def top_p_column(p: float) -> SamplingStageColumn:
+    """Return the column of top-p (nucleus sampling)."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.rank == 1:
+            return _("rank 1: always kept")
+        if row.cut_by == "top_p":
+            return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=format_number(row.ahead), p=p)
+        return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=format_number(row.ahead), p=p)
+
+    description = _(
+        "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
+    )
+    return filter_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
+
+
+def min_p_column(p: float, largest: float) -> SamplingStageColumn:
+    """Return the column of min-p; `largest` is the largest scaled logit."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.rank == 1:
+            return _("rank 1: always kept")
+        template = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
+        if row.cut_by == "min_p":
+            template = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
+        power = f"e^({format_logit(row.scaled)} − {format_subtracted_logit(largest)})"
+        return template.format(power=power, weight=format_number(row.weight), p=p)
+
+    description = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
+    return filter_column("min_p", _("min-p\n{p:g}", p=p), description, ("top_k", "top_p"), arithmetic)
+
+
+def filter_column(
+    name: str, title: str, description: str, before: tuple[str, ...], arithmetic: Callable[[SamplingRow], str]
+) -> SamplingStageColumn:
+    """Return the column of a filter; tokens that the filters in `before` have cut stay empty."""
+
+    def cell(row: SamplingRow) -> str:
+        return "" if row.cut_by in before else translate(CUT) if row.cut_by == name else KEPT
+
+    def explain(row: SamplingRow) -> str:
+        return (
+            _("{limit} has cut it already", limit=translate(LIMITS[row.cut_by]))
+            if row.cut_by in before
+            else arithmetic(row)
+        )
+
+    return SamplingStageColumn(name, title, description, cell, explain)
+
+
+def stage_columns(table: SamplingTable, settings: GenerationSettings) -> list[SamplingStageColumn]:
+    """Return the columns of the stages that these settings have, in order of application."""
+    stages = [logit_column(), model_probability_column()]
+    if settings.repetition_penalty != 1:
+        stages.append(repetition_penalty_column(settings.repetition_penalty))
+    if settings.temperature == 0:
+        stages.append(argmax_column())
+    else:
+        stages.append(temperature_column(settings.temperature))
+        if settings.top_k:
+            stages.append(top_k_column(settings.top_k))
+        if settings.top_p < 1:
+            stages.append(top_p_column(settings.top_p))
+        if settings.min_p:
+            stages.append(min_p_column(settings.min_p, table.largest))
+    return [*stages, sampling_probability_column(table, greedy=settings.temperature == 0), cumulative_column()]
+
+
+def logit_column() -> SamplingStageColumn:
+    """Return the column of the logits."""
+    return SamplingStageColumn(
+        "logit",
+        _("logit"),
+        _("The model's score for the token: the larger, the likelier."),
+        cell=lambda row: format_logit(row.logit),
+        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_logit(row.logit)),
+    )
+
+
+def model_probability_column() -> SamplingStageColumn:
+    """Return the column of the model's own probabilities."""
+    return SamplingStageColumn(
+        "model",
+        _("model"),
+        _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."),
+        cell=lambda row: format_number(row.plain),
+        arithmetic=lambda row: _(
+            "e^{logit} / Σ e^logits = {probability}",
+            logit=format_subtracted_logit(row.logit),
+            probability=format_number(row.plain),
+        ),
+    )
+
+
+def repetition_penalty_column(penalty: float) -> SamplingStageColumn:
+    """Return the column of the logits after the repetition penalty."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.penalised == row.logit:
+            return _("{logit} stays: the token is not in the text so far", logit=format_logit(row.logit))
+        return _(
+            "{logit} {sign} {penalty:g} = {penalised}: the token is in the text already",
+            logit=format_logit(row.logit),
+            sign="/" if row.logit > 0 else "×",
+            penalty=penalty,
+            penalised=format_logit(row.penalised),
+        )
+
+    return SamplingStageColumn(
+        "penalised",
+        _("penalty\n{penalty:g}", penalty=penalty),
+        _(
+            "Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied "
+            "where they are negative.",
+            penalty=penalty,
+        ),
+        cell=lambda row: format_logit(row.penalised),
+        arithmetic=arithmetic,
+    )
+
+
+def temperature_column(temperature: float) -> SamplingStageColumn:
+    """Return the column of the logits divided by the temperature."""
+    return SamplingStageColumn(
+        "scaled",
+        f"÷ {temperature:g}",
+        _(
+            "Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.",
+            temperature=temperature,
+        ),
+        cell=lambda row: format_logit(row.scaled),
+        arithmetic=lambda row: f"{format_logit(row.penalised)} / {temperature:g} = {format_logit(row.scaled)}",
+    )
+
+
+def sampling_probability_column(table: SamplingTable, greedy: bool) -> SamplingStageColumn:
+    """Return the column of the probabilities that are sampled from."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.cut_by:
+            limit = LIMITS[row.cut_by]
+            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=translate(limit))
+        if greedy:
+            return _("the largest, so its probability is 1")
+        power = f"e^({format_logit(row.scaled)} − {format_subtracted_logit(table.largest)}) / Σ"
+        return (
+            f"{power} = {format_number(row.weight)} / {format_number(table.total)} = {format_number(row.probability)}"
+        )
+
+    return SamplingStageColumn(
+        "probability",
+        _("after temperature\nand filters"),
+        _(
+            "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
+            "(softmax). The grey tick is the model’s own."
+        ),
+        cell=lambda row: "0" if row.cut_by else format_number(row.probability),
+        arithmetic=arithmetic,
+    )
+
+
+def cumulative_column() -> SamplingStageColumn:
+    """Return the column of the cumulative probabilities."""
+
+    def arithmetic(row: SamplingRow) -> str:
+        if row.cut_by:
+            return _("cut, so no random number falls on it")
+        return _(
+            "{before} + {probability} = {sum}: drawn where the random number is from {before} to {sum}",
+            before=format_number(max(0.0, row.cumulative - row.probability)),
+            probability=format_number(row.probability),
+            sum=format_number(row.cumulative),
+        )
+
+    return SamplingStageColumn(
+        "cumulative",
+        _("sum\nso far"),
+        _(
+            "Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below "
+            "ends."
+        ),
+        cell=lambda row: "" if row.cut_by else format_number(row.cumulative),
+        arithmetic=arithmetic,
+    )
+
+
+@dataclass(frozen=True)
+class SecondRunPrediction:
+    """The other run's prediction after the aligned token.
+
+    Attributes:
+        plain: its probabilities on the first run's vocabulary (V,); NaN for tokens that the other lacks.
+        sampled_token: text of the token sampled with the same random number and settings.
+        after: text of the aligned token.
+        position: of the aligned token.
+    """
+
+    plain: np.ndarray
+    sampled_token: str
+    after: str
+    position: int
+
+
+def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
+    """Return the column of B's probabilities."""
+
+    def explain(row) -> str:
+        value = plain[row.token_id]
+        if np.isnan(value):
+            return _("the model of B has no such token")
+        return _("B: probability {probability}, before temperature and filters", probability=format_number(value))
+
+    return SamplingStageColumn(
+        "other",
+        _("B:\nmodel"),
+        _("What the other run’s model gives the token, before temperature and filters."),
+        cell=lambda row: "–" if np.isnan(plain[row.token_id]) else format_number(plain[row.token_id]),
+        arithmetic=explain,
+    )
+
+
+def other_run_summary(prediction: NextTokenDistribution, other: SecondRunPrediction) -> str:
+    """Return the token that the same random number selects in B, and the divergence of the distributions, as text."""
+    sampled_text = _(
+        "In B, after {after} (position {position}), the same random number falls on {token}.",
+        after=quote_token(other.after),
+        position=other.position,
+        token=quote_token(other.sampled_token),
+    )
+    if np.isnan(other.plain).any():
+        return _("{drawn} The models have different tokens: no divergence.", drawn=sampled_text)
+    return _(
+        "{drawn} Divergence of the models’ probabilities: KL(A‖B) = {there} bits, KL(B‖A) = {back} bits.",
+        drawn=sampled_text,
+        there=format_number(kl_divergence(prediction.plain, other.plain)),
+        back=format_number(kl_divergence(other.plain, prediction.plain)),
+    )
+
+
+def summarise_distribution(
+    prediction: NextTokenDistribution, vocabulary: Sequence[str], after: str, position: int
+) -> str:
+    """Summarise the distribution in a sentence or two."""
+    num_candidates = int((prediction.sampled > 0).sum())
+    text = _(
+        "After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after "
+        "temperature and filters; the model’s own is {own}.",
+        token=quote_token(after),
+        position=position,
+        kept=num_candidates,
+        size=len(prediction.sampled),
+        entropy=format_number(prediction.entropy),
+        own=format_number(prediction.plain_entropy),
+    )
+    if prediction.actual is None:
+        return text
+    actual_text = _(
+        "The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.",
+        token=quote_token(vocabulary[prediction.actual]),
+        rank=prediction.rank(prediction.actual),
+        probability=format_number(prediction.plain[prediction.actual]),
+    )
+    return f"{text} {actual_text}"
+
+
+def random_draw_text(vocabulary: Sequence[str], seed: int, u: float, sampled_id: int, actual: int | None) -> str:
+    """Return a sentence on the token that the random number selects.
+
+    Args:
+        u: the random number of this seed and position.
+        sampled_id: the token that it selects.
+        actual: the token that the text has here; None at its end.
+    """
+    values = {"seed": seed, "u": format_number(u), "token": quote_token(vocabulary[sampled_id])}
+    if actual is None:
+        return _(
+            "With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", **values
+        )
+    if actual == sampled_id:
+        return _(
+            "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.",
+            **values,
+        )
+    return _(
+        "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has "
+        "{other}.",
+        other=quote_token(vocabulary[actual]),
+        **values,
+    )

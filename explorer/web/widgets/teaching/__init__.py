@@ -1,0 +1,231 @@
+"""Widgets for teaching: lessons, walkthroughs, presentations, and class sessions."""
+
+from explorer.translations import _
+from explorer.web.widgets import HtmlWidget, fill_template, json_attribute
+
+LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
+<header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
+<span class="of"></span><button type="button" class="print" title="{print_is}">{print}</button>
+<button type="button" class="leave">{leave}</button></header>
+<div class="told" tabindex="0">
+<h2 tabindex="-1"></h2>
+<p class="against"></p>
+<p class="note"></p>
+<div class="before"></div>
+<div class="question"></div>
+<div class="verdict" role="status"></div>
+<div class="after"></div>
+</div>
+<nav><button type="button" class="back">{back}</button><button type="button" class="next">{next}</button></nav>
+</aside>"""
+
+
+class LessonPanel(HtmlWidget):
+    """A step of a lesson: text, a question, and after a reply the feedback.
+
+    On a wide screen it is a column at the left, on a narrow one a sheet that folds.
+    """
+
+    kind = "lesson"
+    script = "lesson"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            LESSON_HTML,
+            lesson=_("lesson"),
+            fold=_("fold the lesson"),
+            print=_("Print"),
+            print_is=_("the whole lesson as a sheet: figures, blanks, and the answers on a page of their own"),
+            leave=_("Leave"),
+            back=_("Back"),
+            next=_("Next"),
+        )
+        super().__init__(html=html, **kwargs)
+
+
+LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" title="{lessons_are}">{lessons}</button>
+<div class="list" role="dialog" aria-label="{lessons}" hidden></div>"""
+
+
+class LessonListButton(HtmlWidget):
+    """A button that opens the list of lessons, each with the step where the user left it."""
+
+    kind = "lessons"
+    script = "lesson"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        words = {"lessons": _("Lessons"), "lessons_are": _("step by step, with questions that you answer first")}
+        super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)
+
+
+WALKTHROUGH_PLAYER_HTML = """<section class="walk" role="dialog" aria-modal="true" aria-label="{walk}" hidden>
+<h2 tabindex="-1"></h2>
+<p class="says" aria-live="polite"></p>
+<div class="drawing"></div>
+<nav><button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
+<button type="button" class="next">{next}</button><button type="button" class="leave">{leave}</button></nav>
+</section>"""
+
+
+class WalkthroughPlayer(HtmlWidget):
+    """Player of a walkthrough's short segments, with a pause after each.
+
+    There is no animation if the user prefers reduced motion.
+    """
+
+    kind = "walk"
+    script = "walkthrough"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        words = {"walk": _("step by step"), "back": _("Back"), "next": _("Go on (space)"), "leave": _("Leave (Esc)")}
+        super().__init__(html=fill_template(WALKTHROUGH_PLAYER_HTML, **words), **kwargs)
+
+
+WALKTHROUGH_BUTTON_HTML = """<button type="button" class="walks" title="{walk_is}" data-walk="%s">{walk}</button>"""
+
+
+class WalkthroughButton(HtmlWidget):
+    """A button that starts a tab's walkthrough.
+
+    Args:
+        walk: name of the walkthrough (`explorer.analysis.walkthroughs`).
+    """
+
+    kind = "walkthrough_button"
+    script = "walkthrough"
+    lazy = ""
+
+    def __init__(self, walk: str, **kwargs):
+        words = {"walk": _("▶ Step by step"), "walk_is": _("this very computation, bit by bit, with its numbers")}
+        super().__init__(html=fill_template(WALKTHROUGH_BUTTON_HTML % json_attribute(walk), **words), **kwargs)
+
+
+SAVED_VIEWS_HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
+<div class="list" role="dialog" aria-label="{present}" hidden>
+<div class="line"><button type="button" class="begin" aria-keyshortcuts="P">{begin}</button>
+<span class="what"></span></div>
+<h2>{places}</h2>
+<p class="told" role="status"></p>
+<div class="brought" hidden></div>
+<ol class="places"></ol>
+<div class="line"><button type="button" class="save">{save}</button>
+<button type="button" class="link">{link}</button><button type="button" class="file">{file}</button></div>
+</div>"""
+
+
+class SavedViewsMenu(HtmlWidget):
+    """A button that opens the list of saved views, which can be sorted, named, removed and shared there."""
+
+    kind = "present_menu"
+    script = "presentation"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            SAVED_VIEWS_HTML,
+            present=_("Present"),
+            present_is=_("one figure, or one step of a lesson, on the whole screen"),
+            begin=_("Present (P)"),
+            places=_("Saved places"),
+            save=_("Save this place"),
+            link=_("Copy as a link"),
+            file=_("Save as a file"),
+        )
+        super().__init__(html=html, **kwargs)
+
+
+PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
+<header><h2 tabindex="-1"></h2><p class="text"></p></header>
+<p class="problem" role="alert"></p>
+<nav>
+<button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
+<button type="button" class="next" aria-label="{next}">→</button>
+<button type="button" class="notes" aria-keyshortcuts="N">{notes}</button>
+<button type="button" class="black" aria-keyshortcuts="B">{black}</button>
+<button type="button" class="leave" aria-keyshortcuts="Escape">{leave}</button>
+</nav>
+<button type="button" class="blackout" aria-label="{is_black}" hidden></button>
+<i class="pointer" hidden></i>
+</section>"""
+
+
+class PresentationScreen(HtmlWidget):
+    """Full-screen presentation of a lesson's steps, saved views, or the open tab's figures.
+
+    Notes and a preview of the next item are in a second window.
+    """
+
+    kind = "stage"
+    script = "presentation"
+    lazy = "p"
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            PRESENTATION_HTML,
+            presenting=_("presenting"),
+            back=_("Back"),
+            next=_("Next"),
+            notes=_("Notes in a second window (N)"),
+            black=_("Black (B)"),
+            leave=_("Leave (Esc)"),
+            is_black=_("The screen is black: press B, or click, to have it back."),
+        )
+        super().__init__(html=html, **kwargs)
+
+
+ROOM_HTML = """<button type="button" class="open" aria-expanded="false" aria-keyshortcuts="C"
+title="{class_is}">{class_}</button>
+<div class="list" role="dialog" aria-label="{class_}" hidden>
+<div class="outside">
+<p>{how}</p>
+<button type="button" class="begin">{begin}</button>
+<form class="join"><label>{code} <input type="text" class="typed" maxlength="14" autocomplete="off"
+autocapitalize="characters" spellcheck="false"></label>
+<button type="submit">{join}</button></form>
+</div>
+<div class="leading" hidden>
+<details class="invite" open><summary>{code} <strong class="code"></strong></summary>
+<div class="qr"></div><div class="ways"><p>{ways}</p>
+<a class="link" target="_blank" rel="noopener"></a><button type="button" class="copy">{copy}</button></div></details>
+<div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
+<section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
+<p class="spoken" role="status"></p>
+<button type="button" class="end">{end}</button>
+</div>
+<p class="told" role="alert"></p>
+</div>"""
+
+
+class ClassSessionPanel(HtmlWidget):
+    """A button that opens the panel of a class session.
+
+    For a teacher it has the code, the link, who is present and the replies; for others, how to open or join a room.
+    """
+
+    kind = "room_menu"
+    script = "class_session"
+    lazy = ""
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            ROOM_HTML,
+            class_=_("Class"),
+            class_is=_("lead a class from this page, or join one"),
+            how=_(
+                "Open a room, and students join it by a code, without accounts. Their pages follow yours for as long "
+                "as they like, and you see how many reply what to a lesson’s questions. Nothing is kept once it is "
+                "closed."
+            ),
+            begin=_("Open a room"),
+            code=_("Code"),
+            join=_("Join"),
+            ways=_("Students scan this, open the link, or type the code under “Class”:"),
+            copy=_("Copy the link"),
+            follow=_("the class follows me"),
+            replies=_("Replies"),
+            end=_("Close the room"),
+        )
+        super().__init__(html=html, **kwargs)

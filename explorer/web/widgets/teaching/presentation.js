@@ -1,0 +1,426 @@
+// @ts-check
+// The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
+// window; and the list of saved places.
+import { makeMove } from "../../static/page_actions.js";
+import { unfold } from "../../static/widget_contents.js";
+import { button, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
+import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+import { _, ngettext } from "../../static/translations.js";
+import { onEveryState, onState, state } from "../../static/page_state.js";
+import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figureInSight, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
+
+/** @typedef {import("./presentation_pages.js").Place} Place */
+
+// That the page is presented, and what is to be: widgets ask, the stage (widgets/stage) does.
+
+const told = new EventTarget();
+
+/**
+ * Something to go through on the stage: places, or nothing for what the page has to show.
+ * @typedef {{ places?: import("./presentation_pages.js").Place[], at?: number }} Wanted
+ */
+
+/** Has the stage begin. @param {Wanted} [wanted] */
+const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
+
+/** Calls `begin` whenever the page is to be presented. @param {(wanted: Wanted) => void} begin */
+const onPresent = (begin) => told.addEventListener("present", (event) => begin(/** @type {CustomEvent} */ (event).detail));
+
+// How large things are on the stage.
+
+const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
+const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
+const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
+const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
+const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
+
+/** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
+
+/**
+ * The room of the picture, and by how much it is enlarged.
+ * @param {{ width: number, height: number }} screen
+ * @param {number} head the height of what stands above
+ * @param {boolean} hasWords whether a lesson's words stand at the left
+ * @param {boolean} [areMany] whether they need more than their usual room
+ * @returns {Room}
+ */
+export function figureRoom(screen, head, hasWords, areMany = false) {
+  const left = (hasWords ? Math.round(screen.width * SHARES[+areMany]) : 0) + MARGIN;
+  const width = screen.width - left - MARGIN, height = screen.height - head - BAR;
+  const least = Math.min(LEAST_TYPE / SMALLEST.picture, screen.width / NATURAL.phone); // a telephone is held close
+  const scale = Math.max(least, Math.min(width / NATURAL.width, height / NATURAL.height));
+  return { left, top: head, width, height, scale };
+}
+
+/**
+ * How large a map's letters are drawn, which grows and shrinks with its room, and whether not all of them fit then, or hardly any.
+ * @param {Room} room
+ */
+const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < CROWDED, isTight: width < TIGHT });
+
+/**
+ * The room of a lesson's words, and by how much they may be enlarged, the most first: what has no room is less, down to
+ * letters of 20 pixels.
+ * @param {{ width: number, height: number }} screen
+ * @param {number} head
+ * @param {boolean} isAlone
+ * @param {boolean} [areMany]
+ * @returns {Room & { scales: number[] }}
+ */
+export function textRoom(screen, head, isAlone, areMany = false) {
+  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * SHARES[+areMany]), height = screen.height - head - BAR;
+  const least = LEAST_TYPE / SMALLEST.words, most = Math.max(least, Math.min(2.4, width / NATURAL.words));
+  const scales = [most, (2 * most + least) / 3, (most + 2 * least) / 3, least];
+  return { left: isAlone ? MARGIN : 0, top: head, width, height, scale: most, scales };
+}
+
+// What is on the stage: the picture in its place, and how large it and a lesson's words are.
+
+const PRESENTED = "presented";
+let waiting = 0; // until a picture is there
+
+/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {number} [frames] to wait */
+function place(id, frames = 600) {
+  cancelAnimationFrame(waiting);
+  const picture = id && document.getElementById(id);
+  for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
+  if (!id) return;
+  unfold(id);
+  if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
+    if (frames) waiting = requestAnimationFrame(() => place(id, frames - 1));
+    return;
+  }
+  picture.classList.add(PRESENTED);
+  window.dispatchEvent(new Event("resize"));
+}
+
+/**
+ * Says where all stands, and how large it is (page.css).
+ * @param {HTMLElement} head
+ * @param {Shown} shown
+ * @param {boolean} [areMany] whether the words need more than their usual room
+ */
+function layOut(head, shown, areMany = false) {
+  const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
+  const room = figureRoom(screen, height, Boolean(page), areMany), words = textRoom(screen, height, !picture, areMany);
+  for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
+  for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
+  const letters = lettersOfMap(room);
+  document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
+  document.body.classList.toggle("crowded", letters.isCrowded);
+  document.body.classList.toggle("tight", letters.isTight);
+  if (page && !fit(words.scales) && picture && !areMany) layOut(head, shown, true);
+}
+
+// The largest words that have room; says whether any have.
+function fit(scales) {
+  const column = find(document, "#lesson .lesson"), told = find(column, ".told");
+  for (const scale of scales) {
+    document.body.style.setProperty("--words-scale", String(scale));
+    if (told.scrollHeight <= told.clientHeight + 1) return true;
+  }
+  return false;
+}
+
+// The presenter's own window: notes, and what comes next.
+
+/** @typedef {{ heading: string, at: string, notes: (Node | string)[], next: (Node | string)[] }} Notes */
+
+/** A window for notes. @param {(event: KeyboardEvent) => void} onKey what a key in it does */
+function notesWindow(onKey) {
+  /** @type {Window | null} */
+  let opened = null;
+  window.addEventListener("pagehide", () => opened?.close());
+
+  return {
+    /** Opens it, or brings it to the front; false where the browser does not let it. */
+    open() {
+      const isNew = !opened || opened.closed;
+      opened = window.open("", "explorer-notes", "popup,width=720,height=640");
+      if (!opened) return false;
+      opened.focus();
+      if (!isNew) return true;
+      const there = opened.document;
+      there.title = _("Notes");
+      there.documentElement.lang = document.documentElement.lang;
+      there.addEventListener("keydown", onKey);
+      return true;
+    },
+
+    /** @param {Notes} notes */
+    show({ heading, at, notes, next }) {
+      if (!opened || opened.closed) return;
+      const { body } = opened.document, { backgroundColor, color, fontFamily } = getComputedStyle(find(document, "gradio-app"));
+      Object.assign(body.style, { backgroundColor, color, fontFamily, margin: "24px", lineHeight: "1.5", fontSize: "20px", whiteSpace: "pre-line" });
+      const title = make("h1", {}, heading), following = make("h2", {}, _("Next")), place = make("p", { className: "at" }, at);
+      for (const [line, size] of /** @type {[HTMLElement, string][]} */ ([[title, "24px"], [following, "16px"], [place, "16px"]])) line.style.fontSize = size;
+      const after = make("section", { className: "next" }, following, ...next);
+      after.style.borderTop = "solid";
+      body.replaceChildren(place, title, make("section", { className: "notes" }, ...notes), after);
+    },
+
+    close() { opened?.close(); },
+  };
+}
+
+/**
+ * What is gone through.
+ * @typedef {object} Deck
+ * @property {(by: number) => void} go on or back
+ * @property {() => Shown} shown what is to be seen now
+ * @property {() => void} [leave]
+ */
+/**
+ * @typedef {object} Shown
+ * @property {string} heading
+ * @property {string} at where that is, as "3 / 9"
+ * @property {string} picture element id; "" for none
+ * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
+ * @property {string} [problem] in the place of all else
+ * @property {(Node | string)[]} notes
+ * @property {(Node | string)[]} next
+ */
+
+const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
+const PRESENTING = "presenting";
+
+/** @param {HTMLElement} element */
+export function stage(element) {
+  const box = find(element, ".stage"), head = find(box, "header"), black = find(box, ".blackout"), pointer = find(box, ".pointer");
+  const notes = notesWindow(onKey);
+  /** @type {Deck | null} */
+  let deck = null;
+  let focused = null; // what had it before
+
+  function begin(wanted) {
+    if (deck || !state.checkpoint) return;
+    focused = document.activeElement;
+    const places = wanted.places ?? storedPlaces();
+    if (shownLessonStep() && !wanted.places) deck = lessonDeck(show);
+    else if (places.length) deck = placesDeck(places, wanted.at ?? 0, show);
+    else deck = figuresDeck(show);
+    document.body.classList.add(PRESENTING);
+    box.hidden = false;
+    find(box, "h2").focus({ preventScroll: true });
+    show();
+  }
+
+  function leave() {
+    if (!deck) return;
+    deck.leave?.();
+    deck = null;
+    notes.close();
+    blacken(false);
+    box.hidden = pointer.hidden = true;
+    document.body.classList.remove(PRESENTING);
+    place("");
+    delete document.body.dataset.page;
+    window.dispatchEvent(new Event("resize")); // pictures have their own room again
+    if (focused?.isConnected) focused.focus({ preventScroll: true });
+  }
+
+  function show() {
+    if (!deck) return;
+    const shown = deck.shown();
+    say(find(box, "h2"), shown.heading);
+    say(find(box, ".text"), textOf());
+    say(find(box, ".problem"), shown.problem ?? "");
+    say(find(box, ".at"), shown.at);
+    document.body.dataset.page = shown.page ?? "";
+    place(shown.problem ? "" : shown.picture);
+    lay();
+    notes.show(shown);
+  }
+
+  // The prompt that the picture is of.
+  const textOf = () => /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "";
+
+  const lay = () => { if (deck) layOut(head, deck.shown()); };
+
+  function blacken(is = black.hidden) {
+    if (!deck) return;
+    black.hidden = !is;
+    if (is) black.focus();
+    else if (document.activeElement === black || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
+  }
+
+  function openNotes() {
+    if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
+    notes.show(deck.shown());
+  }
+
+  const ACTS = { next: () => deck.go(1), back: () => deck.go(-1), black: () => blacken(), leave, notes: openNotes };
+
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    if (isElsewhere(event)) {
+      if (deck && event.key === "Escape") leave();
+      return;
+    }
+    if (!deck) {
+      const isCovered = find(document, "#sheet, #walk .walk:not([hidden])");
+      if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
+      return;
+    }
+    const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
+    const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
+    if (!meaning || (isOnControl && event.key === " ")) return;
+    // Whoever went to a picture by the Tab key goes about in it by the arrow keys; a remote's keys still go on.
+    const isInPicture = event.key.startsWith("Arrow") && target.closest?.(IN_PICTURE) && target.matches(":focus-visible");
+    if (isInPicture) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!black.hidden) return blacken(false);
+    ACTS[meaning]();
+  }
+
+  for (const name of Object.keys(ACTS)) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
+  black.addEventListener("click", () => blacken(false));
+  document.addEventListener("keydown", onKey, { capture: true });
+  document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
+    pointer.hidden = !deck || pointerType !== "mouse";
+    if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
+  });
+  window.addEventListener("resize", () => lay());
+  onEveryState(() => { if (deck) say(find(box, ".text"), textOf()); });
+  onPresent(begin);
+}
+
+/** @param {HTMLElement} element */
+export function presentMenu(element) {
+  const open = find(element, ".open"), list = find(element, ".list"), rows = find(list, ".places"), told = find(list, ".told");
+  const offer = find(list, ".brought");
+  let places = storedPlaces();
+
+  function show() {
+    say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
+    draw();
+    const { bottom, left } = open.getBoundingClientRect();
+    list.style.top = `${bottom + 4}px`;
+    list.hidden = false;
+    list.style.left = `${Math.max(8, Math.min(left, innerWidth - list.offsetWidth - 8))}px`;
+    open.ariaExpanded = "true";
+    find(list, ".begin").focus();
+  }
+
+  function hide() {
+    if (list.contains(document.activeElement)) open.focus();
+    list.hidden = true;
+    open.ariaExpanded = "false";
+  }
+
+  function draw() {
+    rows.replaceChildren(...places.map(row));
+    tellWhat();
+    for (const name of [".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !places.length;
+    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = places.length >= MOST.places;
+  }
+
+  // What P presents.
+  function tellWhat() {
+    if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
+    say(find(list, ".what"), places.length ? ngettext("{count} saved place", "{count} saved places", places.length) : _("the figures of this tab"));
+  }
+
+  /** @param {Place[]} changed */
+  function change(changed) {
+    places = changed;
+    say(told, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
+    draw();
+  }
+
+  function row(place, i) {
+    const number = i + 1, last = places.length - 1;
+    const caption = make("input", { type: "text", className: "caption", value: place.caption, maxLength: MOST.caption, ariaLabel: _("caption of place {number}", { number }), placeholder: _("Place {number}", { number }) });
+    const notes = make("textarea", { className: "notes", value: place.notes, maxLength: MOST.notes, rows: 1, ariaLabel: _("notes on place {number}", { number }), placeholder: _("notes that only you see") });
+    caption.addEventListener("change", () => edit(i, { caption: caption.value }));
+    notes.addEventListener("change", () => edit(i, { notes: notes.value }));
+    const act = (text, name, does, disabled = false) => button(text, does, { ariaLabel: name, title: name, disabled });
+    return make("li", { className: "place" }, span("number", String(number)), caption,
+      act("↗", _("go to place {number}", { number }), () => { hide(); makeMove({ kind: "place", words: placeQuery(place) }); }),
+      act("↑", _("move place {number} up", { number }), () => move(i, i - 1, 1), i === 0),
+      act("↓", _("move place {number} down", { number }), () => move(i, i + 1, 2), i === last),
+      act("✕", _("remove place {number}", { number }), () => { change(places.filter((other) => other !== place)); find(list, ".save").focus(); }),
+      notes);
+  }
+
+  // Without drawing anew, as somebody may be on the way to the next box.
+  function edit(i, words) {
+    places[i] = { ...places[i], ...words };
+    storePlaces(places);
+  }
+
+  // The keyboard stays on the button of the same place.
+  function move(from, to, nth) {
+    change(reordered(places, from, to));
+    const buttons = findButtons(to), stays = buttons[nth].disabled ? buttons[3 - nth] : buttons[nth];
+    stays.focus();
+  }
+  const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
+
+  function save() {
+    const picture = figureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
+    const place = savedPlace(state, picture, title ?? "");
+    if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
+    change([...places, place]);
+    const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
+    caption.focus();
+    caption.select();
+  }
+
+  async function copy() {
+    const link = await linkOf(places, location.href);
+    if (link.length > MOST_LINK) {
+      download({ places });
+      return say(told, _("These places are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+    }
+    try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
+    say(told, _("The link is copied: who opens it finds these places here."));
+  }
+
+  /** @param {Place[]} brought */
+  function add(brought) {
+    const [all, left] = added(places, brought);
+    change(all);
+    if (left) say(told, ngettext("{count} place was left out: at most {most} are kept.", "{count} places were left out: at most {most} are kept.", left, { most: MOST.places }));
+  }
+
+  // From a link or a file: nobody's own places are lost to it.
+  /** @param {Place[]} brought */
+  function take(brought) {
+    if (!brought.length) say(told, _("This brought no place along that can be read."));
+    else if (!places.length) change(brought);
+    else {
+      const done = () => { offer.hidden = true; };
+      offer.replaceChildren(
+        make("p", {}, ngettext("{count} place was brought along.", "{count} places were brought along.", brought.length)),
+        span("line",
+          button(_("Add to mine"), () => { done(); add(brought); }),
+          button(_("In the place of mine"), () => { done(); change(brought); }),
+          button(_("Present without keeping"), () => { done(); hide(); present({ places: brought }); }),
+          button(_("Leave"), done)));
+      offer.hidden = false;
+    }
+    const words = told.textContent;
+    show();
+    if (words) say(told, words);
+  }
+
+  open.addEventListener("click", () => (list.hidden ? show() : hide()));
+  find(list, ".begin").addEventListener("click", () => { hide(); present(); });
+  find(list, ".save").addEventListener("click", save);
+  find(list, ".link").addEventListener("click", copy);
+  find(list, ".file").addEventListener("click", () => download({ places }));
+  element.addEventListener("keydown", (event) => { if (event.key === "Escape" && !list.hidden) hide(); });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!list.hidden && target instanceof Node && !element.contains(target)) hide();
+  });
+  window.addEventListener("storage", () => { places = storedPlaces(); if (!list.hidden) draw(); }); // another tab changed them
+  onState(element, tellWhat);
+  onPlacesReceived(take);
+  placesInLink(location.hash).then((brought) => {
+    if (!brought) return;
+    history.replaceState(history.state, "", location.pathname + location.search); // a reload brings them no second time
+    take(brought);
+  });
+}

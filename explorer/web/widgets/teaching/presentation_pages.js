@@ -1,0 +1,285 @@
+// @ts-check
+// What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved views. These are states of the
+// page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
+// file passes them on; no server does.
+import { makeMove, onMove } from "../../static/page_actions.js";
+import { lastViewedFigure } from "../../static/widget_contents.js";
+import { find, findAll, make } from "../../static/dom.js";
+import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
+import { _ } from "../../static/translations.js";
+import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
+import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
+import { state } from "../../static/page_state.js";
+import { prose } from "./lesson.js";
+
+/** @typedef {import("../../static/page_state.js").State} State */
+
+/**
+ * @typedef {object} Place
+ * @property {string} words the words of the address
+ * @property {string} picture element id of the picture that fills the screen; "" for the first of its tab
+ * @property {string} caption
+ * @property {string} notes for whoever presents
+ */
+
+export const MOST = { places: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
+const KEPT = "explorer:places"; // in the browser's storage
+const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // a place is no step of a lesson
+const FRAGMENT = "places=", PICTURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
+
+/** A place of what is seen; null where its address is longer than a place may have. @param {State} state @param {string} picture @param {string} caption @returns {Place | null} */
+export function savedPlace(state, picture, caption) {
+  const kept = Object.fromEntries(Object.entries(state).filter(([name]) => !NOT_KEPT.includes(name)));
+  const words = urlOfState(kept, "http://here/").search.slice(1);
+  return words.length > MOST.words ? null : placeIn({ words, picture, caption });
+}
+
+/** What of anything is a place; null where it is none. @param {any} any @returns {Place | null} */
+function placeIn(any) {
+  if (typeof any?.words !== "string" || any.words.length > MOST.words || !any.words) return null;
+  const text = (value, most) => (typeof value === "string" ? value.slice(0, most) : "");
+  const picture = PICTURE.test(any.picture) ? any.picture : "";
+  return { words: any.words, picture, caption: text(any.caption, MOST.caption), notes: text(any.notes, MOST.notes) };
+}
+
+/** The places in what anybody may have written: those that are none are left out. @param {any} any @returns {Place[]} */
+export const validPlaces = (any) => (Array.isArray(any) ? any.slice(0, MOST.places).map(placeIn).filter((place) => place !== null) : []);
+
+/** All that the browser keeps. @returns {Place[]} */
+export function storedPlaces() {
+  try { return validPlaces(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
+}
+
+/** Has the browser keep places in the place of all before; false where it does not. @param {Place[]} places */
+export function storePlaces(places) {
+  try { localStorage.setItem(KEPT, JSON.stringify(places)); } catch { return false; }
+  return true;
+}
+
+const brought = new EventTarget();
+
+/** Brings places along, from a file or a link. @param {any} any */
+export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: validPlaces(any) }));
+
+/** Calls `take` with places that are brought along. @param {(places: Place[]) => void} take */
+export const onPlacesReceived = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Place[]>} */ (event).detail));
+
+/** What a place asks, by name. @param {Place} place @returns {Record<string, string>} */
+export const placeQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
+
+/** As many as may be kept, and how many are not. @param {Place[]} mine @param {Place[]} brought @returns {[Place[], number]} */
+export function added(mine, brought) {
+  const all = [...mine, ...brought];
+  return [all.slice(0, MOST.places), Math.max(0, all.length - MOST.places)];
+}
+
+/** The list with one of its items somewhere else. @template Item @param {Item[]} items @param {number} from @param {number} to */
+export function reordered(items, from, to) {
+  const others = items.filter((item, i) => i !== from);
+  return [...others.slice(0, to), items[from], ...others.slice(to)];
+}
+
+/** A link to the page that brings places along: a fragment, which no server is sent. @param {Place[]} places @param {string} address */
+export async function linkOf(places, address) {
+  const url = new URL(address);
+  url.search = "";
+  const packed = await new Response(new Blob([JSON.stringify(places)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
+  url.hash = FRAGMENT + encodeBase64(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return url.href;
+}
+
+/** The places that a link's fragment brings; null where it has none. However much it unpacks to, no more is read than a list may have. @param {string} hash */
+export async function placesInLink(hash) {
+  const packed = hash.replace(/^#/, "");
+  if (!packed.startsWith(FRAGMENT)) return null;
+  try {
+    const bytes = decodeBase64(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
+    return validPlaces(JSON.parse(await unpacked(bytes)));
+  } catch { return []; }
+}
+
+async function unpacked(bytes) {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (let { value, done } = await reader.read(); !done; { value, done } = await reader.read()) {
+    text += value;
+    if (text.length > MOST.text) throw new RangeError("too-long");
+  }
+  return text;
+}
+
+// What there is to go through on the stage, page by page.
+
+/** Where a page of a step is, of what there is of it. @typedef {"before" | "question" | "answer" | "after"} PageOfStep */
+
+/**
+ * The pages of a lesson's step, each short enough for a screen: its words, its question, the truth, and what follows.
+ * @param {Record<string, any>} told the step, as Python tells it
+ * @returns {PageOfStep[]}
+ */
+export function stepPages({ before, question, after, task, missing, problem }) {
+  if (missing || problem) return ["question"];
+  if (task) return task.is_done ? ["before", "after"] : ["before"];
+  const isAsked = question && !question.is_example;
+  const pages = /** @type {PageOfStep[]} */ ([before?.length && "before", question && "question", isAsked && "answer", after?.length && "after"].filter(Boolean));
+  return pages.length ? pages : ["before"];
+}
+
+/**
+ * The page that a step is at once Python has told it anew: the truth where there is a reply now.
+ * @param {PageOfStep} page
+ * @param {Record<string, any>} before @param {Record<string, any>} now
+ * @returns {PageOfStep}
+ */
+export function pageAfterAnswer(page, before, now) {
+  if (!before.judged && now.judged) return "answer";
+  if (!before.task?.is_done && now.task?.is_done) return "after";
+  if (before.judged && !now.judged && page !== "before") return "question";
+  return page;
+}
+
+/** What is shown of what a step points out: of settings, what they make; nothing of controls that change what is elsewhere. @param {string} target */
+export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN : CONTROLS.test(target) ? "" : target);
+
+const CONTROLS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
+
+/** Whether the picture that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
+export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
+
+/**
+ * Where a key leads on the stage; null where it is none of the stage's.
+ * @param {string} key
+ * @returns {"next" | "back" | "black" | "leave" | "notes" | null}
+ */
+export const stageCommand = (key) => KEYS[key] ?? KEYS[key.toLowerCase()] ?? null;
+
+/** @type {Record<string, "next" | "back" | "black" | "leave" | "notes">} */
+const KEYS = {
+  ArrowRight: "next", ArrowDown: "next", PageDown: "next", " ": "next", // the last two are those of a presenter's remote
+  ArrowLeft: "back", ArrowUp: "back", PageUp: "back",
+  b: "black", ".": "black", n: "notes", p: "leave", Escape: "leave",
+};
+
+// The steps of the lesson, each page by page.
+
+/** @param {() => void} changed is called when another page is to be seen @returns {import("./presentation.js").Deck} */
+export function lessonDeck(changed) {
+  let told = shownLessonStep(), page = stepPages(told)[0], coming = 0; // −1 where the last page of the step before is to come
+  const leaving = new AbortController();
+
+  onLessonStep((now) => {
+    const isOther = now.name !== told.name || now.step !== told.step, pages = stepPages(now);
+    page = isOther ? pages[coming < 0 ? pages.length - 1 : 0] : pageAfterAnswer(page, told, now);
+    if (!pages.includes(page)) page = pages[0];
+    if (isOther) coming = 0;
+    told = now;
+    changed();
+  }, leaving.signal);
+
+  return {
+    go(by) {
+      const pages = stepPages(told), next = pages.indexOf(page) + by;
+      if (pages[next] === "answer" && !told.judged) return showAnswer();
+      if (next >= 0 && next < pages.length) {
+        page = pages[next];
+        return changed();
+      }
+      const step = told.step + by;
+      if (step < 1 || step > told.steps) return;
+      coming = by;
+      goToStep(state.lesson, step);
+    },
+    shown() {
+      const { heading, title, step, steps, before, next, question } = told;
+      return {
+        heading: heading ?? "", at: `${step} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
+        notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
+        next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
+      };
+    },
+    leave: () => leaving.abort(),
+  };
+}
+
+// The pictures of the open tab, beginning with the one that was looked at last.
+
+const OPEN = "#view .panels > .block";
+
+/** The pictures that the open tab shows now. */
+const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
+
+/** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
+export function figureInSight() {
+  const all = pictures(), ids = all.map(({ id }) => id), last = lastViewedFigure();
+  if (ids.includes(last) || ["next-token", "strip"].includes(last)) return last;
+  const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
+  return (inSight ?? all[0])?.id ?? "";
+}
+
+/** @param {() => void} changed @returns {import("./presentation.js").Deck} */
+export function figuresDeck(changed) {
+  const first = figureInSight(), ids = pictures().map(({ id }) => id);
+  const deck = ids.includes(first) ? ids : [first, ...ids].filter(Boolean);
+  const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
+  let at = Math.max(0, deck.indexOf(first));
+
+  return {
+    go(by) {
+      at = Math.max(0, Math.min(deck.length - 1, at + by));
+      changed();
+    },
+    shown: () => ({
+      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "",
+      problem: deck.length ? "" : _("This tab shows no figure now."),
+      notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
+    }),
+  };
+}
+
+// Saved places, one after another.
+
+/**
+ * @param {Place[]} places
+ * @param {number} at the first
+ * @param {() => void} changed
+ * @returns {import("./presentation.js").Deck}
+ */
+export function placesDeck(places, at, changed) {
+  const leaving = new AbortController();
+  let isThere = false, problem = "";
+
+  onMove((move, isMade) => {
+    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(placeQuery(places[at]))) return; // of one that was passed by
+    isThere = isMade;
+    const { checkpoint } = placeQuery(places[at]);
+    problem = isMade ? "" : _("This place cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
+    changed();
+  }, leaving.signal);
+
+  function goThere() {
+    isThere = false;
+    problem = "";
+    makeMove({ kind: "place", words: placeQuery(places[at]) });
+    changed();
+  }
+  goThere();
+
+  const captionOf = (place, i) => place.caption || _("Place {number}", { number: i + 1 });
+  return {
+    go(by) {
+      const next = Math.max(0, Math.min(places.length - 1, at + by));
+      if (next === at) return;
+      at = next;
+      goThere();
+    },
+    shown: () => ({
+      heading: captionOf(places[at], at), at: `${at + 1} / ${places.length}`, picture: isThere ? places[at].picture || firstPosition() : "", problem,
+      notes: [make("p", {}, places[at].notes)],
+      next: [make("p", {}, at + 1 < places.length ? captionOf(places[at + 1], at + 1) : _("This was the last place."))],
+    }),
+    leave: () => leaving.abort(),
+  };
+}
+
+/** The first picture of the open tab. */
+const firstPosition = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";

@@ -1,0 +1,233 @@
+"""Scores of heads, and those that chance would give."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from explorer.analysis import head_scores as module
+from explorer.analysis.head_scores import (
+    HEAD_SCORES,
+    RandomlyShiftedTargets,
+    chance_head_scores,
+    head_scores,
+    target_mask,
+    without_first_key,
+)
+from explorer.architecture.attention import visibility_mask
+from explorer.tracing.capture import capture
+from model.training.evaluation import copying_head_scores
+
+A, B, C = 5, 6, 7
+
+
+@pytest.fixture
+def run_with_pattern(rope_trace):
+    """Return `patterned(ids, pattern)`: a run over the ids in which every head has the pattern (T, T)."""
+
+    def with_pattern(ids, pattern):
+        heads = rope_trace.config.num_heads
+        values = {f"blocks.{i}.attn.pattern": np.stack([pattern] * heads).astype(np.float32) for i in range(2)}
+        return replace(rope_trace, token_ids=tuple(ids), values=rope_trace.values | values)
+
+    return with_pattern
+
+
+def make_pattern(keys) -> np.ndarray:
+    """Return a pattern in which each query puts all its attention weight on one key."""
+    return np.eye(len(keys))[list(keys)]
+
+
+IDS = (A, B, C, A, B, A)
+LOOKS = {
+    "previous_token": (0, 0, 1, 2, 3, 4),
+    "first_token": (0, 0, 0, 0, 0, 0),
+    "self": (0, 1, 2, 3, 4, 5),
+    "duplicate_token": (0, 0, 0, 0, 1, 3),
+    "induction": (0, 0, 0, 1, 2, 4),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_head_that_does_nothing_else_scores_1(run_with_pattern, name):
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS[name])), name), 1)
+
+
+def test_a_score_is_the_share_of_attention_paid(run_with_pattern):
+    half = (make_pattern(LOOKS["previous_token"]) + make_pattern(LOOKS["self"])) / 2
+    assert_allclose(head_scores(run_with_pattern((A, B, C), half[:3, :3]), "previous_token"), 0.5)
+
+
+def test_induction_checks_the_token(run_with_pattern):
+    """With distinct tokens the same pattern is no induction: no query has an earlier occurrence to attend to."""
+    pattern = make_pattern(LOOKS["induction"])
+    assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "induction")).all()
+    assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "duplicate_token")).all()
+    assert (head_scores(run_with_pattern((A, B, C, B, A, C), pattern), "induction") < 0.5).all()
+
+
+def test_an_even_head_is_spread_and_a_sharp_one_is_not(run_with_pattern):
+    even = np.tri(6) / np.arange(1, 7)[:, None]
+    assert_allclose(head_scores(run_with_pattern(IDS, even), "spread"), 1)
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS["self"])), "spread"), 0, atol=1e-12)
+
+
+def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(run_with_pattern):
+    ids = (C, A, B, C, A, B)
+    keys = (0, 1, 2, 1, 2, 3)  # what followed the query's last occurrence, itself if it is new
+    trace = run_with_pattern(ids, 0.9 * make_pattern([0] * 6) + 0.1 * make_pattern(keys))
+    assert_allclose(head_scores(trace, "induction"), 0.1)
+    assert_allclose(head_scores(trace, "induction", hide_first=True), 1)
+
+
+def test_without_the_first_token_rows_sum_to_1_or_see_nothing():
+    pattern = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]])
+    assert_allclose(without_first_key(pattern), [[0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
+
+
+@pytest.mark.parametrize("name", HEAD_SCORES)
+def test_scores_are_shares_of_every_kind_of_model(trace_of, style, name):
+    for hide_first in (False, True):
+        scores = head_scores(trace_of(style, 32), name, hide_first)
+        assert scores.shape == (trace_of(style).config.num_layers, trace_of(style).config.num_heads)
+        assert ((scores >= 0) & (scores <= 1 + 1e-6)).all()
+    assert np.isnan(head_scores(trace_of(style, 1), name)).all()
+
+
+def test_copying_scores_are_those_that_training_logs(lms, style):
+    from explorer.tracing.capture import capture
+
+    lm = lms[style]
+    ids = torch.randint(
+        6, (32,), generator=torch.Generator().manual_seed(0)
+    )  # some many times, some right after each other
+    trace, logged = capture(lm, ids.tolist()), copying_head_scores(lm, ids[None])
+    assert_allclose(head_scores(trace, "previous_token"), logged["previous_token"], atol=1e-5)
+    assert_allclose(head_scores(trace, "induction"), logged["induction"], atol=1e-5)
+
+
+ROLLED_IDS = [5, 6, 5, 5, 7, 6, 5, 9, 6, 6]
+
+every_score = pytest.mark.parametrize("name", HEAD_SCORES)
+hiding = pytest.mark.parametrize("hide_first", [False, True], ids=["shown", "hidden"])
+
+
+@pytest.fixture
+def repeating(lms):
+    """Return a run in which tokens repeat."""
+    return capture(lms["rope"], ROLLED_IDS)
+
+
+def with_pattern(trace, pattern):
+    """Return the run with the same attention pattern (T, T) in every head."""
+    heads = np.stack([pattern] * trace.config.num_heads).astype(np.float32)
+    values = {f"blocks.{layer}.attn.pattern": heads for layer in range(trace.config.num_layers)}
+    return replace(trace, values=trace.values | values)
+
+
+@every_score
+@hiding
+def test_the_even_score_is_that_of_a_head_that_spreads_its_attention_evenly(repeating, name, hide_first):
+    even = np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None]
+    even_score = chance_head_scores(repeating, name, hide_first).uniform_scores
+    assert_allclose(head_scores(with_pattern(repeating, even), name, hide_first), np.stack([even_score] * 3, axis=-1))
+
+
+@hiding
+@pytest.mark.parametrize("name", ["previous_token", "spread"])
+def test_of_a_window_it_is_that_of_what_is_in_it(lms, name, hide_first):
+    trace = capture(lms["local"], ROLLED_IDS)
+    even = np.stack([visibility_mask(trace.config, layer, len(ROLLED_IDS)) for layer in (0, 1)]).astype(float)
+    even /= even.sum(-1, keepdims=True)
+    heads = {f"blocks.{i}.attn.pattern": np.stack([even[i]] * 3) for i in (0, 1)}
+    built, even_scores = (
+        replace(trace, values={**trace.values, **heads}),
+        chance_head_scores(trace, name, hide_first).uniform_scores,
+    )
+    assert_allclose(head_scores(built, name, hide_first), np.stack([even_scores] * 3, axis=-1), rtol=1e-6)
+    assert even_scores[0] < even_scores[1] or name == "spread"  # fewer to look at
+
+
+@every_score
+@hiding
+def test_an_even_head_is_not_above_chance(repeating, name, hide_first):
+    trace = with_pattern(repeating, np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None])
+    exceeds = chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first))
+    assert exceeds.all() if name == "spread" else not exceeds.any()
+
+
+@pytest.mark.parametrize("style", ["rope", "local"])
+def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts(lms, monkeypatch, style):
+    """The size of the chunks does not matter."""
+    trace = capture(lms[style], ROLLED_IDS)
+    expected, constructor_args = chance_head_scores(trace, "duplicate_token").quantiles, []
+    monkeypatch.setattr(module, "MAX_CELLS", 1)  # a query at a time
+    monkeypatch.setattr(
+        module,
+        "RandomlyShiftedTargets",
+        lambda *asked: constructor_args.append(asked) or RandomlyShiftedTargets(*asked),
+    )
+    assert_allclose(chance_head_scores(replace(trace), "duplicate_token").quantiles, expected, rtol=1e-6)
+    kinds = {
+        tuple(visibility_mask(trace.config, layer, len(ROLLED_IDS)).sum(-1)) for layer in range(trace.config.num_layers)
+    }
+    assert len(constructor_args) == len(kinds) == (2 if style == "local" else 1)
+
+
+@pytest.mark.parametrize("name", ["previous_token", "self", "duplicate_token", "induction"])
+@hiding
+def test_a_head_that_always_looks_there_is_above_chance(repeating, name, hide_first):
+    targets = target_mask(repeating, name).astype(float)
+    targets[:, 0] += 1e-3  # where there is nothing to look at
+    trace = with_pattern(repeating, targets / targets.sum(-1, keepdims=True))
+    assert chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first)).all()
+
+
+@pytest.mark.parametrize("name", ["duplicate_token", "induction", "previous_token"])
+@hiding
+def test_what_chance_gives_is_that_of_all_turns(lms, name, hide_first):
+    """Compare with the scores of every possible rotation of every counted row, in a short run."""
+    trace = capture(lms["rope"], [5, 6, 5, 7, 5])
+    patterns = trace.stack("blocks.*.attn.pattern").astype(float)
+    patterns = without_first_key(patterns) if hide_first else patterns
+    targets, first = target_mask(trace, name), int(hide_first)
+    rows = [query for query in range(1, 5) if targets[query].any()]
+    scores = []
+    for turns in product(*(range(query + 1 - first) for query in rows)):
+        per_query = [
+            np.roll(patterns[..., query, first : query + 1], turn, -1) @ targets[query, first : query + 1]
+            for query, turn in zip(rows, turns, strict=True)
+        ]
+        scores.append(np.mean(per_query, axis=0))
+    baseline = chance_head_scores(trace, name, hide_first)
+    assert baseline.queries == len(rows)
+    assert_allclose(np.mean(scores, axis=0), np.stack([baseline.uniform_scores] * 3, axis=-1), atol=1e-6)
+    low, high = (np.quantile(scores, share, axis=0, method="inverted_cdf") for share in (0.9, 0.98))
+    assert (low - 1e-6 <= baseline.quantiles).all() and (baseline.quantiles <= high + 1e-6).all()
+
+
+def test_of_one_query_that_counts_even_a_sharp_head_may_be_chance(lms):
+    """One repetition with six keys before it: one rotation in six matches."""
+    trace = capture(lms["rope"], [1, 2, 3, 4, 5, 1])
+    trace = with_pattern(trace, np.eye(6)[[0, 0, 0, 0, 0, 1]])
+    assert_allclose(head_scores(trace, "induction"), 1)
+    baseline = chance_head_scores(trace, "induction")
+    assert baseline.queries == 1 and baseline.uniform_scores == pytest.approx([1 / 6] * 2)
+    assert not baseline.is_exceeded(head_scores(trace, "induction")).any()
+
+
+def test_there_is_none_where_no_query_counts(lms):
+    trace = capture(lms["rope"], [1, 2, 3])
+    assert chance_head_scores(trace, "induction") is None
+    assert chance_head_scores(capture(lms["rope"], [1]), "spread") is None
+
+
+def test_it_is_the_same_each_time(repeating):
+    repeated = replace(repeating)
+    assert chance_head_scores(repeating, "induction") is chance_head_scores(repeating, "induction")
+    assert (
+        chance_head_scores(repeating, "induction").quantiles == chance_head_scores(repeated, "induction").quantiles
+    ).all()

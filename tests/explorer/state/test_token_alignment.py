@@ -1,0 +1,97 @@
+from functools import cache
+from itertools import product
+
+import pytest
+
+from explorer.errors import UserError
+from explorer.state.token_alignment import (
+    MAX_PINS,
+    Alignment,
+    align_by_shortest_edit,
+    align_tokens,
+    format_pins,
+    parse_pins,
+)
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    return tuple(text)
+
+
+def test_rows_as_long_as_each_other_stand_position_by_position():
+    assert align_tokens(tokens("abc"), tokens("abc")) == Alignment("same", (0, 1, 2), 3)
+    assert align_tokens(tokens("abc"), tokens("bca")) == Alignment("length", (0, 1, 2), 3)
+
+
+def test_a_token_more_leaves_a_gap():
+    alignment = align_tokens(tokens("abcdef"), tokens("abXYcdef"))
+    assert alignment.kind == "edited" and alignment.partners == (0, 1, 4, 5, 6, 7)
+    assert alignment.inverse == (0, 1, None, None, 2, 3, 4, 5)
+    inverse_alignment = align_tokens(tokens("abXYcdef"), tokens("abcdef"))
+    assert inverse_alignment.partners == alignment.inverse and inverse_alignment.inverse == alignment.partners
+    assert [alignment.nearest_aligned(position) for position in range(6)] == [0, 1, 4, 5, 6, 7]
+    assert [inverse_alignment.nearest_aligned(position) for position in range(8)] == [0, 1, 1, 1, 2, 3, 4, 5]
+
+
+def test_rows_that_share_nothing_are_not_aligned():
+    assert align_tokens(tokens("abcd"), tokens("xyz")) == Alignment("none", (None,) * 4, 3)
+
+
+def edit_distance(first: str, second: str) -> int:
+    """Return the Levenshtein distance, by its definition."""
+
+    @cache
+    def prefix_distance(i: int, j: int) -> int:
+        if not i or not j:
+            return i + j
+        return min(
+            prefix_distance(i - 1, j) + 1,
+            prefix_distance(i, j - 1) + 1,
+            prefix_distance(i - 1, j - 1) + (first[i - 1] != second[j - 1]),
+        )
+
+    return prefix_distance(len(first), len(second))
+
+
+@pytest.mark.parametrize("lengths", [(2, 3), (4, 2), (0, 2), (3, 0)], ids=str)
+def test_scripts_are_as_short_as_can_be(lengths):
+    rows = [["".join(letters) for letters in product("abc", repeat=length)] for length in lengths]
+    for first in rows[0]:
+        for second in rows[1]:
+            partners = align_by_shortest_edit(first, second)
+            aligned = [partner for partner in partners if partner is not None]
+            assert aligned == sorted(set(aligned))  # in order, none twice
+            replaced = sum(first[i] != second[p] for i, p in enumerate(partners) if p is not None)
+            num_edits = replaced + partners.count(None) + len(second) - len(aligned)
+            assert num_edits == edit_distance(first, second)
+
+
+def test_tokens_that_were_put_together_stand_beside_each_other():
+    first, second = tokens("abcdef"), tokens("abXcdefg")
+    alignment = align_tokens(first, second, ((2, 2), (5, 7)))
+    assert alignment.kind == "pinned"
+    assert alignment.partners[2] == 2 and alignment.partners[5] == 7 and alignment.partners[:2] == (0, 1)
+    assert [partner for partner in alignment.partners if partner is not None] == sorted(
+        set(alignment.partners) - {None}
+    )
+    assert align_tokens(first, second, ((40, 2), (2, 40))).kind == "edited"  # beyond an end
+
+
+@pytest.mark.parametrize("text", ["", "3.4", "3.4~7.9"])
+def test_pairs_are_read_as_they_were_written(text):
+    assert format_pins(parse_pins(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *((text, "pairs of tokens") for text in ["3", "a.b", "3.4~", "-1.2", "3.4.5", "12345.1", 7, None]),
+        ("~".join(["1.1"] * 99), "pairs of tokens"),
+        *((text, "aligned pairs cannot cross: remove one") for text in ["3.4~3.5", "3.4~5.4", "3.9~7.4"]),
+    ],
+    ids=str,
+)
+def test_pairs_that_make_no_sense_are_told(text, message):
+    with pytest.raises(UserError, match=message):
+        parse_pins(text)
+    assert MAX_PINS < 99

@@ -1,0 +1,107 @@
+"""Texts of the simple page agree with the numbers."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.state.selection import Selection
+from explorer.views import STORY_VIEWS, story
+from explorer.views.shared_plots import format_percent
+from tests.sample_models import STYLES, capture_style
+
+every_style = pytest.mark.parametrize("style", STYLES)
+
+
+def probabilities(trace) -> np.ndarray:
+    return torch.softmax(torch.tensor(trace["logits"]).double(), -1).numpy()  # (T, V)
+
+
+def parse_percentages(text: str) -> list[float]:
+    return [float(share) / 100 for share in re.findall(r"([\d.]+)%", text)]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (1, "100%"),
+        (0.9999, "over 99%"),
+        (0.994, "99%"),
+        (0.8361, "84%"),
+        (0.1, "10%"),
+        (0.0312, "3.1%"),
+        (0.00019, "0.019%"),
+        (0.00001, "less than 0.01%"),
+        (0, "0%"),
+    ],
+)
+def test_shares_are_told_to_two_digits(share, words):
+    assert format_percent(share) == words
+
+
+@every_style
+def test_the_token_that_was_least_expected_is_told(style):
+    trace = capture_style(style)
+    own = [row[i] for row, i in zip(probabilities(trace), trace.token_ids[1:], strict=False)]
+    text = story.TOKENS_STEP.formula(trace, Selection())
+    assert f"{len(trace)} tokens" in text and f"{trace.config.d_model} numbers" in text
+    assert parse_percentages(text.splitlines()[1]) == pytest.approx([min(own)], rel=0.06)
+    assert trace.tokens[1 + int(np.argmin(own))].strip() in text.splitlines()[1]
+
+
+@every_style
+@pytest.mark.parametrize("query", [0, 9])
+def test_where_the_strongest_head_looks_is_told(style, query):
+    trace = capture_style(style)
+    layer, head = story.top_contributing_head(trace, query)
+    weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
+    text = story.ATTENTION_STEP.formula(trace, Selection(query=query))
+    assert f"head {head} of layer {layer} does most" in text
+    shares = parse_percentages(text.splitlines()[1])
+    named = np.sort(weights[weights >= story.MIN_NAMED_WEIGHT])[::-1][: story.MAX_NAMED_TOKENS]
+    assert shares == pytest.approx(named, rel=0.06)
+    if len(named) and weights.argmax() == query:
+        assert "at itself" in text
+    fields = story.link_to_top_head(trace, Selection(query=query))[1]
+    assert (fields["layer"], fields["head"]) == (layer, head)
+
+
+@every_style
+def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
+    trace = capture_style(style)
+    for query in range(len(trace)):
+        ids, shares = story.top_token_by_layer(trace, query)
+        assert len(ids) == trace.config.num_layers + 1
+        assert ids[-1] == probabilities(trace)[query].argmax()
+        assert shares[-1] == pytest.approx(probabilities(trace)[query].max(), rel=1e-4)
+        text = story.settled_layer_text(trace, query)
+        settled = next(i for i in range(len(ids)) if (ids[i:] == ids[-1]).all())
+        if settled == 0:
+            assert "from the beginning" in text
+        else:
+            assert f"in layer {settled - 1}" in text
+            assert ("the last one" in text) is (settled == trace.config.num_layers)
+
+
+@pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)
+def test_every_step_leads_to_the_full_page(view):
+    _words, look = view.numbers_view_link(capture_style("rope"), Selection())
+    assert look["view"] not in {step.name for step in STORY_VIEWS}
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ([9, 7, 8, 7], "becomes the likeliest again in layer 2, the last one."),
+        ([9, 8, 8, 7], "becomes the likeliest in layer 2, the last one."),
+        ([7, 8, 7, 7], "becomes the likeliest again in layer 1, and stays so in 1 more layer."),
+        ([7, 7, 7, 7], "is likeliest from the beginning"),
+    ],
+)
+def test_a_guess_that_was_the_likeliest_before_is_so_again(monkeypatch, ids, told):
+    trace = capture_style("rope")
+    trace = replace(trace, config=replace(trace.config, num_layers=3))
+    monkeypatch.setattr(story, "top_token_by_layer", lambda trace, query: (np.array(ids), np.full(4, 0.5)))
+    assert told in story.settled_layer_text(trace, 5)

@@ -1,0 +1,125 @@
+"""Page contents around the tabs when there are two runs."""
+
+import numpy as np
+import pytest
+
+from explorer.analysis.next_token import kl_divergence
+from explorer.explain.notation import format_number, quote_token
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import BrowserEndpoints
+from model.generation.sampling import draw_token, sampling_stages, uniform_draw
+
+TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
+SETTINGS = {"temperature": 0.9, "top_k": 30, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def endpoints(library) -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(library))
+
+
+@pytest.fixture(scope="module")
+def state(endpoints) -> dict:
+    first, second = (PageStateBuilder(endpoints.runs).create_run("rope", text) for text in TEXTS)
+    page_state = PageState(first, Selection(view="attention", query=4, key=1), other=second)
+    return page_state.as_dict() | SETTINGS
+
+
+@pytest.fixture(scope="module")
+def contents(endpoints, state) -> dict:
+    return endpoints.answer("show", state)["contents"]
+
+
+@pytest.fixture(scope="module")
+def traces(endpoints, state):
+    page_state = PageState.parse(state)
+    return endpoints.runs.trace(page_state.run), endpoints.runs.trace(page_state.other)
+
+
+def bits(trace) -> list[float]:
+    logits = trace["logits"].astype(np.float64)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return [np.nan] + [-log_p[i - 1, token] / np.log(2) for i, token in list(enumerate(trace.token_ids))[1:]]
+
+
+def test_both_strips_are_shaded_by_what_the_one_is_surprised_by_more(endpoints, state, contents, traces):
+    partners = endpoints.runs.comparison(PageState.parse(state)).alignment.partners
+    bits_a, bits_b = map(bits, traces)
+    first, second = (contents[strip]["shades"]["change"] for strip in ("strip", "strip-b"))
+    assert [tuple(contents[strip]["tokens"]) for strip in ("strip", "strip-b")] == [run.tokens for run in traces]
+    changes = {i: bits_a[i] - bits_b[p] for i, p in enumerate(partners) if i and p}
+    largest = max(1.0, *map(abs, changes.values()))
+    for i, partner in enumerate(partners):
+        expected = changes.get(i, 0.0) / largest
+        assert first["shares"][i] == pytest.approx(expected, abs=2e-3)
+        if partner is not None:
+            assert second["shares"][partner] == pytest.approx(expected, abs=2e-3)
+            assert first["words"][i] == second["words"][partner]
+    unaligned = [i for i in range(len(bits_b)) if i not in partners]
+    assert unaligned and all(second["shares"][i] == 0 and "no partner" in second["words"][i] for i in unaligned)
+
+
+def test_both_distributions_are_told_with_the_same_random_number(endpoints, state, contents, traces):
+    table, partners = contents["next-token"], endpoints.runs.comparison(PageState.parse(state)).alignment.partners
+    partner = partners[4]
+    p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, partner), strict=True))
+    p, q = p / p.sum(), q / q.sum()
+    assert [column["name"] for column in table["columns"]][:3] == ["logit", "model", "other"]
+    for row in table["rows"]:
+        assert row["cells"][2] == format_number(q[row["id"]])
+    settings = GenerationSettings.parse(state)
+    stages = sampling_stages(
+        traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]
+    )
+    u = uniform_draw(settings.seed, 5)  # of A's next place, whatever B's is
+    assert table["u"] == u and partner != 4
+    drawn_token = traces[1].vocabulary[draw_token(stages.probabilities, u)]
+    assert f"the same random number falls on {quote_token(drawn_token)}" in table["words"]
+    assert f"KL(A‖B) = {format_number(kl_divergence(p, q))} bits" in table["words"]
+    assert f"KL(B‖A) = {format_number(kl_divergence(q, p))} bits" in table["words"]
+
+
+def test_while_a_text_is_written_both_strips_follow(endpoints, state):
+    contents = endpoints.answer("token", state | {"generated": [5, 6], "b.prompt": []})["contents"]
+    assert len(contents["strip"]["tokens"]) == len(contents["strip-b"]["tokens"]) == len(state["prompt"]) + 2
+    assert set(contents["strip"]["shades"]) == {"change"}
+
+
+def test_without_a_second_run_all_shades_are_there(endpoints, state):
+    single_run_state = {name: value for name, value in state.items() if not name.startswith("b.")}
+    contents = endpoints.answer("show", single_run_state)["contents"]
+    assert contents["strip-b"] is None and contents["runs"]["two"] is None
+    assert set(contents["strip"]["shades"]) == {"surprisal", "entropy", "rank"}
+
+
+def test_what_is_shown_of_b_is_explained_of_b(endpoints, state):
+    """A click on a figure of B, or of the difference, explains the values of the runs that the figure shows."""
+    comparison = endpoints.runs.comparison(PageState.parse(state))
+    partner = comparison.alignment.partners[4]
+    for visible_run, (x, y), weights in (
+        ("a", (1, 4), [comparison.trace["blocks.0.attn.pattern"][0, 4, 1]]),
+        ("b", (1, partner), [comparison.other["blocks.0.attn.pattern"][0, partner, 1]]),
+        (
+            "difference",
+            (1, 4),
+            [
+                comparison.trace["blocks.0.attn.pattern"][0, 4, 1],
+                comparison.other["blocks.0.attn.pattern"][0, partner, comparison.alignment.partners[1]],
+            ],
+        ),
+    ):
+        explanation = endpoints.inspect(state | {"shown": visible_run}, "attention-pattern", {"x": x, "y": y})
+        assert all(f"= {format_number(weight)}" in explanation for weight in weights), visible_run
+        assert explanation.startswith("A: ") is (visible_run == "difference")
+
+
+def test_marks_of_a_difference_are_those_of_both_runs(endpoints, state):
+    marks = [
+        endpoints.answer("show", state | {"shown": visible_run}, 2)["contents"]["attention-pattern-mark"]["words"]
+        for visible_run in ("a", "b", "difference")
+    ]
+    assert marks[2] in (f"A: {marks[0]}; B: {marks[1]}", marks[0])

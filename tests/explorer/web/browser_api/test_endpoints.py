@@ -1,0 +1,237 @@
+"""Answers of the endpoints that the browser calls."""
+
+import json
+
+import pytest
+
+from explorer.errors import UserError
+from explorer.state.run_request import RunRequest
+from explorer.state.selection import MAX_SEARCH_CHARS, Selection
+from explorer.tracing.run_service import RunService
+from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
+from model import CheckpointError
+
+every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+
+
+@pytest.fixture(scope="module")
+def endpoints(library) -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(library))
+
+
+@pytest.fixture
+def state(endpoints) -> dict:
+    run = PageStateBuilder(endpoints.runs).create_run("rope", "the fox asked the owl")
+    selection = Selection(view="attention", query=3, key=1, unfolded="all")
+    return run.as_dict() | selection.as_dict() | {"temperature": 1.0, "top_k": 0}
+
+
+@pytest.fixture
+def all_contents(endpoints):
+    """Function that returns the contents of all parts of an answer, merge as the browser merges them."""
+
+    def collect_contents(about: str, state: dict) -> dict:
+        contents = {}
+        for stage in range(endpoints.num_stages(about, state)):
+            answer = endpoints.answer(about, state, stage)
+            assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+            assert not contents.keys() & answer["contents"].keys()
+            contents |= answer["contents"]
+        return contents
+
+    return collect_contents
+
+
+@every_view
+@pytest.mark.parametrize("about", ["show", "view", "pick"])
+def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, state, view, about):
+    """On "pick", all figures but those that no selection changes; on "show" also the contents around the tabs."""
+    contents = all_contents(about, state | {"view": view.name})
+    texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
+    texts |= {f"{view.name}-in-full"} if view in STORY_VIEWS else set()
+    texts |= {f"{view.name}-code"} if view.code else set()
+    texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
+    texts |= set() if about == "pick" else {"view"}
+    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
+        {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
+        | {"facts", "vocabulary"}
+        if about == "show"
+        else set()
+    )
+    panels_by_id = {
+        f"{view.name}-{panel.name}": panel
+        for panel in view.panels
+        if about != "pick" or not panel.is_selection_independent
+    }
+    assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id}
+    trace = endpoints.runs.trace(RunRequest.parse(state))
+    for name, panel in panels_by_id.items():  # of one run alone nothing is compared
+        assert (contents[name] is not None) is (panel.is_applicable(trace) and not panel.compared_run)
+    assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
+
+
+@every_view
+def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, view):
+    first = endpoints.answer("show", state | {"view": view.name})
+    contents = {panel.name: first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels}
+    drawn_names = [name for name, content in contents.items() if content is not None]  # None: the panel does not apply
+    widths = [panel.width for panel in view.panels if panel.name in drawn_names]
+    at_once = 1 + widths[:2].count("half") // 2
+    assert "later" not in [contents[name] for name in drawn_names[:at_once]]
+    assert {contents[name] for name in drawn_names[at_once:]} <= {"later"}
+    assert endpoints.num_stages("show", state | {"view": view.name}) > 1
+
+
+@every_view
+def test_of_figures_below_the_first_row_those_that_are_unfolded_are_drawn(all_contents, state, view):
+    folded = all_contents("view", state | {"view": view.name, "unfolded": ""})
+    unfolded = all_contents("view", state | {"view": view.name})
+    ids = [f"{view.name}-{panel.name}" for panel in view.panels]
+    shown_ids = [name for name in ids if unfolded[name] is not None]
+    later_ids = [name for name in shown_ids if folded[name] == {"folded": True}]
+    assert later_ids == shown_ids[len(shown_ids) - len(later_ids) :]
+    assert len(shown_ids) - len(later_ids) in (1, 2) or not shown_ids
+    assert not any(f"{name}-mark" in folded for name in later_ids)
+    assert [name for name in ids if folded[name] is None] == [name for name in ids if unfolded[name] is None]
+    if later_ids:
+        one = all_contents("view", state | {"view": view.name, "unfolded": later_ids[-1]})
+        assert one[later_ids[-1]] == unfolded[later_ids[-1]] and f"{later_ids[-1]}-mark" in one
+        assert [name for name in ids if one[name] == {"folded": True}] == later_ids[:-1]
+
+
+@pytest.mark.parametrize(
+    "view, at_once", {"attention": {"heads", "pattern"}, "prediction": {"lens"}, "kv_cache": {"cells"}}.items()
+)
+def test_what_is_seen_at_once(endpoints, state, view, at_once):
+    contents = endpoints.answer("show", state | {"view": view})["contents"]
+    panels = {panel.name: contents.get(f"{view}-{panel.name}") for panel in VIEW_BY_NAME[view].panels}
+    assert {name for name, content in panels.items() if content} == at_once
+
+
+def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, all_contents, state, library):
+    contents = all_contents("show", state | {"checkpoint": "none", "view": "positions"})
+    positions = next(view for view in VIEWS if view.name == "positions")
+    assert contents["positions-words"] == positions.unavailable_message(library.model("none")[0].config)
+    assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
+
+
+def test_with_everything_come_the_facts_of_the_model(endpoints, all_contents, state):
+    for checkpoint, words in {"none": "no positions", "gpt": "LayerNorm"}.items():
+        answered = state | {"checkpoint": checkpoint}
+        assert words in all_contents("show", answered)["facts"]
+
+
+def test_a_slider_changes_the_prediction_and_nothing_else(all_contents, state):
+    cold, hot = (all_contents("tune", state | {"temperature": temperature}) for temperature in (0, 2))
+    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess"}
+    assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
+    assert "300 of 300" in hot["next-token-words"]
+    before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
+    assert before == after  # what the model alone would say stays
+    assert cold["next-token"]["u"] == hot["next-token"]["u"]
+
+
+def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(all_contents, state):
+    plain, with_search = all_contents("tune", state), all_contents("tune", state | {"find": "the"})
+    assert with_search["next-token"]["found"] > 0 == plain["next-token"]["found"]
+    for nonsense in (None, 7, ["the"], {}):
+        assert all_contents("tune", state | {"find": nonsense}) == plain
+    assert len(all_contents("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MAX_SEARCH_CHARS
+
+
+def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, state):
+    state = state | {"generated": [5, 6]}
+    contents = all_contents("token", state)
+    whole = all_contents("show", state)
+    assert all(contents[part] == whole[part] for part in ("story", "playback"))
+    assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
+    lists = f"{state['view']}-choosers"
+    around = {"strip", "strip-b", "story", "playback", "next-token", "next-token-words", "problem", "brief", "guess"}
+    assert set(contents) == around | {lists}
+    assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
+    assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
+    assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
+
+
+@pytest.mark.parametrize("about", ["show", "pick", "token", "tune"])
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
+    ids=str,
+)
+def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
+    with pytest.raises((UserError, CheckpointError), match=r"\w+ \w+ \w+"):
+        endpoints.answer(about, broken)
+
+
+def test_what_the_browser_calls(endpoints):
+    assert [function.__name__ for function in endpoints.functions] == [
+        "inspect",
+        "next_token_scores",
+        "define",
+        "direction_of_lists",
+        "python_script",
+        "listed_lessons",
+        "lesson_sheet",
+        "walk",
+        "search_index",
+        "find_tokens",
+        "rank_of_token",
+        "begin_job",
+        "job_progress",
+        "leave_job",
+        "model_needs",
+        "begin_opening",
+        "begin_check",
+    ]  # see server_connection.js
+
+
+@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
+@pytest.mark.parametrize(
+    "point",
+    [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
+    ids=str,
+)
+def test_a_point_that_makes_no_sense_is_refused(endpoints, state, picture, point):
+    with pytest.raises(UserError):
+        endpoints.inspect(state, picture, point)
+
+
+def test_a_picture_that_there_is_not_has_nothing_to_tell(endpoints, state):
+    assert endpoints.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
+
+
+def test_changes_of_the_run_are_told_and_followed(all_contents, state):
+    plain, changed = all_contents("show", state), all_contents("show", state | {"edits": "rope.angles*zero"})
+    assert (plain["changes"]["edits"], changed["changes"]["edits"]) == ([], [["rope.angles*zero", "rotation off"]])
+    for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
+        assert plain[part] != changed[part]
+
+
+def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoints, state):
+    first = endpoints.answer("show", state)
+    assert first["version"].startswith("rope@") and first["contents"]["problem"] == ""
+    now, before = {"version": first["version"]}, {"version": "rope@00000000"}
+    for about in ("pick", "tune", "token"):
+        assert endpoints.answer(about, state | now)["contents"]
+        assert endpoints.answered_scope(about, state | now) == about
+        assert endpoints.answered_scope(about, state | before) == "show"
+    again = endpoints.answer("show", state | before)
+    assert again["contents"]["problem"] == FILES_CHANGED and again["version"] == first["version"]
+    assert again["contents"].keys() == first["contents"].keys()
+    assert (
+        endpoints.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""
+    )  # of another model
+
+
+@pytest.mark.parametrize("term", ["no such word", "", None, ["token"], {"a": 1}])
+def test_what_is_no_term_is_a_mistake(endpoints, state, term):
+    with pytest.raises(UserError, match="the glossary has no"):
+        endpoints.define(state, term)
+
+
+def test_a_term_is_told_of_the_run_that_is_asked(endpoints, state):
+    tokens = len(endpoints.runs.trace(RunRequest.parse(state)))
+    assert f"This run has {tokens};" in endpoints.define(state, "token")

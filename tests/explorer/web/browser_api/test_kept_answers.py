@@ -1,0 +1,176 @@
+"""The cache of answers, keyed by the state and settings of the request."""
+
+import json
+
+import numpy as np
+import pytest
+
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
+from explorer.tracing.jobs import Job, ResultNotReadyError, get_or_run
+from explorer.tracing.request_budget import RequestBudget, mark_incomplete
+from explorer.tracing.run_service import RunService
+from explorer.translations import use_locale
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api import answer_cache
+from explorer.web.browser_api.answer_cache import AnswerCache
+from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
+from explorer.web.request_validation import to_json_bytes
+
+
+@pytest.fixture
+def endpoints(library) -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(library))
+
+
+@pytest.fixture
+def state(endpoints) -> dict:
+    run = PageStateBuilder(endpoints.runs).create_run("rope", "the fox asked the owl")
+    return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
+
+
+@pytest.fixture
+def computed_answers(endpoints, monkeypatch) -> list[str]:
+    """Names of the answers that were computed, in order."""
+    computed = []
+    answer = endpoints.answer
+    monkeypatch.setattr(endpoints, "answer", lambda *args: computed.append(args[0]) or answer(*args))
+    return computed
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+@pytest.mark.parametrize("about", ["view", "pick"])
+def test_the_same_question_is_answered_once(endpoints, state, computed_answers, about, part):
+    first = endpoints.cached_answer(about, state, part)
+    assert json.loads(first) == json.loads(json.dumps(endpoints.answer(about, state, part)))
+    computed_answers.clear()
+    assert endpoints.cached_answer(about, state | {"turn": 7}, part) == first
+    assert computed_answers == []
+
+
+STATE_CHANGES = [
+    {"query": 2},
+    {"key": 2},
+    {"view": "residual"},
+    {"layer": 1},
+    {"head": 1},
+    {"temperature": 0.5},
+    {"top_k": 3},
+    {"seed": 9},
+    {"repetition_penalty": 1.5},
+    {"edits": "blocks.0.attn.z*scale*0"},
+    {"generated": [5]},
+    {"dropped": 4},
+    {"branches": "2~5.6"},
+    {"find": "a"},
+    {"b.checkpoint": "rope", "b.prompt": [5, 6, 7], "b.generated": []},
+    {"checkpoint": "learned"},
+]
+
+
+@pytest.mark.parametrize("change", STATE_CHANGES, ids=str)
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.exhaustive
+def test_another_question_is_another(endpoints, state, computed_answers, change, part):
+    endpoints.cached_answer("view", state, part)
+    computed_answers.clear()
+    changed = endpoints.cached_answer("view", state | change, part)
+    assert computed_answers == ["view"]
+    assert json.loads(changed) == json.loads(json.dumps(endpoints.answer("view", state | change, part)))
+
+
+@pytest.mark.parametrize("change", [{"b.prompt": [5, 6, 8]}, {"b.generated": [7]}, {"shown": "b"}], ids=str)
+def test_another_second_run_is_another_question(endpoints, state, computed_answers, change):
+    both = state | {"b.checkpoint": "rope", "b.prompt": [5, 6, 7], "b.generated": [], "shown": "difference"}
+    endpoints.cached_answer("view", both, 0)
+    endpoints.cached_answer("view", both | change, 0)
+    assert len(computed_answers) == 2
+
+
+def test_another_part_and_what_is_asked_are_part_of_it(endpoints, state, computed_answers):
+    for about in ("view", "pick", "tune"):
+        for part in (0, 1, 2):
+            endpoints.cached_answer(about, state, part)
+    assert len(computed_answers) == 9
+
+
+def test_each_language_has_its_own(endpoints, state, computed_answers):
+    with use_locale("zh-CN"):
+        chinese = endpoints.cached_answer("view", state, 0)
+    english = endpoints.cached_answer("view", state, 0)
+    assert len(computed_answers) == 2 and "注意力" in chinese.decode() and "注意力" not in english.decode()
+
+
+def test_a_model_that_was_written_anew_answers_anew(endpoints, state, computed_answers, monkeypatch):
+    endpoints.cached_answer("view", state, 0)
+    monkeypatch.setattr(answer_cache, "get_identity", lambda lm: "of other files")
+    endpoints.cached_answer("view", state, 0)
+    assert len(computed_answers) == 2
+
+
+def test_the_other_runs_model_is_part_of_it(endpoints, state, computed_answers, monkeypatch):
+    both = state | {"b.checkpoint": "learned", "b.prompt": [5, 6, 7], "b.generated": []}
+    endpoints.cached_answer("view", both, 0)
+    identity = answer_cache.get_identity
+    other, _tokenizer = endpoints.runs.model("learned")
+    monkeypatch.setattr(answer_cache, "get_identity", lambda lm: "other files" if lm is other else identity(lm))
+    endpoints.cached_answer("view", both, 0)
+    assert len(computed_answers) == 2
+
+
+def test_who_holds_pictures_of_older_files_is_told(endpoints, state):
+    endpoints.cached_answer("view", state, 0)
+    for _time in range(2):
+        response = json.loads(endpoints.cached_answer("view", state | {"version": "rope@00000000"}, 0))
+        assert response["contents"]["problem"] == FILES_CHANGED
+    assert json.loads(endpoints.cached_answer("view", state, 0))["contents"]["problem"] == ""
+
+
+UNCACHED = [("show", {}), ("token", {}), ("view", {"view": "training"}), ("view", {"lesson": "any"})]
+
+
+@pytest.mark.parametrize(("about", "change"), UNCACHED, ids=str)
+def test_what_may_be_otherwise_next_time_is_made_anew(endpoints, state, computed_answers, about, change):
+    for _time in range(2):
+        endpoints.cached_answer(about, state | change, 0)
+    assert len(computed_answers) == 2
+
+
+def test_what_waits_for_a_job_is_not_kept(endpoints, state, computed_answers, monkeypatch):
+    answer = endpoints.answer
+    monkeypatch.setattr(endpoints, "answer", lambda *args: mark_incomplete() or answer(*args))
+    for _time in range(2):
+        with RequestBudget(9999, 60.0).activate():
+            endpoints.cached_answer("view", state, 0)
+    assert len(computed_answers) == 2
+
+
+def test_a_job_that_is_not_done_makes_an_answer_incomplete(monkeypatch):
+    job = Job("a question of this test", lambda: iter(()), 1, 0.0)
+    with (budget := RequestBudget(9, 1.0)).activate(), pytest.raises(ResultNotReadyError):
+        get_or_run(job)
+    assert budget.is_incomplete
+
+
+def test_no_more_is_kept_than_fits(library, state):
+    cache = AnswerCache(RunService(library), max_bytes=40_000)
+    for query in range(5):
+        page_state = PageState.parse(state | {"query": query})
+        cache.answer("pick", 0, page_state, GenerationSettings(), lambda: bytes(10_000))
+    assert 10_000 < cache.num_bytes <= 40_000
+    computed_queries = []
+    cache.answer("pick", 0, page_state, GenerationSettings(), lambda: computed_queries.append(1) or b"")
+    cache.answer(
+        "pick",
+        0,
+        PageState.parse(state | {"query": 0}),
+        GenerationSettings(),
+        lambda: computed_queries.append(0) or b"",
+    )
+    assert computed_queries == [0]
+
+
+def test_numbers_that_json_lacks_are_refused():
+    with pytest.raises(ValueError):
+        to_json_bytes({"value": float(np.inf)})

@@ -1,0 +1,54 @@
+"""Printable sheets of the bundled lessons."""
+
+import json
+
+import pytest
+
+from explorer.errors import UserError
+from explorer.lessons.lesson import LessonLibrary
+from explorer.tracing.model_library import ModelLibrary
+from explorer.tracing.run_service import RunService
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
+
+STATE = {"checkpoint": "llama-fables", "prompt": "1.2"}
+NAMES = sorted(LessonLibrary().lessons)
+
+
+@pytest.fixture(scope="module")
+def endpoints() -> LessonEndpoints:
+    opening = PageStateBuilder(RunService(ModelLibrary("cpu")))
+    return LessonEndpoints(
+        opening.runs, LessonContents(LessonLibrary(None, ELEMENT_IDS), opening.runs, opening.state_from_query)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "order" else pytest.mark.exhaustive) for name in NAMES]
+)
+def test_every_step_of_a_lesson_can_be_printed_with_its_answer(endpoints, name):
+    lesson = endpoints.lessons.lesson_library.lessons[name]
+    for step_number, step in enumerate(lesson.steps, 1):
+        sheet = endpoints.lesson_sheet(STATE, name, step_number)
+        json.dumps(sheet, allow_nan=False)
+        assert (sheet["heading"], sheet["step"], sheet["text"]) == (step.title, step_number, step.state["text"])
+        assert "hides" not in sheet
+        if step.question and not sheet["question"].get("is_example"):
+            assert sheet["judged"]["truth"] and sheet["judged"]["reply"] is None
+        if step.target in step.hidden_figures:
+            assert sheet["is_hidden"]
+        if step.target and sheet["figure"]:
+            assert step.target.startswith(step.state["view"]) and sheet["figure"]["picture"]
+
+
+def test_its_numbers_are_those_of_the_model_that_is_here(endpoints):
+    first = endpoints.lesson_sheet(STATE, "norms", 3)
+    assert first["model"] == "llama-fables" and "missing" not in first
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("gone", 1), (None, 1), (["order"], 1), ("order", 0), ("order", 99), ("order", "1")]
+)
+def test_what_is_no_step_of_a_lesson_is_refused(endpoints, name, place):
+    with pytest.raises(UserError, match="no lesson"):
+        endpoints.lesson_sheet(STATE, name, place)

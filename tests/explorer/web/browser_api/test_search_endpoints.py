@@ -1,0 +1,66 @@
+"""Entries of the page's search."""
+
+import numpy as np
+import pytest
+
+from explorer.errors import UserError
+from explorer.state.selection import Selection
+from explorer.tracing.run_service import RunService
+from explorer.views import VIEW_BY_NAME
+from explorer.web.actions.page_state_builder import PageStateBuilder
+from explorer.web.browser_api import endpoints
+from explorer.web.browser_api.endpoints import ALIASES, SearchEndpoints
+
+
+@pytest.fixture(scope="module")
+def search(library) -> SearchEndpoints:
+    return SearchEndpoints(RunService(library), None)
+
+
+@pytest.fixture
+def state(search) -> dict:
+    run = PageStateBuilder(search.runs).create_run("rope", "the fox asked the owl")
+    return run.as_dict() | Selection(query=3).as_dict()
+
+
+def test_the_index_has_what_the_model_has(search, state, library):
+    index, (lm, tokenizer) = search.search_index(state), library.model("rope")
+    assert (index["layers"], index["heads"], index["neurons"]) == (
+        lm.config.num_layers,
+        lm.config.num_heads,
+        lm.config.d_ff,
+    )
+    assert index["vocabulary"] == list(tokenizer.vocabulary)
+    assert set(index["checkpoints"]) == set(library.checkpoints)
+
+
+def test_only_figures_that_the_run_has_can_be_found(search, state):
+    def positions(checkpoint: str) -> list[str]:
+        run = PageStateBuilder(search.runs).create_run(checkpoint, "the fox asked the owl")
+        views = search.search_index(state | run.as_dict())["views"]
+        return [name for name, _title in views["positions"]["figures"]]
+
+    assert "positions-clocks" in positions("rope") and "positions-vectors" not in positions("rope")
+    assert positions("none") == []
+
+
+def test_every_view_has_aliases_and_every_alias_a_view():
+    views = {view.name for view in VIEW_BY_NAME.values() if view.group not in ("story",) and view.name in ALIASES}
+    assert set(ALIASES) == views
+
+
+def test_of_a_large_vocabulary_python_finds_the_tokens(search, state, library, monkeypatch):
+    monkeypatch.setattr(endpoints, "MAX_SENT_TOKENS", 299)
+    assert search.search_index(state)["vocabulary"] is None
+    _lm, tokenizer = library.model("rope")
+    matches = search.find_tokens(state, "the")
+    assert matches and all("the" in text.casefold() and tokenizer.vocabulary[i] == text for i, text in matches)
+    assert matches[0][1].strip().casefold() == "the"
+
+
+def test_a_token_is_ranked_after_the_selected_one(search, state):
+    logits = search.runs.trace(PageStateBuilder(search.runs).create_run("rope", "the fox asked the owl"))["logits"][3]
+    for token in (0, 42, int(np.argmax(logits))):
+        assert search.rank_of_token(state, token) == 1 + (logits > logits[token]).sum()
+    with pytest.raises(UserError, match="no token 300"):
+        search.rank_of_token(state, 300)
