@@ -222,8 +222,10 @@ def map_model(fields: dict[str, Any], family: GGUFFamily, tensors: Sequence[GGUF
     if config.tie_embeddings:
         readers["lm_head.weight"] = readers["token_embedding.weight"]
     use_mapped_weights(lm, readers, lambda ids: by_name["token_embedding.weight"].read_rows(ids).float())
-    slow = "the weights are too large for the memory: each is read from the file whenever it is used, which is slow"
-    lm.notes += (*settings.notes(), *notes, LoadingNote(slow))
+    slow = LoadingNote(
+        "the weights are too large for the memory: each is read from the file whenever it is used, which is slow"
+    )
+    lm.notes += (*settings.notes(), *notes, slow)
     return lm
 
 
