@@ -31,6 +31,7 @@ from explorer.views import graph_objects as go
 from model import Tokenizer, TransformerLM, generate, save_checkpoint
 from model.checkpoint import is_checkpoint
 from model.generation.autoregressive import truncate_at_stop
+from model.pretrained.chat_template import Message, encode_chat
 
 BUNDLED = "llama-fables"
 DEFAULTS = GenerationSettings()
@@ -94,7 +95,13 @@ class Model:
         sizes = f"{config.num_layers} layers, {config.num_heads} heads, d_model {config.d_model}"
         return f"<Model {self.name or type(self.lm).__name__}: {sizes}, {config.vocab_size:,} tokens>"
 
-    def run(self, text: str | Sequence[int], interventions: Interventions = ()) -> "ModelRun":
+    def run(
+        self,
+        text: str | Sequence[int] | None = None,
+        interventions: Interventions = (),
+        *,
+        messages: Sequence[Message] | None = None,
+    ) -> "ModelRun":
         """Run the model once and return every value: `run["blocks.3.attn.pattern"]` is (heads, queries, keys).
 
         A run that was computed before, by Python or by the page, is not computed again.
@@ -103,19 +110,29 @@ class Model:
             text: a prompt, of which the last part is read if it is too long; or token ids.
             interventions: changes of the run, as text such as "blocks.4.attn.z[4]*zero", or from
                 `make_intervention`. With some, `run.baseline` is the run without them.
+            messages: in place of `text`, for a chat model: {"role": "user", "content": "Hello"}, …, as its template
+                writes them.
 
         Raises:
             UserError: the prompt is empty, or an intervention is invalid.
         """
-        ids, dropped = self.token_ids(text)
+        ids, dropped = self.token_ids(text, messages)
         edits = tuple(edit.for_prompt(ids) for edit in to_interventions(interventions))
         trace = self.library.trace_model(self.lm, self.tokenizer, ids, edits)
         prompt = text if isinstance(text, str) else self.tokenizer.decode(list(ids))
         values = {field.name: getattr(trace, field.name) for field in fields(Trace)}
         return ModelRun(**values, text=prompt, owner=self, interventions=edits, dropped=dropped)
 
-    def token_ids(self, text: str | Sequence[int]) -> tuple[tuple[int, ...], int]:
+    def token_ids(
+        self, text: str | Sequence[int] | None = None, messages: Sequence[Message] | None = None
+    ) -> tuple[tuple[int, ...], int]:
         """Return the ids of a prompt, with what the model expects before it, and how many were cut from its start."""
+        if (text is None) == (messages is None):
+            raise UserError("give a text or messages, one of the two")
+        if messages is not None:
+            ids = encode_chat(self.tokenizer, messages)
+            dropped = max(0, len(ids) - self.lm.config.context_length)
+            return tuple(ids[dropped:]), dropped
         if isinstance(text, str):
             return encode_prompt(text, self.tokenizer, self.lm.config.context_length)
         return tuple(map(int, text)), 0
@@ -134,8 +151,9 @@ class Model:
 
     def generate(
         self,
-        text: str | Sequence[int],
+        text: str | Sequence[int] | None = None,
         *,
+        messages: Sequence[Message] | None = None,
         max_new_tokens: int = DEFAULTS.max_new_tokens,
         temperature: float = DEFAULTS.temperature,
         top_k: int = DEFAULTS.top_k,
@@ -150,6 +168,7 @@ class Model:
 
         Args:
             text: a prompt, or token ids.
+            messages: in place of `text`, for a chat model, as for `run`.
             max_new_tokens: 1 to 512.
             temperature: 0 to 2; 0 always takes the likeliest token.
             top_k: draw from this many likeliest tokens; 0 draws from all.
@@ -166,7 +185,7 @@ class Model:
         settings = GenerationSettings(
             temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
         ).validate()
-        ids, dropped = self.token_ids(text)
+        ids, dropped = self.token_ids(text, messages)
         edits = tuple(edit.for_prompt(ids) for edit in to_interventions(interventions))
         edits = self.library.resolve_patches(self.lm, self.tokenizer, ids, edits)
         options = {"stop_tokens": self.tokenizer.eos_ids, "tokenizer": self.tokenizer, "num_dropped": dropped}

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,14 +25,16 @@ from model.file_formats import (
     unsupported_file_error,
     unsupported_files_error,
 )
-from model.pretrained.hub import get_or_download_folder, is_hub_name
+from model.pretrained.gguf_loader import load_gguf
+from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
+from model.pretrained.lora import ADAPTER_FILES, base_model_name, is_adapter
 from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Device, ShardedPlacement, SingleDevicePlacement, WeightPlacement
+from model.weight_placement import Device, ShardedPlacement, SingleDevicePlacement, WeightPlacement, parse_bytes
 
 _INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
 CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"
@@ -74,8 +77,13 @@ def checkpoint_files(name_or_path: str | Path) -> list[Path]:
     """
     path = checkpoint_folder(name_or_path)
     weights: list[Path] = []
+    if is_adapter(path):
+        adapter_files = [path / name for name in ADAPTER_FILES]
+        with suppress(CheckpointError):
+            return [*adapter_files, *checkpoint_files(find_base_model(path))]
+        return adapter_files
     if path.is_file():
-        if is_llama2c(path):
+        if is_model_file(path):
             return [path]
         path, weights = path.parent, [path]
     elif not (path / SINGLE).exists() and not (path / INDEX).exists():
@@ -129,19 +137,23 @@ def load_checkpoint(
     device_map: str | Mapping[str, Device] | None = None,
     max_memory: Mapping[Device, int | str] | None = None,
     tokenizer: Any = None,
+    adapter: str | Path | None = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
     """Load a model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
 
     Args:
         name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that
-            Hugging Face's transformers saved, to a file in one of these, or to a model of llama2.c, `x.bin` with
-            its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub, "owner/name", which is
-            downloaded once.
+            Hugging Face's transformers saved, to a file in one of these, to a GGUF file of llama.cpp, or to a model of
+            llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub,
+            "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 for this project's checkpoints, the stored type for others.
         device_map: "auto", or a device for each module, for a model that is sharded over several devices, in place
             of `device` (see `model.weight_placement.ShardedPlacement`); needs the package accelerate.
-        max_memory: bound for each device, as in {"cpu": "2GiB"}.
+        max_memory: bound for each device, as in {"cpu": "2GiB"}. Without a `device_map` it is only for GGUF: matrices
+            beyond it stay in the file, and are dequantised whenever they are used.
         tokenizer: used in place of the tokenizer in a checkpoint of this project; None: the checkpoint's own.
+        adapter: folder of a LoRA adapter that peft saved, which is merged into the weights of a model of transformers.
+            The folder alone, as `name_or_path`, opens its base model, if that is on this machine, with it.
 
     Raises:
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
@@ -152,12 +164,21 @@ def load_checkpoint(
         download_checkpoint(str(name_or_path)) if is_remote_checkpoint(name_or_path) else find_checkpoint(name_or_path)
     )
     name = Path(name_or_path).name or str(name_or_path)
+    if is_adapter(path):
+        path, adapter = find_base_model(path), path
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
-        if is_llama2c(path):
+        if adapter is not None and (is_model_file(path) or not is_hugging_face_folder(folder)):
+            raise ModelError("an adapter needs its base model as a folder that transformers saved")
+        check_links(path)
+        if is_gguf(path):
+            max_bytes = parse_bytes(max_memory["cpu"]) if max_memory and not device_map else math.inf
+            lm, tokenizer = load_gguf(path, dtype, placement, max_bytes)
+        elif is_llama2c(path):
             lm, tokenizer = load_llama2c(path, dtype or torch.float32, placement)
         elif is_hugging_face_folder(folder):
-            lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file)
+            adapter_folder = Path(adapter) if adapter is not None else None
+            lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file, adapter_folder)
         else:
             lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer, weights_file)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
@@ -199,13 +220,55 @@ def download_checkpoint(name: str) -> Path:
         raise CheckpointError("{why}", why=error) from error
 
 
+def check_links(path: Path) -> None:
+    """Raise ModelError if a file of a model's folder is a link to one outside, other than in the Hub's cache."""
+    if is_model_file(path):
+        return
+    folder = path.parent if path.is_file() else path
+    inside = folder.resolve()
+    for file in {*checkpoint_files(path), *folder.glob("*.safetensors")}:
+        if file.is_symlink() and not (target := file.resolve()).is_relative_to(inside):
+            if target.parent.name == "blobs" and target.parent.parent in inside.parents:
+                continue
+            raise ModelError(
+                "its {file} is a link to a file outside of its folder, which is not followed: copy the file there",
+                file=file.name,
+            )
+
+
+def find_base_model(adapter: Path) -> Path:
+    """Return the path of an adapter's base model; CheckpointError unless it is on this machine."""
+    try:
+        name = base_model_name(adapter)
+        folder = cached_folder(name) if is_remote_checkpoint(name) else find_checkpoint(name)
+        if folder is None:
+            raise ModelError("it is not on this machine: open it once by its name, which downloads it")
+    except ModelError as error:
+        raise CheckpointError(
+            "checkpoint {name!r} cannot be loaded: it is an adapter (LoRA), and its base model cannot be opened: {why}",
+            name=adapter.name,
+            why=error,
+        ) from None
+    return folder
+
+
 def is_llama2c(path: Path) -> bool:
     """Return True for a path of a llama2.c model: a `.bin` file whose first bytes match no other format."""
     return path.suffix == ".bin" and path.is_file() and not (content_kind(path) or PICKLED.fullmatch(path.name))
 
 
+def is_gguf(path: Path) -> bool:
+    """Return True for a path of a GGUF file, by its content or else by its name."""
+    return path.is_file() and file_kind(path) == "gguf"
+
+
+def is_model_file(path: Path) -> bool:
+    """Return True for a path of a file that holds a whole model: of llama.cpp (GGUF), or of llama2.c."""
+    return is_gguf(path) or is_llama2c(path)
+
+
 def find_checkpoint(name_or_path: str | Path) -> Path:
-    """Resolve a name or path to the model's folder, or to the file of llama2.c or of its weights.
+    """Resolve a name or path to the model's folder, or to the file of its weights or of the whole model.
 
     A file of a model's folder stands for the folder, and a folder for the only model in it.
 
@@ -227,7 +290,7 @@ def find_checkpoint(name_or_path: str | Path) -> Path:
 
 def _resolve_file(path: Path) -> Path:
     require_readable(path)
-    if is_llama2c(path):
+    if is_model_file(path):
         return path
     folder, kind = path.parent, file_kind(path)
     if path.name in NON_WEIGHT_FILES or is_missing(folder / "config.json"):
@@ -256,7 +319,7 @@ def _is_shard(path: Path) -> bool:
 
 
 def _resolve_folder(folder: Path) -> Path:
-    if not is_missing(folder / "config.json"):
+    if not is_missing(folder / "config.json") or is_adapter(folder):
         return folder
     names = sorted(path.name for path in folder.iterdir())
     if not names:
@@ -275,6 +338,15 @@ def _resolve_folder(folder: Path) -> Path:
             "the folder holds {count} models, {names}: open one of them",
             count=len(inner),
             names=", ".join(path.name for path in inner[:4]) + ", …" * (len(inner) > 4),
+        )
+    files = [folder / name for name in names if name.endswith(".gguf")]
+    if len(files) == 1:
+        return files[0]
+    if files:
+        raise ModelError(
+            "the folder holds {count} models, {names}: open one of them",
+            count=len(files),
+            names=", ".join(path.name for path in files[:4]) + ", …" * (len(files) > 4),
         )
     raise unsupported_files_error(names, folder) or ModelError(
         "the folder has no config.json, which says what model its weights are: download that, too (there are {names})",

@@ -126,10 +126,12 @@ def unsupported_file_error(path: Path) -> ModelError:
 def unsupported_format_error(kind: str, file: str) -> ModelError:
     """Return the error for a format that cannot be opened, with a way out."""
     match kind:
-        case "gguf" | "ggml":
+        case "gguf":
+            return ModelError("{file} is a GGUF file of llama.cpp: open it by its own path, on this machine", file=file)
+        case "ggml":
             return ModelError(
-                "{file} is a GGUF or GGML file of llama.cpp, a format that is not read yet: open the folder with "
-                "config.json and *.safetensors that it was made from",
+                "{file} is a GGML file, a format that llama.cpp left in 2023 and that is not read: open the same model "
+                "as GGUF, or the folder with config.json and *.safetensors that it was made from",
                 file=file,
             )
         case "onnx":

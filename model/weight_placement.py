@@ -68,7 +68,7 @@ class WeightPlacement(Protocol):
 
 
 class SingleDevicePlacement:
-    """Placement of all weights on one device."""
+    """WeightPlacement of all weights on one device."""
 
     def __init__(self, device: str | torch.device = "cpu"):
         self.device = torch.device(device)
@@ -81,6 +81,21 @@ class SingleDevicePlacement:
 
     def finish(self, lm: TransformerLM) -> None:
         lm.to(self.device)
+
+
+def build_without_weights(config: ModelConfig) -> TransformerLM:
+    """Build the model of a config with its tables of positions, and all weights on the meta device."""
+    with torch.device("meta"):  # nothing is drawn at random: every weight is given
+        lm = TransformerLM(config)
+    for table in (module for module in lm.modules() if isinstance(module, FixedPositionTable)):
+        if table.table.numel() > MAX_TABLE_NUMBERS:
+            raise ModelError(
+                "positions up to {most:,} need a table of {numbers:,} numbers",
+                most=config.context_length,
+                numbers=table.table.numel(),
+            )
+        table.fill(torch.device("cpu"))
+    return lm
 
 
 def build_model(
@@ -98,16 +113,7 @@ def build_model(
         placement: of the weights; None: in the memory of the CPU.
     """
     placement = placement or SingleDevicePlacement()
-    with torch.device("meta"):  # nothing is drawn at random: every weight is given
-        lm = TransformerLM(config)
-    for table in (module for module in lm.modules() if isinstance(module, FixedPositionTable)):
-        if table.table.numel() > MAX_TABLE_NUMBERS:
-            raise ModelError(
-                "positions up to {most:,} need a table of {numbers:,} numbers",
-                most=config.context_length,
-                numbers=table.table.numel(),
-            )
-        table.fill(torch.device("cpu"))
+    lm = build_without_weights(config)
     placement.begin(lm, dtype)
     placed_weights, bytes_read = {}, 0
     for name, weight in weights:
@@ -119,12 +125,17 @@ def build_model(
             bytes_read = 0
             trim_heap()
     trim_heap()
-    lm.load_state_dict(placed_weights, strict=False, assign=True)
-    if config.tie_embeddings:
-        lm.lm_head.weight = lm.token_embedding.weight
-    lm.eval().requires_grad_(False)
+    set_weights(lm, placed_weights)
     placement.finish(lm)
     return lm
+
+
+def set_weights(lm: TransformerLM, weights: Mapping[str, Tensor]) -> None:
+    """Give a model its weights by their names, without copies, and put it in eval mode."""
+    lm.load_state_dict(weights, strict=False, assign=True)
+    if lm.config.tie_embeddings:
+        lm.lm_head.weight = lm.token_embedding.weight
+    lm.eval().requires_grad_(False)
 
 
 Device = int | str  # as accelerate names them: the number of a GPU, "mps", "cpu" or "disk"
@@ -138,13 +149,13 @@ class OffloadedWeights:
         device: of the token ids.
         readers: name -> function that returns the stored weight; one on a disk is mapped into memory, not copied.
         in_memory: weights stored in the CPU's memory that compute on a GPU.
-        folder: of the weights on a disk, as long as the model lives.
+        folder: of the weights on a disk, as long as the model lives; None if they stay in the model's own file.
     """
 
     device: torch.device
     readers: Mapping[str, Callable[[], Tensor]]
     in_memory: Mapping[str, Tensor]
-    folder: tempfile.TemporaryDirectory
+    folder: tempfile.TemporaryDirectory | None
 
 
 def weight_reader(lm: TransformerLM, name: str) -> Callable[[], Tensor]:

@@ -18,15 +18,19 @@ from model.checkpoint import (
     checkpoint_files,
     checkpoint_folder,
     file_stat,
+    find_base_model,
     find_checkpoint,
     format_checkpoint_names,
     is_checkpoint,
+    is_gguf,
     is_remote_checkpoint,
     list_checkpoints,
 )
 from model.errors import LoadingNote, ModelError
+from model.pretrained.gguf_loader import gguf_num_bytes
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
+from model.pretrained.lora import is_adapter
 from model.pretrained.weight_files import INDEX, find_weight_files
 
 
@@ -158,6 +162,9 @@ def weight_num_bytes(path: Path, dtype: torch.dtype | None = None) -> int:
         dtype: of the weights in memory; None for the type in the files, float32 for our own checkpoints.
     """
     try:
+        path = find_base_model(path) if is_adapter(path) else path
+        if path.is_file() and is_gguf(path):
+            return gguf_num_bytes(path, dtype)
         files = [path] if path.is_file() else find_weight_files(path)
         stored = sum(file.stat().st_size for file in files)
     except (ModelError, OSError):

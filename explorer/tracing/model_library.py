@@ -23,14 +23,20 @@ from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.diagnosis_report import load_diagnosis_report
 from explorer.tracing.jobs import RESULTS, Job, JobSteps
 from explorer.tracing.lru_cache import LRUCache
-from explorer.tracing.model_catalog import ModelCatalog, require_memory, weight_num_bytes
+from explorer.tracing.model_catalog import (
+    MEMORY_FACTOR,
+    ModelCatalog,
+    available_bytes,
+    require_memory,
+    weight_num_bytes,
+)
 from explorer.tracing.model_registry import ModelFunctions, get_identity, register_model, register_model_functions
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name
 from explorer.translations import _
-from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, load_checkpoint
+from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, is_gguf, load_checkpoint
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.parameter_and_flop_counts import num_parameters
@@ -106,12 +112,16 @@ class ModelLibrary:
         (checkpoint, version, device), began = identity, time.monotonic()
         path = self.catalog.locate(checkpoint)
         dtype = self.dtype if self.catalog.is_external(checkpoint) else None
+        sharding = {"device_map": self.device_map, "max_memory": self.max_memory}
         if self.catalog.is_external(checkpoint) and not self.device_map:
-            required, _left = require_memory(checkpoint, weight_num_bytes(path, dtype), self.device)
+            required, left = weight_num_bytes(path, dtype), available_bytes(self.device)
+            if left is not None and is_gguf(Path(path)) and device == "cpu":  # larger ones stay in the file
+                sharding["max_memory"] = {"cpu": int(left / MEMORY_FACTOR)}
+            else:
+                require_memory(checkpoint, required, self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, required / 1e6)
         try:
             tokenizer = self.catalog.tokenizers.get(checkpoint)
-            sharding = {"device_map": self.device_map, "max_memory": self.max_memory}
             lm, tokenizer = load_checkpoint(path, device, dtype, tokenizer=tokenizer, **sharding)
         finally:
             if checkpoint_file_stats(path) != version:

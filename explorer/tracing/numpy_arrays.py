@@ -47,7 +47,8 @@ class StoredWeights(Mapping):
         if name not in self._cached:
             read = self._readers[name]
             stored = read()
-            shares = stored.dtype == torch.float32 and stored.is_cpu
+            stays_in_file = self._offloaded is not None and self._offloaded.folder is None
+            shares = stored.dtype == torch.float32 and stored.is_cpu and not stays_in_file
             is_array = shares or stored.ndim < 2
             self._cached[name] = (
                 as_array(stored) if is_array else StoredMatrix(tuple(stored.shape), partial(_read_index, read))

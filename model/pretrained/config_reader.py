@@ -38,6 +38,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # model_type -> field -> default
         "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "max_position_embeddings": 32768,
         "hidden_act": "silu", "rms_norm_eps": 1e-6, "attention_bias": False, "tie_word_embeddings": False,
     },
+    "gemma": _ROPE | {
+        "vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+        "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "max_position_embeddings": 8192,
+        "hidden_act": "gelu_pytorch_tanh", "rms_norm_eps": 1e-6, "attention_bias": False,
+        "use_bidirectional_attention": None, "tie_word_embeddings": True,
+    },
     "gemma2": _ROPE | {
         "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192,
@@ -513,3 +519,18 @@ def reorder_rotary_rows(weight: Tensor, config: ModelConfig) -> Tensor:
         (num_rotated, num_rotated, num_fixed, num_fixed), dim=1
     )
     return torch.cat((first, rest, second, last), dim=1).flatten(0, 1)
+
+
+def convert_to_half_split(weight: Tensor, d_head: int) -> Tensor:
+    """Reorder (H d, …) from adjacent to half-split rotary pairs: each head's even rows, then its odd ones.
+
+    Pairs that were neighbours are then d/2 apart.
+    """
+    heads = weight.reshape(-1, d_head // 2, 2, *weight.shape[1:])  # (H, d/2, 2, …)
+    return heads.transpose(1, 2).reshape(weight.shape)
+
+
+def convert_to_adjacent(weight: Tensor, d_head: int) -> Tensor:
+    """Reorder (H d, …) from half-split to adjacent rotary pairs, the inverse of `convert_to_half_split`."""
+    heads = weight.reshape(-1, 2, d_head // 2, *weight.shape[1:])  # (H, 2, d/2, …)
+    return heads.transpose(1, 2).reshape(weight.shape)

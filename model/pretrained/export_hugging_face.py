@@ -17,7 +17,7 @@ from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
-from model.pretrained.config_reader import HFConfigFields
+from model.pretrained.config_reader import HFConfigFields, convert_to_half_split
 from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
@@ -82,7 +82,7 @@ def save_hugging_face(
         ValueError: a weight is too large for `dtype`.
     """
     config = lm.config
-    export_format = _FORMATS["llama" if config.norm == "rmsnorm" else "gpt2"]
+    export_format = choose_format(config)
     config_fields = export_format.fields(config)
     check_round_trip(config, export_format, config_fields)
     weights = {}
@@ -112,6 +112,11 @@ def save_hugging_face(
     (folder / TOKENIZER_JSON).write_text(tokenizer_json(tokenizer), encoding="utf-8")
     save_reference_logits(folder, lm, tokenizer)
     return folder
+
+
+def choose_format(config: ModelConfig) -> _Format:
+    """Return the format that a model may be exported in, if any."""
+    return _FORMATS["llama" if config.norm == "rmsnorm" else "gpt2"]
 
 
 def check_round_trip(config: ModelConfig, export_format: _Format, config_fields: dict[str, Any]):
@@ -199,15 +204,6 @@ def llama_weights(lm: TransformerLM) -> Weights:
             if name.endswith(rotary_suffixes):
                 weights[name] = convert_to_half_split(weights[name], lm.config.d_head)
     return weights
-
-
-def convert_to_half_split(weight: Tensor, d_head: int) -> Tensor:
-    """Reorder (H d, …) from adjacent to half-split rotary pairs: each head's even rows, then its odd ones.
-
-    Pairs that were neighbours are then d/2 apart.
-    """
-    heads = weight.reshape(-1, d_head // 2, 2, *weight.shape[1:])  # (H, d/2, 2, …)
-    return heads.transpose(1, 2).reshape(weight.shape)
 
 
 def gpt2_fields(config: ModelConfig) -> dict[str, Any]:

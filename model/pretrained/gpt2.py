@@ -45,6 +45,11 @@ def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, 
     """Convert a weight of the file to ours: matrices are transposed, and queries, keys and values are split."""
     if name.startswith("blocks.") and weight.ndim == 2:
         weight = weight.T.contiguous()
+    return split_qkv(name, weight)
+
+
+def split_qkv(name: str, weight: Tensor) -> dict[str, Tensor]:
+    """Split a weight of queries, keys and values (3D, …) into three; any other is returned alone."""
     if ".attn.qkv." not in name:
         return {name: weight}
     return {

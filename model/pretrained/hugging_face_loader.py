@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from model.checkpoint_reader import (
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.pretrained import (
+    gemma,
     gemma2,
     gemma3,
     gpt2,
@@ -33,17 +34,34 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
+from model.pretrained.chat_template import read_chat_template
 from model.pretrained.config_reader import HFConfigFields, limit_longrope_context
-from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
+from model.pretrained.lora import merge_adapter
+from model.pretrained.tokenizer import PretrainedTokenizer, read_special_names, read_tokenizer
 from model.pretrained.weight_files import StoredWeight, check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.transformer_lm import TransformerLM
 from model.weight_placement import WeightPlacement, build_model
 
-FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
+
+class Family(Protocol):
+    """Reading of the config and weights of a family of models: a module, or an object with the same attributes.
+
+    A family may also have `PREFIX`, `weight_multiplier` and `default_weights`.
+    """
+
+    NAMES: Mapping[str, str]  # name of a module in the files -> ours, with * for the layer
+
+    @staticmethod
+    def parse_config(settings: HFConfigFields) -> ModelConfig:
+        """Parse the fields of a config; ModelError if a value is not supported."""
+
+
+FAMILIES: dict[str, Family] = {  # model_type -> how its config and weights are read
     "llama": llama,
     "mistral": llama,
     "qwen2": llama,
     "qwen3": llama,
+    "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
     "gpt2": gpt2,
@@ -72,6 +90,7 @@ def load_hugging_face(
     dtype: torch.dtype | None = None,
     placement: WeightPlacement | None = None,
     weights_file: Path | None = None,
+    adapter: Path | None = None,
 ) -> tuple[TransformerLM, PretrainedTokenizer]:
     """Load the model and tokenizer of a folder that transformers saved.
 
@@ -80,29 +99,44 @@ def load_hugging_face(
             not computed with here. Gains of RMSNorms may be of a finer type than the rest.
         placement: of the weights; None: in the memory of the CPU.
         weights_file: of the weights, in place of those that `find_weight_files` returns.
+        adapter: folder of a LoRA adapter that is merged into the weights; None: the model as it is.
 
     Raises:
         ModelError: a file is missing or damaged, or has a value that is not supported.
     """
     fields = add_missing_model_type(read_json(folder / "config.json"))
     family = find_family(fields)
-    settings = HFConfigFields(fields)
-    settings.check_supported()
-    config = limit_longrope_context(family.parse_config(settings))
+    HFConfigFields(fields).check_supported()
     weights = list(list_weights([weights_file] if weights_file else find_weight_files(folder)))
     check_not_quantized_or_adapter(weights)
-    by_name, notes = map_to_our_weight_names(weights, family, config)
-    if config.tie_embeddings and not tie_unembedding(by_name):
-        settings = HFConfigFields(fields | {"tie_word_embeddings": False})
-        config = limit_longrope_context(family.parse_config(settings))
-        notes.append(
-            LoadingNote(
-                "config.json says that the embeddings are tied, but the file has another lm_head, which is used"
-            )
-        )
-    if (folder / "adapter_config.json").exists():
-        notes.append(LoadingNote("an adapter lies beside the weights (adapter_config.json), which is not applied"))
-    check_completeness(by_name, config, weights)
+    notes: list[LoadingNote] = []
+    if adapter is not None:
+        weights, note = merge_adapter(weights, adapter)
+        notes.append(note)
+    lm = assemble_model(fields, family, weights, dtype, placement)
+    lm.notes = (*notes, *lm.notes)
+    if adapter is None and (folder / "adapter_config.json").exists():
+        lm.notes += (LoadingNote("an adapter lies beside the weights (adapter_config.json), which is not applied"),)
+    tokenizer = read_tokenizer(folder, lm.config.vocab_size, eos_ids(folder, fields))
+    tokenizer.chat_template = read_chat_template(folder)
+    tokenizer.special_names = read_special_names(folder)
+    lm.notes += tokenizer.notes
+    return lm, tokenizer
+
+
+def assemble_model(
+    fields: dict[str, Any],
+    family: Family,
+    weights: Sequence[StoredWeight],
+    dtype: torch.dtype | None,
+    placement: WeightPlacement | None,
+) -> TransformerLM:
+    """Return the model of a config's fields with the weights of files; `load_hugging_face` says more.
+
+    Args:
+        family: of the names and layout of the weights.
+    """
+    settings, config, by_name, notes = match_weights(fields, family, weights)
     dtype = dtype or stored_dtype(by_name, config)
     checked_weights = check_weight_stream(config, read_weights(by_name, family, settings, config))
 
@@ -114,13 +148,35 @@ def load_hugging_face(
         (name, convert_tensor(name, weight, target_dtype(name, weight))) for name, weight in checked_weights
     )
     lm = build_model(config, converted_weights, dtype, placement)
-    tokenizer = read_tokenizer(folder, config.vocab_size, eos_ids(folder, fields))
-    lm.notes += (*settings.notes(), *notes, *tokenizer.notes)
-    return lm, tokenizer
+    lm.notes += (*settings.notes(), *notes)
+    return lm
+
+
+def match_weights(
+    fields: dict[str, Any], family: Family, weights: Sequence[StoredWeight]
+) -> tuple[HFConfigFields, ModelConfig, dict[str, StoredWeight], list[LoadingNote]]:
+    """Return the reader of a config's fields, the config, the weights of files by our names, and notes.
+
+    Raises:
+        ModelError: config and weights do not fit.
+    """
+    settings = HFConfigFields(fields)
+    config = limit_longrope_context(family.parse_config(settings))
+    by_name, notes = map_to_our_weight_names(weights, family, config)
+    if config.tie_embeddings and not tie_unembedding(by_name):
+        settings = HFConfigFields(fields | {"tie_word_embeddings": False})
+        config = limit_longrope_context(family.parse_config(settings))
+        notes.append(
+            LoadingNote(
+                "config.json says that the embeddings are tied, but the file has another lm_head, which is used"
+            )
+        )
+    check_completeness(by_name, config, weights)
+    return settings, config, by_name, notes
 
 
 def map_to_our_weight_names(
-    weights: Iterable[StoredWeight], family: ModuleType, config: ModelConfig
+    weights: Iterable[StoredWeight], family: Family, config: ModelConfig
 ) -> tuple[dict[str, StoredWeight], list[LoadingNote]]:
     """Return the weights of the files by our names, and notes on unused ones.
 
@@ -239,7 +295,7 @@ def add_missing_model_type(fields: dict) -> dict:
     return fields
 
 
-def find_family(fields: dict) -> ModuleType:
+def find_family(fields: dict) -> Family:
     """Return the module that reads a model type; ModelError if it is not supported."""
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
@@ -250,7 +306,7 @@ def find_family(fields: dict) -> ModuleType:
 
 
 def read_weights(
-    by_name: Mapping[str, StoredWeight], family: ModuleType, settings: HFConfigFields, config: ModelConfig
+    by_name: Mapping[str, StoredWeight], family: Family, settings: HFConfigFields, config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield all weights in our layout, each read on demand; its memory may be the file's.
 
@@ -267,7 +323,7 @@ def read_weights(
     yield from getattr(family, "default_weights", lambda config: {})(config).items()
 
 
-def to_our_weight_name(hf_name: str, family: ModuleType) -> str | None:
+def to_our_weight_name(hf_name: str, family: Family) -> str | None:
     """Return our name of a weight, with or without the family's prefix; None if the family has no such weight."""
     module, _dot, kind = hf_name.rpartition(".")
     number = re.search(r"\.(\d+)\.", module)
@@ -280,13 +336,13 @@ def to_our_weight_name(hf_name: str, family: ModuleType) -> str | None:
     return f"{our_name.replace('*', number[1]) if number else our_name}.{kind}"
 
 
-def candidate_names(name: str, family: ModuleType) -> tuple[str, ...]:
+def candidate_names(name: str, family: Family) -> tuple[str, ...]:
     """Return possible names of a weight in the family: unwrapped, with the family's prefix, and without it."""
     unwrapped, prefix = WRAPPERS.sub("", name), getattr(family, "PREFIX", PREFIX)
     return unwrapped, prefix + unwrapped, unwrapped.removeprefix(prefix)
 
 
-def belongs_to_model(hf_name: str, family: ModuleType) -> bool:
+def belongs_to_model(hf_name: str, family: Family) -> bool:
     """Return True if a weight is in a block or another part of the family, whether its name is known or not.
 
     Such a weight would change the computation.

@@ -7,15 +7,14 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-import tokenizers
 import torch
-from tokenizers import AddedToken, decoders, models, normalizers, processors
+from tokenizers import AddedToken, processors
 from torch import Tensor
 
 from model.checkpoint_reader import require_readable, weight_shapes
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained.tokenizer import SPACE, PretrainedTokenizer
+from model.pretrained.tokenizer import SPACE, PretrainedTokenizer, build_sentencepiece
 from model.transformer_lm import TransformerLM
 from model.weight_placement import WeightPlacement, build_model
 
@@ -140,19 +139,7 @@ def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
         raise ModelError("{file} is no tokenizer of llama2.c: {why}", file=path.name, why=error) from None
     if offset != len(content):
         raise ModelError("{file} has more than the {count} tokens of the model", file=path.name, count=vocab_size)
-    ids = {piece: token_id for token_id, piece in reversed(list(enumerate(pieces)))}  # of equal ones the first counts
-    pairs = [
-        (-scores[token_id], token_id, piece[:i], piece[i:])
-        for token_id, piece in enumerate(pieces[FIRST_PIECE:], FIRST_PIECE)
-        for i in range(1, len(piece))
-        if piece[:i] in ids and piece[i:] in ids
-    ]
-    merges = [(left, right) for _score, _id, left, right in sorted(pairs)]
-    bpe = models.BPE(vocab=ids, merges=merges, byte_fallback=True, unk_token=SPECIALS[0])
-    tokenizer = tokenizers.Tokenizer(bpe)
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
-    pieces_to_text = decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
-    tokenizer.decoder = decoders.Sequence(list(pieces_to_text))
+    tokenizer = build_sentencepiece(pieces, scores, SPECIALS[0], range(FIRST_PIECE, len(pieces)))
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return PretrainedTokenizer(tokenizer, range(len(SPECIALS)), bos_ids=[1], eos_ids=[2])

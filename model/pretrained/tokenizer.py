@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from numbers import Integral
@@ -40,6 +40,8 @@ class PretrainedTokenizer:
         eos_ids: ids that end a text.
         vocab_size: of the model, which may have more ids than there are pieces; None: the number of pieces.
         notes: on how its files were read.
+        chat_template: of its chat model, in Jinja; None: it has none.
+        special_names: name of special tokens in templates, such as "eos_token" -> text of the token.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class PretrainedTokenizer:
         eos_ids: Sequence[int] = (),
         vocab_size: int | None = None,
         notes: Sequence[LoadingNote] = (),
+        chat_template: str | None = None,
+        special_names: Mapping[str, str] | None = None,
     ):
         tokenizer.encode_special_tokens = True  # as text
         self._tokenizer = tokenizer
@@ -61,6 +65,7 @@ class PretrainedTokenizer:
             tuple(token_id for token_id in ids if 0 <= token_id < self.vocab_size) for ids in (bos_ids, eos_ids)
         )
         self.notes = tuple(notes)
+        self.chat_template, self.special_names = chat_template, dict(special_names or {})
         self._decoder = [component["type"] for component in _components(tokenizer.decoder)]
 
     @property
@@ -94,6 +99,17 @@ class PretrainedTokenizer:
         """
         text = replace_surrogates(text)
         return call_tokenizer_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
+
+    def encode_with_special_tokens(self, text: str) -> list[int]:
+        """Return the ids of a text in which the names of special tokens stand for these, as in a rendered chat."""
+        text = replace_surrogates(text)
+        return call_tokenizer_library(self._special_reader.encode, text, add_special_tokens=False).ids
+
+    @cached_property
+    def _special_reader(self) -> tokenizers.Tokenizer:
+        reader = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        reader.encode_special_tokens = False
+        return reader
 
     def encode_continuation(self, text: str) -> list[int]:
         """Return the ids of a text that continues another, without an added space; errors as in `encode`.
@@ -243,6 +259,40 @@ class PretrainedTokenizer:
     def vocabulary(self) -> tuple[str, ...]:
         """`token_text` of every id."""
         return tuple(map(self.token_text, range(self.vocab_size)))
+
+
+def build_sentencepiece(
+    pieces: Sequence[str],
+    scores: Sequence[float],
+    unknown: str | None,
+    mergeable: Iterable[int],
+    adds_space: bool = True,
+) -> tokenizers.Tokenizer:
+    """Return the tokenizer of a byte-pair vocabulary of SentencePiece, without special tokens.
+
+    Of neighbouring pieces that together make a piece, those of the highest score are merged first.
+
+    Args:
+        pieces: by id.
+        scores: of the pieces.
+        unknown: piece for a character that has no piece, nor pieces of its bytes.
+        mergeable: ids of pieces that merges make.
+        adds_space: whether a space is added before a text.
+    """
+    ids = {piece: token_id for token_id, piece in reversed(list(enumerate(pieces)))}  # of equal ones the first counts
+    pairs = [
+        (-scores[token_id], token_id, pieces[token_id][:i], pieces[token_id][i:])
+        for token_id in mergeable
+        for i in range(1, len(pieces[token_id]))
+        if pieces[token_id][:i] in ids and pieces[token_id][i:] in ids
+    ]
+    merges = [(left, right) for _score, _id, left, right in sorted(pairs)]
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=merges, byte_fallback=True, unk_token=unknown))
+    mark_spaces = normalizers.Replace(" ", SPACE)
+    tokenizer.normalizer = normalizers.Sequence([*[normalizers.Prepend(SPACE)] * adds_space, mark_spaces])
+    pieces_to_text = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    tokenizer.decoder = decoders.Sequence([*pieces_to_text, *[decoders.Strip(" ", 1, 0)] * adds_space])
+    return tokenizer
 
 
 def encode_byte_level_piece(token: bytes) -> str:
@@ -441,6 +491,12 @@ def _added_tokens(folder: Path, settings: dict[str, Any], special_texts: set[str
         int(token_id): AddedToken(text, normalized=text not in special, special=text in special)
         for text, token_id in entries.items()
     }
+
+
+def read_special_names(folder: Path) -> dict[str, str]:
+    """Return name -> text of a folder's special tokens, as chat templates call them."""
+    settings = _read_settings(folder)
+    return {name: text for name in SPECIAL_TOKEN_KEYS if (text := _token_text(settings.get(name)))}
 
 
 def _token_text(token: Any) -> str | None:

@@ -42,18 +42,20 @@ class StoredWeight:
     """A weight in a safetensors file, not read yet.
 
     Attributes:
-        name: in the file.
+        name: in its model.
         dtype: safetensors' name of it.
+        key: name in the file; None: `name`.
     """
 
     name: str
     file: Path
     dtype: str
+    key: str | None = None
 
     def read(self) -> Tensor:
         """Read the weight; its memory is the file's."""
         with open_weights(self.file) as file:  # reopened each time: an open file holds in memory what was read from it
-            return file.get_tensor(self.name)
+            return file.get_tensor(self.key or self.name)
 
 
 def list_weights(files: Iterable[Path]) -> Iterator[StoredWeight]:

@@ -41,9 +41,9 @@ ARRAYS, TAR = (
 )
 MODULE, FOLDER = "open a model of your own with --module FILE.py:CLASS --weights", "open the folder with config.json"
 FILES = [
-    ("x.gguf", GGUF, f"x.gguf is a GGUF .*{FOLDER}"),
-    ("model.bin", GGUF, "model.bin is a GGUF"),
-    ("ggml-model-q4.bin", b"lmgg\1\0\0\0", "is a GGUF or GGML file"),
+    ("x.gguf", GGUF, "x.gguf is cut off or damaged: its header needs more than 8 bytes; download it again"),
+    ("model.bin", GGUF, "model.bin is cut off or damaged"),
+    ("ggml-model-q4.bin", b"lmgg\1\0\0\0", "is a GGML file, .*open the same model as GGUF"),
     ("x.onnx", ONNX, f"x.onnx is an ONNX graph, .*{FOLDER}"),
     ("x.onnx", b"\x08\x08", "is an ONNX graph"),
     ("model", ONNX, "is an ONNX graph"),
@@ -84,12 +84,12 @@ def test_a_file_is_named_by_what_it_is(tmp_path, name, content, told):
 CONFIG = '{"model_type": "gpt2", "vocab_size": 9, "n_embd": 2, "n_head": 1, "n_layer": 1, "n_positions": 9}'
 FOLDERS = {
     "empty": ([], "the folder is empty"),
-    "GGUF": (["config.json", "x-Q4_K_M.gguf"], "x-Q4_K_M.gguf is a GGUF"),
-    "GGUF alone": (["x-Q4_K_M.gguf", "README.md"], "x-Q4_K_M.gguf is a GGUF"),
+    "GGUF": (["config.json", "x-Q4_K_M.gguf"], "x-Q4_K_M.gguf is a GGUF file of llama.cpp: open it by its own path"),
+    "several of GGUF": (["x-Q4_K_M.gguf", "x-Q8_0.gguf"], "holds 2 models, x-Q4_K_M.gguf, x-Q8_0.gguf: open one of"),
     "ONNX": (["config.json", "tokenizer.json", "onnx/model.onnx"], "onnx/model.onnx is an ONNX graph"),
     "TensorFlow": (["config.json", "tf_model.h5"], "tf_model.h5 is a file of TensorFlow"),
     "Flax": (["config.json", "flax_model.msgpack"], "holds weights of Flax"),
-    "LoRA": (["adapter_config.json", "adapter_model.safetensors", "tokenizer.json"], r"adapter \(LoRA\)"),
+    "LoRA": (["adapter_config.json", "adapter_model.safetensors", "tokenizer.json"], r"adapter \(LoRA\), and its base"),
     "LoRA with a config": (["config.json", "adapter_config.json", "adapter_model.safetensors"], r"adapter \(LoRA\)"),
     "diffusers": (["model_index.json", "unet/config.json", "text_encoder/config.json"], "pipeline of diffusers"),
     "Meta": (["consolidated.00.pth", "params.json", "tokenizer.model"], "original format of Meta"),
@@ -169,7 +169,7 @@ def test_a_bare_name_may_be_a_file_or_folder_here_and_begin_at_home(tiny_checkpo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_checkpoint("mine")[0].config == load_checkpoint("~/mine")[0].config
-    with pytest.raises(CheckpointError, match="x.gguf is a GGUF"):
+    with pytest.raises(CheckpointError, match="x.gguf is cut off"):
         load_checkpoint("x.gguf")
     with pytest.raises(
         CheckpointError, match="a model cannot be opened by a URL: use a path, or its name on the Hugging Face Hub"

@@ -96,9 +96,9 @@ def test_a_file_of_a_folder_is_offered_as_the_folder(tiny_checkpoint, elsewhere,
     parent = shutil.copytree(elsewhere, tmp_path / "downloaded" / "inner").parent
     assert library.catalog.open(parent) == "downloaded"
     assert library.model("downloaded")[0].config == library.model("of-somebody")[0].config
-    (tmp_path / "x.gguf").write_bytes(b"GGUF")
-    with pytest.raises(CheckpointError, match="x.gguf is a GGUF"):
-        library.catalog.open(tmp_path / "x.gguf")
+    (tmp_path / "x.ggml").write_bytes(b"lmgg")
+    with pytest.raises(CheckpointError, match="x.ggml is a GGML file"):
+        library.catalog.open(tmp_path / "x.ggml")
 
 
 def test_weights_in_folders_of_their_own_count_in_memory_and_contents(tiny_checkpoint, elsewhere):

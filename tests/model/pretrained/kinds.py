@@ -62,6 +62,7 @@ KINDS = {
     ),
     "Granite": ("Granite", SIZES | HEADS | GRANITE | {"attention_bias": True, "mlp_bias": True}),
     "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
+    "Gemma": ("Gemma", SIZES | HEADS | {"head_dim": 14}),
     "Gemma 2": ("Gemma2", GEMMA | CAPS),
     "Gemma 2, no caps": ("Gemma2", GEMMA | dict.fromkeys(CAPS) | {"tie_word_embeddings": False, "head_dim": 20}),
     "Gemma 2 with biases of the attention": ("Gemma2", GEMMA | {"attention_bias": True}),

@@ -33,6 +33,7 @@ BASES = {
     "mistral": SIZES | {"sliding_window": 5},
     "qwen2": SIZES | WINDOWS,
     "qwen3": SIZES | WINDOWS | {"head_dim": 6},
+    "gemma": SIZES | {"head_dim": 6},
     "gemma2": GEMMA,
     "gemma3_text": GEMMA,
     "nanochat": SIZES,

@@ -1,0 +1,33 @@
+"""GGUF files in the page: a model that does not fit into the memory stays in its file."""
+
+import shutil
+
+import numpy as np
+import torch
+
+from explorer.tracing import model_library
+from explorer.tracing.model_library import ModelLibrary
+from tests.hugging_face import transformers
+from tests.model.pretrained.gguf_files import write_gguf
+from tests.model.pretrained.kinds import KINDS
+
+
+def test_a_model_is_traced_in_memory_and_in_its_file_alike(tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    _name, settings = KINDS["Llama 2"]
+    write_gguf(tmp_path / "large.gguf", transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings)), "llama")
+    traces, models = [], []  # a trace reads weights of its model while that lives
+    shutil.copy(tmp_path / "large.gguf", tmp_path / "small.gguf")
+    for name, available in (("small", 1 << 30), ("large", 20_000)):
+        monkeypatch.setattr(model_library, "available_bytes", lambda device, available=available: available)
+        library = ModelLibrary("cpu")
+        assert library.catalog.open(tmp_path / f"{name}.gguf") == name
+        lm, tokenizer = library.model(name)
+        models.append(lm)
+        assert (lm.offloaded is not None) == (name == "large")
+        traces.append(library.trace(name, tuple(tokenizer.encode("the fox"))))
+    for name in ("blocks.1.attn.pattern", "blocks.2.ffn.hidden", "logits"):
+        np.testing.assert_array_equal(traces[0][name], traces[1][name])
+    weight = "blocks.0.attn.o_proj.weight"
+    np.testing.assert_array_equal(traces[0].weights[weight][3], traces[1].weights[weight][3])
+    assert library.memory()["models_bytes"] < 20_000
