@@ -8,6 +8,7 @@ from explorer.analysis.steering import PROMPT_LISTS
 from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
+from explorer.web.static_page import HTML
 from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -155,8 +156,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
         '_("{n} tokens", count=n)',
         'ngettext("{count} token", "{count} {kind} tokens", n)',
         'ngettext("{count} tokens", "{count} tokens", n)',
-        "from explorer.web.static_page import HTML
-from explorer.translations import _\nlm, _ = model()",
+        "from explorer.translations import _\nlm, _ = model()",
         "from explorer.translations import _\nfor _ in range(3): pass",
         "from explorer.translations import _\ncall(lambda _: 1)",
     ],
