@@ -15,8 +15,8 @@ import gradio as gr
 
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
-from explorer.state.run import checkpoints_of_training
 from explorer.tracing.model_catalog import ModelCatalog
+from explorer.tracing.training_history import checkpoints_of_training
 from explorer.translations import ENGLISH, messages_for_js
 from explorer.views import VIEWS, View
 from explorer.views.style import DARK, LIGHT, Theme, css_colours

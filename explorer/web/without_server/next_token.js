@@ -105,6 +105,7 @@ export function packTable(prediction, vocabulary, find) {
       cells: columns.map(([, , , cell]) => /** @type {Function} */ (cell)(row)), notes: columns.map(([, , , , words]) => /** @type {Function} */ (words)(row)),
       probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: found.includes(row.id),
     })),
+    run: "",
     settings: Object.fromEntries(["temperature", "top_k", "top_p", "min_p"].map((name) => [name, settings[name]])),
     cut: _("cut"), actual, drawn, find, found: found.length, u, words: drawWords(prediction, vocabulary),
     stretches: stretches.map((stretch) => ({ ...stretch, note: _("{token} is drawn where the random number is from {start} to {end}", { token: quoteToken(stretch.token), start: formatNumber(stretch.start), end: formatNumber(stretch.end) }) })),

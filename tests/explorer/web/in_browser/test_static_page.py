@@ -17,6 +17,7 @@ from playwright.sync_api import sync_playwright
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.shared_constants import HEADING
 from explorer.web.static_page import ROOT, TARGET, page_files
 from model import generate, load_checkpoint
 from tests.browser import chromium
@@ -177,7 +178,9 @@ def test_it_says_what_python_says(first_page, endpoints, name):
     ours = json.loads(first_page.evaluate(ASK, state))
     pythons = json.loads(json.dumps(endpoints.answer("show", state, 0)["contents"]))
     assert {"next-token", "strip", "guess", "overview-whole", "overview-words", "overview-formula"} <= ours.keys()
-    missing = {*OTHER, "runs", "open-model", "overview-map", "overview-sum"}
+    headings = {key for key in pythons if key.endswith(HEADING)}  # of one run: the titles, which the markup has
+    assert first_page.text_content("#overview-whole h2") == pythons["overview-whole" + HEADING]
+    missing = {*OTHER, "runs", "open-model", "overview-map", "overview-sum", *headings}
     assert ours.keys() | missing >= pythons.keys()
     differences = [difference(ours[key], pythons[key], key) for key in sorted(ours.keys() & pythons.keys() - missing)]
     assert not list(filter(None, differences))
