@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.architecture.attention import first_visible_key, visibility_mask
+from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
 from explorer.explain.arithmetic import mean
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation, read_input
@@ -255,7 +255,7 @@ def compute_chance_head_scores(trace: Trace, name: str, hide_first: bool) -> Cha
         if rolled_targets is None or not np.array_equal(
             first, rolled_targets.first
         ):  # layers with the same visible keys share them
-            rolled_targets = RandomlyShiftedTargets(targets, rows, first)
+            rolled_targets = RandomlyShiftedTargetMasks(targets, rows, first)
         quantiles.append(chance_score_quantiles(patterns, rolled_targets))
     return ChanceHeadScores(np.array(uniform_scores), np.stack(quantiles), len(rows))
 
@@ -266,7 +266,7 @@ def uniform_attention_score(targets: np.ndarray, rows: np.ndarray, first: np.nda
     return float((visible_targets.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
 
 
-class RandomlyShiftedTargets:
+class RandomlyShiftedTargetMasks:
     """The targets (Q, T) of every try, each row shifted around its visible keys by a random number of positions.
 
     Args:
@@ -297,7 +297,7 @@ class RandomlyShiftedTargets:
             yield self.rows[batch], rolled.astype(np.float32)
 
 
-def chance_score_quantiles(patterns: np.ndarray, rolled_targets: RandomlyShiftedTargets) -> np.ndarray:
+def chance_score_quantiles(patterns: np.ndarray, rolled_targets: RandomlyShiftedTargetMasks) -> np.ndarray:
     """Return the quantile of the scores over all tries, (H,), for one layer's patterns (H, T, T)."""
     tries = np.zeros((len(patterns), TRIES))
     for rows, targets in rolled_targets:

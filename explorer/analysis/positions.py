@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import attention as architecture
-from explorer.architecture.attention import angles_tap, rotary_attention_factors
+from explorer.architecture import mask_and_rotation as architecture
 from explorer.architecture.formulas import embedding_scale_formula, score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.mask_and_rotation import angles_tap, rotary_attention_factors
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import recompute

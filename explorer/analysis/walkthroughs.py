@@ -10,7 +10,7 @@ from explorer.analysis.attention import query_attention_stages
 from explorer.analysis.logit_lens import TOP, lens_summaries
 from explorer.analysis.positions import pair_scales, rotated_pairs, rotation_angles, score_by_pair
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
-from explorer.architecture import attention as architecture
+from explorer.architecture import mask_and_rotation as architecture
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
@@ -48,7 +48,7 @@ def display_numbers(values: np.ndarray) -> list[DisplayNumber]:
 
 
 @dataclass(frozen=True)
-class WalkthroughStep:
+class ComputationStep:
     """One step of a walkthrough.
 
     Attributes:
@@ -67,7 +67,7 @@ class Walkthrough:
     """A walkthrough: a title and its steps in order."""
 
     title: str
-    segments: list[WalkthroughStep]
+    segments: list[ComputationStep]
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,13 +95,13 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     query_token = quote_token(trace.tokens[query])
     is_whole = int(steps.allowed.sum()) == int(steps.allowed[keys].sum())
 
-    def rows(text: str, count: int, one_by_one: bool = False) -> WalkthroughStep:
+    def rows(text: str, count: int, one_by_one: bool = False) -> ComputationStep:
         display_columns = [display_numbers(column) for column in values[:count]]
         all_rows = [{"label": name, "key": int(key), "cells": list(cells)}
                  for name, key, cells in zip(names, keys, zip(*display_columns, strict=True), strict=True)]  # fmt: skip
         row_counts = range(1, len(all_rows) + 1) if one_by_one else [len(all_rows)]
         frames = [{"columns": columns[:count], "rows": all_rows[:num_rows]} for num_rows in row_counts]
-        return WalkthroughStep(text, "rows", frames)
+        return ComputationStep(text, "rows", frames)
 
     later = [name for name, key in zip(names, keys, strict=True) if key > query]
     mask_text = _("What comes after {query} must not be seen: −∞ in its place.", query=query_token)
@@ -139,7 +139,7 @@ def select_keys(weights: np.ndarray, allowed: np.ndarray, query: int) -> list[in
     return [*sorted(int(key) for key in top_keys), *later]
 
 
-def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequence[int]) -> WalkthroughStep:
+def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequence[int]) -> ComputationStep:
     """Return the step that multiplies each value by its weight and sums up: the head output."""
     dims = slice(0, MAX_DIMENSIONS)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query]
@@ -161,7 +161,7 @@ def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequen
         count=len(fetched),
         all=trace.config.d_head,
     )
-    return WalkthroughStep(text, "strips", frames)
+    return ComputationStep(text, "strips", frames)
 
 
 def _divisor(trace: Trace) -> str:
@@ -211,7 +211,7 @@ def layers_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         begins = _("The way begins with the embedding of {token}.", token=token)
         norm_text = _("Now the stream is {length} long.", length=format_number(stream_norms[stop]))
         text = " ".join([*(sentences if stop else [begins]), norm_text])
-        segments.append(WalkthroughStep(text, "tower", [{"floors": floors, "guesses": likeliest}]))
+        segments.append(ComputationStep(text, "tower", [{"floors": floors, "guesses": likeliest}]))
         before = stop
     return Walkthrough(_("{token} on its way up the layers", token=token), segments)
 
@@ -276,12 +276,12 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         "angle": format_number(angles[selection.query] - angles[selection.key]),
     }
     segments = [
-        WalkthroughStep(
+        ComputationStep(
             _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its "
               "position is known.", pair=pair, query=query_token),
             "hands", [{"hands": [make_hand("q", q.before[pair])]}],
         ),
-        WalkthroughStep(
+        ComputationStep(
             _("At position {position} it would be turned, but the rotation is changed in this run: {changes}.",
               position=positions["q"], changes=changed)
             if changed else
@@ -291,7 +291,7 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
               "{scale}.", position=positions["q"], scale=format_number(scale)),
             "hands", rotation_frames("q"),
         ),
-        WalkthroughStep(
+        ComputationStep(
             _("The same pair of the key of {key}, at position {position}, with the same change.",
               key=key_token, position=positions["k"])
             if changed else
@@ -299,7 +299,7 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
               key=key_token, position=positions["k"]),
             "hands", rotation_frames("k"),
         ),
-        WalkthroughStep(
+        ComputationStep(
             _("The score sees both as they are now: this pair adds {adds} to it.", adds=format_number(adds[pair]))
             if changed else
             _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of "

@@ -1,6 +1,6 @@
 """Summary of a model's architecture and size as text."""
 
-from explorer.architecture.attention import layers_without_rope
+from explorer.architecture.mask_and_rotation import layers_without_rope
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from explorer.diagnosis.candidate_configs import CONTEXT, DEFAULT_CONTEXT, HEADS, KV_HEADS, THETA
+from explorer.diagnosis.infer_configs import CONTEXT, DEFAULT_CONTEXT, HEADS, KV_HEADS, THETA
 from explorer.errors import UserError
 from explorer.translations import _
 

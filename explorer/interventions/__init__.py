@@ -29,7 +29,7 @@ from explorer.interventions.parsing import (
 )
 from explorer.interventions.patch import CrossRunIntervention, Patch, PatchMean
 from explorer.interventions.position import PositionShift, RopeBaseReplacement
-from explorer.interventions.scale import ROTATION_OFF, Scale, ZeroAblation
+from explorer.interventions.scale_and_zero_ablation import ROTATION_OFF, Scale, ZeroAblation
 
 Edit = make_intervention  # its earlier name
 

@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 import numpy as np
 import torch
 
-from explorer.architecture.attention import token_axes
+from explorer.architecture.mask_and_rotation import token_axes
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
 from explorer.interventions.location import HEADS, KV_HEADS, index_axis
-from explorer.tracing.ablation import ablate, estimate_macs, num_ablation_runs
+from explorer.tracing.ablation_sweep import ablate, estimate_macs, num_ablation_runs
 from explorer.tracing.apply_interventions import (
     InterventionSession,
     apply_interventions,
@@ -330,7 +330,7 @@ def make_model_functions(lm: TransformerLM) -> ModelFunctions:
 def ablation_job(
     lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int, token_id: int
 ) -> Job:
-    """Return the job that runs `explorer.tracing.ablation.ablate`."""
+    """Return the job that runs `explorer.tracing.ablation_sweep.ablate`."""
     args = tuple(token_ids), tuple(interventions), position, token_id
     key = "ablation", register_model_functions(lm, make_model_functions), *args
     return Job(key, lambda: ablate(lm, *args), num_ablation_runs(lm), estimate_macs(lm, position + 1))

@@ -29,7 +29,7 @@ class ModelFunctions:
     Attributes:
         weights: name -> weight, read-only (see `explorer.tracing.weight_matrices`).
         ablate: (model, token ids, edits, position, token id) -> the job that computes the token's probability
-            without each component (see `explorer.tracing.ablation`).
+            without each component (see `explorer.tracing.ablation_sweep`).
         logit_and_log_probability: (model, token ids, edits, position, token id) -> its logit and ln p (see
             `explorer.tracing.apply_interventions`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
@@ -200,7 +200,7 @@ class ModelComputations:
     ) -> np.ndarray:
         """Compute a token's log-probability after a position with each component ablated.
 
-        See `explorer.tracing.ablation`.
+        See `explorer.tracing.ablation_sweep`.
 
         Args:
             interventions: of all these runs besides the trace's own.

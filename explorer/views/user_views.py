@@ -240,7 +240,7 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
             condition=guard(panel.condition, lambda message: True),
             no_difference_reason=guard(panel.no_difference_reason, lambda message: "", str),
             verify=panel.verify and guard(panel.verify, lambda message: Verification("off", message), Verification),
-            inspect=panel.inspect and guard(panel.inspect, raise_point_error, (Derivation, tuple, NoneType)),
+            inspect=panel.inspect and guard(panel.inspect, raise_point_not_found, (Derivation, tuple, NoneType)),
             two_run_renderer=panel.two_run_renderer or USER_FIGURES[panel.kind],
         )
 
@@ -270,11 +270,11 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
 
 
 def raise_view_error(message: str) -> None:
-    """Raise ViewError."""
+    """Raise UserViewError."""
     raise UserViewError(message)
 
 
-def raise_point_error(message: str) -> None:
+def raise_point_not_found(message: str) -> None:
     """Raise PointNotFoundError."""
     raise PointNotFoundError(message)
 

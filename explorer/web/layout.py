@@ -55,7 +55,7 @@ from explorer.web.widgets.tokens import (
     GeneratedText,
     GenerationPlayer,
     NextTokenGuessForm,
-    PromptTail,
+    NextTokenPreview,
     TokenStrip,
 )
 from explorer.web.widgets.view_tools import (
@@ -227,7 +227,7 @@ class PageLayout:
                 )
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
             component_of_widgets(
-                PromptTail(elem_id=shared_constants.BRIEF),
+                NextTokenPreview(elem_id=shared_constants.BRIEF),
                 toggle_button_markup("sliders", _("Settings")),
                 elem_id="tail",
             )

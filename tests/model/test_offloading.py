@@ -14,7 +14,7 @@ from explorer.explain.captured import check_captured_value
 from explorer.explain.tolerance import tolerance
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
-from explorer.tracing.ablation import ablate
+from explorer.tracing.ablation_sweep import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.model_library import ModelLibrary, model_num_bytes

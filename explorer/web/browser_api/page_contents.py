@@ -72,7 +72,13 @@ from explorer.web.widgets.next_token.table_columns import (
     summarise_difference,
     summarise_distribution,
 )
-from explorer.web.widgets.tokens import ContinuationTree, GenerationPlayer, NextTokenGuessForm, PromptTail, TokenStrip
+from explorer.web.widgets.tokens import (
+    ContinuationTree,
+    GenerationPlayer,
+    NextTokenGuessForm,
+    NextTokenPreview,
+    TokenStrip,
+)
 from explorer.web.widgets.view_tools import (
     ActiveInterventionList,
     DirectionPromptBoxes,
@@ -183,7 +189,7 @@ class PageContents:
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
-            BRIEF: PromptTail.pack(
+            BRIEF: NextTokenPreview.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
         }

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 from explorer.analysis import head_scores as module
 from explorer.analysis.head_scores import (
     HEAD_SCORES,
-    RandomlyShiftedTargets,
+    RandomlyShiftedTargetMasks,
     chance_head_scores,
     head_scores,
     target_mask,
     without_first_key,
 )
-from explorer.architecture.attention import visibility_mask
+from explorer.architecture.mask_and_rotation import visibility_mask
 from explorer.tracing.capture import capture
 from model.training.evaluation import copying_head_scores
 
@@ -167,8 +167,8 @@ def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts
     monkeypatch.setattr(module, "MAX_CELLS", 1)  # a query at a time
     monkeypatch.setattr(
         module,
-        "RandomlyShiftedTargets",
-        lambda *asked: constructor_args.append(asked) or RandomlyShiftedTargets(*asked),
+        "RandomlyShiftedTargetMasks",
+        lambda *asked: constructor_args.append(asked) or RandomlyShiftedTargetMasks(*asked),
     )
     assert_allclose(chance_head_scores(replace(trace), "duplicate_token").quantiles, expected, rtol=1e-6)
     kinds = {

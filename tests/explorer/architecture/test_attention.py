@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from explorer.architecture.attention import first_visible_key, visibility_mask
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
 
 
 def test_what_is_seen_is_what_has_a_weight(trace):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.interventions import Intervention, make_intervention, parse_interventions
-from explorer.tracing.ablation import ablate, num_ablation_runs
+from explorer.tracing.ablation_sweep import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import ResultNotReadyError, run_to_completion
 from explorer.tracing.request_budget import RequestBudget
@@ -71,7 +71,7 @@ def one_piece():
 
 def test_in_pieces_it_is_the_same(lms, style, monkeypatch):
     whole = run_to_completion(ablate(lms[style], IDS, (), POSITION, TOKEN))
-    monkeypatch.setattr("explorer.tracing.ablation.chunk_tokens", lambda config: 1)
+    monkeypatch.setattr("explorer.tracing.ablation_sweep.chunk_tokens", lambda config: 1)
     done, pieces = [], ablate(lms[style], IDS, (), POSITION, TOKEN)
     assert_allclose(run_to_completion(pieces, done.append), whole, atol=1e-5)
     assert done == list(range(1, num_ablation_runs(lms[style]) + 1))

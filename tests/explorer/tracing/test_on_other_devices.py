@@ -10,7 +10,7 @@ from explorer import activation_patching, attribution_patching, path_patching
 from explorer.explain.captured import check_captured_value
 from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
-from explorer.tracing.ablation import ablate
+from explorer.tracing.ablation_sweep import ablate
 from explorer.tracing.apply_interventions import logit_and_log_probability, mean_stream
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion

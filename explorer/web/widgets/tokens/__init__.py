@@ -88,7 +88,7 @@ def prompt_tail_html() -> str:
     )
 
 
-class PromptTail(HtmlWidget):
+class NextTokenPreview(HtmlWidget):
     """The end of the text and the token that Step would generate; a click goes to the prompt."""
 
     kind = "brief"
