@@ -148,7 +148,8 @@ def _subtract_trace(
         keys_b = _axis_keys(trace_b, axis_letter, other_layout, values_b.shape[axis])
         if axis_letter in layout["meta"][TOKEN_AXIS_KEY]:
             inverse = comparison.alignment.inverse
-            keys_b = [inverse[position] if position < len(inverse) else None for position in keys_b]
+            aligned = dict(enumerate(inverse))
+            keys_b = [key if isinstance(key, str) else aligned.get(key) for key in keys_b]  # text: no token
         values_b = _take_along(values_b, _match_indices(keys_a, keys_b), axis)
     return trace_a | {letter: values_a - values_b}
 

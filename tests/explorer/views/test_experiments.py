@@ -143,7 +143,7 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
         assert now[1][2] == f"{token_rank(changed, 9, token_id):,}.)"
     assert token_rank(changed, 9, token_id) > trace.config.vocab_size - 3
     for view in (prediction, overview):
-        assert f"rank {token_rank(changed, 9, token_id):,}" in view.formula(changed, selection)
+        assert f"rank {token_rank(changed, 9, token_id):,}" in view.VIEW.formula(changed, selection)
 
 
 def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):

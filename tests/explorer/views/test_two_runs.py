@@ -94,9 +94,10 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
             tick_texts = dict(zip(settings.get("tickvals", ()), settings.get("ticktext", ()), strict=False))
             ticks = list(plot_trace.get(along, range(values.shape[axis])))
             if along in layout["meta"]["of_tokens"]:
-                positions = [int(str(tick).split()[0]) for tick in ticks]
-                inverse = comparison.alignment.inverse
-                coordinates.append([inverse[i] if is_other else i for i in positions])
+                names = [str(tick).split()[0] for tick in ticks]
+                positions = [int(name) if name.isdigit() else tick for name, tick in zip(names, ticks, strict=True)]
+                aligned = dict(enumerate(comparison.alignment.inverse)) if is_other else {}
+                coordinates.append([aligned.get(i, i) for i in positions])  # what is no token stays
             else:
                 all_labelled = all(tick in tick_texts for tick in ticks)
                 coordinates.append([tick_texts[tick] if all_labelled else tick for tick in ticks])

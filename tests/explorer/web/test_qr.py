@@ -26,9 +26,9 @@ def encode_all(tmp_path_factory):
     write_static_files(folder / WEB.name)
 
     def encode_texts(texts: list[str], mask: int | None = None) -> list[list[list[bool]] | None]:
-        expression = f"{json.dumps(texts)}.map((text) => qrOf(text{'' if mask is None else f', {mask}'}))"
+        expression = f"{json.dumps(texts)}.map((text) => qrCodeModules(text{'' if mask is None else f', {mask}'}))"
         module = f"./{WEB.name}/widgets/teaching/class_session.js"
-        script = f"import {{ qrOf }} from '{module}'; console.log(JSON.stringify({expression}));"
+        script = f"import {{ qrCodeModules }} from '{module}'; console.log(JSON.stringify({expression}));"
         completed = subprocess.run(
             [NODE, "--input-type=module", "-e", script], cwd=folder, capture_output=True, check=True, timeout=60
         )

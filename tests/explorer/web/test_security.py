@@ -70,7 +70,9 @@ def test_what_one_says_it_knows_in_every_language():
     message = "The server does not answer."
     script = insert_messages(f'const messages = {{}}; const other = {{}}; say(_("{message}"));')
     messages, rest = re.fullmatch(r"const messages = (.+?); (const other.+)", script).groups()
-    assert json.loads(messages) == {"en": {}, "zh-CN": {message: messages_for_js("zh-CN")[message]}}
+    assert json.loads(messages) == {"en": {}} | {
+        language: {message: messages_for_js(language)[message]} for language in ("es", "zh-CN")
+    }
     assert rest == f'const other = {{}}; say(_("{message}"));'
 
 

@@ -183,6 +183,8 @@ export function figure(element) {
   async function drawOwed() {
     while (isOwed) {
       hide(element, value === null);
+      const tab = element.closest(".tabitem");
+      tab?.classList.toggle("without-figures", !find(tab, ".panels > .block:not(.hidden)"));
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
       await plotlyLoaded();
       await drawInTurn(element, drawOnce);
@@ -205,7 +207,7 @@ export function figure(element) {
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
       const { data: traces, layout: fitting } = figureInWidth(drawn, width);
-      plot.classList.toggle("with-legend", hasLegend(drawn));
+      element.classList.toggle("with-legend", hasLegend(drawn));
       await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }
     written = rest;

@@ -65,7 +65,10 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
         for panel in view.panels
         if about != "pick" or not panel.is_selection_independent
     }
-    assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id}
+    headings = {name for name in contents if name.endswith("-heading")}
+    drawn_headings = {f"{name}-heading" for name in panels_by_id if contents[name] is not None}
+    assert drawn_headings <= headings <= {f"{view.name}-{panel.name}-heading" for panel in view.panels}
+    assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id} | headings
     trace = endpoints.runs.trace(RunRequest.parse(state))
     for name, panel in panels_by_id.items():  # of one run alone nothing is compared
         assert (contents[name] is not None) is (panel.is_applicable(trace) and not panel.compared_run)
