@@ -26,7 +26,7 @@ const starts = new WeakMap();
 /** Starts the widgets in a part of the page, but for what is loaded once it is used. @param {ParentNode} root */
 const mount = (root) => Promise.all(findAll(root, "[data-widget]:not([data-mounted], [data-lazy])").map(startWidget));
 
-/** Starts those of a module. @param {string} module */
+/** Starts those of a module. @param {string} module its folder and name */
 const need = (module) => Promise.all(findAll(document, `[data-module="${module}"]:not([data-mounted])`).map(startWidget));
 
 /** @param {HTMLElement} block */
@@ -64,7 +64,7 @@ function loadLater() {
     await need(block.dataset.module);
     event.target.dispatchEvent(new KeyboardEvent(event.type, event));
   });
-  onEveryState(({ lesson }) => { if (lesson) need("lesson"); });
+  onEveryState(({ lesson }) => { if (lesson) need("teaching/lesson"); });
 }
 
 /** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
@@ -73,7 +73,7 @@ async function openByKey(event) {
   if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
-  await need("search");
+  await need("header/search");
   const { openKeys, openSearch } = await import("../widgets/header/search.js");
   if (event.key === "?") openKeys();
   else openSearch();
@@ -236,9 +236,9 @@ export async function build() {
   await mount(document);
   loadLater();
   placeViews();
-  if (isInRoom()) need("room");
-  if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("lesson"); // which covers what would tell
-  if (location.hash.startsWith("#places=")) need("presentation");
+  if (isInRoom()) need("teaching/class_session");
+  if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("teaching/lesson"); // which covers what would tell
+  if (location.hash.startsWith("#places=")) need("teaching/presentation");
   followButtons();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
   makeToolbar(find(document, "#navigation"));
@@ -262,7 +262,7 @@ function isInRoom() {
 
 /** Places from a file go to the list of saved ones. @param {any[]} places */
 async function takePlaces(places) {
-  await need("presentation");
+  await need("teaching/presentation");
   (await import("../widgets/teaching/presentation_pages.js")).bring(places);
 }
 
