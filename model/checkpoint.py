@@ -25,7 +25,7 @@ from model.file_formats import (
     unsupported_file_error,
     unsupported_files_error,
 )
-from model.pretrained.gguf_loader import load_gguf
+from model.gguf.gguf_loader import load_gguf
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c

@@ -8,7 +8,7 @@ import torch
 
 from model.checkpoint import load_checkpoint
 from model.errors import ModelError
-from model.pretrained.export_gguf import save_gguf
+from model.gguf.export_gguf import save_gguf
 from model.pretrained.export_hugging_face import save_hugging_face
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}

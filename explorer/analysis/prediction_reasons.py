@@ -6,7 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
+from explorer.analysis.direct_logit_attribution import (
+    LogitAttribution,
+    direct_logit_attribution,
+)
 from explorer.analysis.intervention_effects import ablation_effects, captured_logit_and_log_probability
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.interventions import Intervention, make_intervention

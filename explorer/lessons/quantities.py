@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import LogitAttribution, direct_logit_attribution
+from explorer.analysis.direct_logit_attribution import (
+    LogitAttribution,
+    direct_logit_attribution,
+)
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution

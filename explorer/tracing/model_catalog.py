@@ -27,7 +27,7 @@ from model.checkpoint import (
     list_checkpoints,
 )
 from model.errors import LoadingNote, ModelError
-from model.pretrained.gguf_loader import gguf_num_bytes
+from model.gguf.gguf_loader import gguf_num_bytes
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
 from model.pretrained.lora import is_adapter

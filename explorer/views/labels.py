@@ -4,7 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import LogitAttribution, attribution_by_kind, check_component_sum
+from explorer.analysis.direct_logit_attribution import (
+    LogitAttribution,
+    attribution_by_kind,
+    check_component_sum,
+)
 from explorer.analysis.head_scores import ChanceHeadScores
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label

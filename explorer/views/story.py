@@ -2,11 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    attribution_by_source,
-    direct_logit_attribution,
-    largest_earlier_source,
-)
+from explorer.analysis.attribution_by_source import attribution_by_source, largest_earlier_source
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_cell, lens_summaries
 from explorer.analysis.next_token import (
     actual_token_probability,

@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from playwright.sync_api import Locator, expect
 
-from explorer.analysis.direct_logit_attribution import ForwardPassOverview, forward_pass_overview
+from explorer.analysis.direct_logit_attribution import (
+    ForwardPassOverview,
+    forward_pass_overview,
+)
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.residual import residual_stages
 from explorer.tracing.trace import Trace

@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_contribution
+from explorer.analysis.direct_logit_attribution import (
+    direct_logit_attribution,
+    head_contribution,
+)
 from explorer.analysis.head_scores import (
     HEAD_SCORES,
     ChanceHeadScores,

@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import ForwardPassOverview, forward_pass_overview
+from explorer.analysis.direct_logit_attribution import (
+    ForwardPassOverview,
+    forward_pass_overview,
+)
 from explorer.analysis.next_token import next_token_distribution, token_rank
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
-from explorer.analysis.direct_logit_attribution import (
+from explorer.analysis.attribution_by_source import (
     AttributionBySource,
     attribution_by_source,
+    largest_earlier_source,
+)
+from explorer.analysis.direct_logit_attribution import (
     check_component_sum,
     direct_logit_attribution,
     has_intervention_additions,
-    largest_earlier_source,
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank

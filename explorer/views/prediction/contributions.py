@@ -4,13 +4,13 @@ import textwrap
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
+from explorer.analysis.attribution_by_source import (
     contribution_without_source,
     derive_contribution_without_source,
-    direct_logit_attribution,
     source_contribution,
     source_totals,
 )
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.token_contributions import (
     METHODS,
     TokenContributions,

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import (
-    attribution_by_kind,
+from explorer.analysis.attribution_by_source import (
     attribution_by_source,
     contribution_without_source,
     derive_contribution_without_source,
-    direct_logit_attribution,
-    forward_pass_overview,
     source_contribution,
     source_totals,
+)
+from explorer.analysis.direct_logit_attribution import (
+    attribution_by_kind,
+    direct_logit_attribution,
+    forward_pass_overview,
 )
 from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates

@@ -9,8 +9,8 @@ from model.checkpoint import load_checkpoint
 from model.config import RopeScaling
 from model.errors import ModelError
 from model.export import main
-from model.pretrained.export_gguf import save_gguf
-from model.pretrained.gguf_tokenizer import _WORD_SPLITS, find_word_split
+from model.gguf.export_gguf import save_gguf
+from model.gguf.gguf_tokenizer import _WORD_SPLITS, find_word_split
 from tests.hugging_face import transformers
 from tests.model.pretrained.gguf_files import write_gguf
 from tests.model.pretrained.kinds import KINDS
@@ -104,7 +104,7 @@ def test_what_llama_cpp_cannot_compute_is_refused(name, make_lm, tiny_checkpoint
 
 
 def test_ways_of_cutting_words_are_told_apart():
-    from model.pretrained.gguf_tokenizer import _byte_level
+    from model.gguf.gguf_tokenizer import _byte_level
 
     for name, split in _WORD_SPLITS.items():
         assert _WORD_SPLITS[find_word_split(_byte_level({}, ["a"], split))]._replace(adds_bos=False) == split._replace(

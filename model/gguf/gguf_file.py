@@ -17,7 +17,7 @@ from torch import Tensor
 
 from model.checkpoint_reader import require_readable
 from model.errors import ModelError
-from model.pretrained.gguf_types import TYPES, BlockType, dequantize
+from model.gguf.gguf_types import TYPES, BlockType, dequantize
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -1,0 +1,1 @@
+"""GGUF files of llama.cpp: reading, dequantising, their tokenizers, and writing."""
