@@ -341,8 +341,8 @@ BUGS = {
             "alone.style.left = `${100 * length(row.probability, isLog)}%`;",
         ),
         (
-            "(isLog ? Math.max(0, 1 + Math.log10(probability) / DECADES)",
-            "(isLog ? Math.max(0, 1 - Math.log10(probability) / DECADES)",
+            "(isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES)",
+            "(isLog ? Math.max(0, 1 - Math.log10(Math.abs(probability)) / DECADES)",
         ),
     ],
     "browser/test_drawn_figures.py": [
