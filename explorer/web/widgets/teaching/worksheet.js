@@ -3,7 +3,7 @@
 import { call, Refused } from "../../static/server_connection.js";
 import { button, find, make, makeSvg, palette, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, plotly } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { buildMap, partsOnSheet } from "../model_map/model_map.js";
@@ -166,7 +166,8 @@ async function addFigure(into, figure) {
   if (!figure?.picture || figure.picture.instead) return;
   const { kind, title, height, picture } = figure, made = make("figure", {}, make("figcaption", {}, title));
   if (kind === "head_grid") made.append(grid(picture));
-  else if (kind === "figure" && plotly()) {
+  else if (kind === "figure") {
+    await plotlyLoaded();
     const plot = make("div", { className: "plot" });
     made.append(plot);
     into.append(made);
