@@ -170,16 +170,25 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
-def test_a_picture_of_the_dark_page_is_saved_with_its_background(newcomer):
+def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
+    """Covers the system's theme, and the other one chosen on the page."""
     person = newcomer(color_scheme="dark").open(view="prediction", query=27)
     plot = person.page.locator("#prediction-parts .plot")
     plot.scroll_into_view_if_needed()
-    plot.hover()
-    with person.page.expect_download() as downloading:
-        plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
-    source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
-    downloaded = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
-    assert downloaded[0, 0].max() < 40 and is_written(downloaded[:40])
+
+    def download() -> np.ndarray:
+        plot.hover()
+        with person.page.expect_download() as downloading:
+            plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+        source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
+        return pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+
+    dark = download()
+    assert dark[0, 0].max() < 40 and is_written(dark[:40])
+    with person.redrawn(plot):
+        person.change_theme()
+    light = download()
+    assert light[0, 0].min() > 240 and is_written(light[:40])
 
 
 def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):

@@ -366,7 +366,7 @@ export function alone(plot) {
   };
   const annotations = [...(layout.annotations ?? []), ...findAll(plot, ".hm").flatMap((cells) => annotationsOf(plot, cells))];
   const room = { height: height + above, margin: { ...layout.margin, t: margin.t + above } };
-  const paper_bgcolor = getComputedStyle(document.body).backgroundColor; // which is seen through the picture in the page
+  const paper_bgcolor = getComputedStyle(document.body).getPropertyValue("--body-background-fill"); // which is seen through the picture in the page
   return { data: data.map((trace, i) => ({ ...trace, ...inksOf(plot, i) })), layout: { ...layout, ...room, paper_bgcolor, annotations, title } };
 }
 
