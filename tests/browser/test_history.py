@@ -131,8 +131,9 @@ def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
     ]  # it asks for what is not offered here
 
 
-def test_undo_brings_back_the_prompt_before_with_what_was_generated(person):
+def test_undo_brings_back_the_prompt_before_with_what_was_generated(newcomer):
     """Undo by the button and by Ctrl Z; in a box that somebody types in, the key is the browser's."""
+    person = newcomer().open()  # without a prompt before this one
     undo, names = person.page.locator("#undo"), ("query", "generated", "prompt")
     text = person.prompt.input_value()
     expect(undo).to_be_disabled()
