@@ -17,11 +17,12 @@ export function tokenStrip(element) {
 
   // Most answers are about the same tokens.
   function draw(content) {
+    const text = content ? JSON.stringify(content) : "";
     element.hidden = !content;
-    if (!content) return;
-    const text = JSON.stringify(content);
-    if (text !== drawn) drawAnew(content);
+    if (!content) strip.replaceChildren(); // where there are tokens, the style sheet keeps a line for them
+    else if (text !== drawn) drawAnew(content);
     drawn = text;
+    if (!content) return;
     isBegun.checked = content.beginning[1]; // whatever a click made of it
     countDraw(strip);
     mark();
