@@ -171,10 +171,12 @@ export function distribution(element) {
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(value.find) && !value.found);
-    tell(document.activeElement);
+    tell(pointed ?? document.activeElement);
   }
 
   const cells = () => /** @type {HTMLTableCellElement[]} */ (findAll(table, "td, th"));
+
+  let pointed = null; // what the pointer rests on, unless the keyboard has moved on since
 
   // How the number in the cell, or the stretch, comes about.
   function tell(target) {
@@ -184,11 +186,12 @@ export function distribution(element) {
   }
 
   for (const part of [box, more]) {
-    part.addEventListener("mouseover", ({ target }) => tell(target));
-    part.addEventListener("mouseleave", () => tell(document.activeElement));
+    part.addEventListener("mouseover", ({ target }) => tell(pointed = target));
+    part.addEventListener("mouseleave", () => { pointed = null; tell(document.activeElement); });
   }
   box.addEventListener("focusin", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
+    pointed = null;
     tell(target);
     if (target.matches("td, th")) setTabStop(cells(), target);
   });
