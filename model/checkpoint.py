@@ -227,7 +227,7 @@ def check_links(path: Path) -> None:
     folder = path.parent if path.is_file() else path
     inside = folder.resolve()
     for file in {*checkpoint_files(path), *folder.glob("*.safetensors")}:
-        if file.is_symlink() and not (target := file.resolve()).is_relative_to(inside):
+        if os.path.islink(file) and not (target := file.resolve()).is_relative_to(inside):
             if target.parent.name == "blobs" and target.parent.parent in inside.parents:
                 continue
             raise ModelError(
