@@ -226,8 +226,12 @@ def check_links(path: Path) -> None:
         return
     folder = path.parent if path.is_file() else path
     inside = folder.resolve()
-    for file in {*checkpoint_files(path), *folder.glob("*.safetensors")}:
-        if os.path.islink(file) and not (target := file.resolve()).is_relative_to(inside):
+    try:
+        files = {*checkpoint_files(path), *folder.glob("*.safetensors")}
+    except OSError:  # what reads them says which cannot be read
+        return
+    for file in files:
+        if file.is_symlink() and not (target := file.resolve()).is_relative_to(inside):
             if target.parent.name == "blobs" and target.parent.parent in inside.parents:
                 continue
             raise ModelError(
