@@ -349,7 +349,7 @@ export function wholeModel(element) {
       within(node, 11, "text", { x, y: y + w + 14 }, w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
       within(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, w > 66 ? signed(value) : "");
     });
-    const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.min(card.w - 20, 240);
+    const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)); // a card that opens begins with no width
     const node = putItem("card", `ffn:${layer}`, {
       kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: signed(block.feed_forward) }),
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
