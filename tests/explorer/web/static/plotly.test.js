@@ -7,7 +7,7 @@ standInPage();
 document.head = new StandIn();
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...picture) => { saved.push(picture); } };
-globalThis.getComputedStyle = () => ({ backgroundColor: "#111" });
+globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => ({ "--body-background-fill": "#111" })[name] });
 const { config } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download]] = config().modeBarButtons;
