@@ -31,7 +31,7 @@ from explorer.tracing.model_catalog import (
     weight_num_bytes,
 )
 from explorer.tracing.model_registry import ModelFunctions, get_identity, register_model, register_model_functions
-from explorer.tracing.request_budget import check_budget
+from explorer.tracing.request_budget import check_budget, compute_once
 from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name
@@ -106,7 +106,10 @@ class ModelLibrary:
         return self._models.get((identity,), lambda: self._load(identity))
 
     def _identity(self, checkpoint: str) -> tuple:
-        return checkpoint, checkpoint_file_stats(self.catalog.locate(checkpoint)), self.device
+        def read() -> tuple:
+            return checkpoint, checkpoint_file_stats(self.catalog.locate(checkpoint)), self.device
+
+        return compute_once((self, checkpoint), read)
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, version, device), began = identity, time.monotonic()

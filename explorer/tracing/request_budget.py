@@ -3,10 +3,11 @@
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from explorer.errors import UserError
 from explorer.translations import _
@@ -33,6 +34,7 @@ class RequestBudget:
         is_cancelled: whether the client is gone, or has made a newer request.
         is_incomplete: whether a part of the response waits for a job, so that a repeated request gets another
             response.
+        values: those that `compute_once` has for this request, by key.
     """
 
     max_tokens: int
@@ -41,6 +43,7 @@ class RequestBudget:
     is_incomplete: bool = False
     tokens: int = 0
     began: float = 0.0
+    values: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @contextmanager
     def activate(self) -> Iterator[None]:
@@ -109,6 +112,18 @@ def is_incomplete() -> bool:
     """Return True if the current response lacks the result of a job."""
     budget = _current.get()
     return budget is not None and budget.is_incomplete
+
+
+def compute_once(key: Hashable, compute: Callable[[], Any]) -> Any:
+    """Return `compute()`, called once in the current request for a key, and each time where there is none.
+
+    What files are like is so one thing in the whole of a response.
+    """
+    if (budget := _current.get()) is None:
+        return compute()
+    if key not in budget.values:
+        budget.values[key] = compute()
+    return budget.values[key]
 
 
 def check_budget(tokens: int = 0):

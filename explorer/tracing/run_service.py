@@ -19,7 +19,7 @@ from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import ModelWeights, get_identity
-from explorer.tracing.request_budget import check_budget
+from explorer.tracing.request_budget import check_budget, compute_once
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
 from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
@@ -214,8 +214,12 @@ class RunService:
 
     def model_fingerprint(self, checkpoint: str) -> str:
         """Return the hash of a checkpoint's files, and the device; the same in all processes that have the same."""
+
+        def read() -> str:
+            return checkpoint_fingerprint(self.library.catalog.locate(checkpoint))
+
         try:
-            files = checkpoint_fingerprint(self.library.catalog.locate(checkpoint))
+            files = compute_once((self, checkpoint), read)
         except OSError:
             message = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
             raise CheckpointError(message) from None

@@ -284,8 +284,12 @@ class Trace(ModelComputations):
         """Return True if a value was captured; * stands for any layer; for a weight, if weights are available."""
         if pattern.endswith(".weight"):
             return self.has_weights
-        expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
-        return any(expression.fullmatch(name) for name in self.values)
+        return pattern in self.values or pattern in self._tap_patterns
+
+    @cached_property
+    def _tap_patterns(self) -> frozenset[str]:
+        """Names of the values with * for the layer."""
+        return frozenset(re.sub(r"\.\d+\.", ".*.", name) for name in self.values)
 
     def join_tokens(self, token_ids: Iterable[int]) -> str:
         """Return the concatenated texts of tokens."""
