@@ -108,13 +108,13 @@ def test_the_tokens_are_the_prompt_and_what_was_generated():
     assert RunRequest("tiny", (1, 2), (3,)).token_ids == (1, 2, 3)
 
 
-@pytest.mark.parametrize("length", range(1, 40))
-def test_the_window_is_what_the_generator_sees(length):
-    run = RunRequest("tiny", tuple(range(length // 2)), tuple(range(length // 2, length)))
-    window = run.window(16)
-    assert window == run.token_ids[window_start(length, 16) :]
-    assert window[-1] == length - 1
-    assert min(length, 13) <= len(window) <= 16
+def test_the_window_is_what_the_generator_sees():
+    for length in range(1, 40):
+        run = RunRequest("tiny", tuple(range(length // 2)), tuple(range(length // 2, length)))
+        window = run.window(16)
+        assert window == run.token_ids[window_start(length, 16) :]
+        assert window[-1] == length - 1
+        assert min(length, 13) <= len(window) <= 16
 
 
 def test_past_the_context_the_window_moves_by_a_quarter():

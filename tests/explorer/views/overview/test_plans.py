@@ -98,9 +98,20 @@ def test_a_finger_finds_every_part_of_a_narrow_page(diagram):
 
 
 @both
-def test_no_part_lies_on_another(diagram, kind):
-    boxes = [part.boxes[PLANS.index(kind)] for part in diagram.parts]
+def test_parts_lie_on_the_sheet_side_by_side_and_lines_end_at_them(diagram, kind):
+    i = PLANS.index(kind)
+    sheet, boxes = diagram.sheets[i], [part.boxes[i] for part in diagram.parts]
     assert overlaps(boxes, boxes).max() < 0.01  # of a pixel
+    width, height = sheet.size
+    for left, upper, right, lower in [*boxes, sheet.scale, *(box for _, box in sheet.legend)]:
+        assert 0 <= left < right <= width and 0 <= upper < lower <= height
+    for line in sheet.lines:
+        assert all(0 <= x <= width for x in line.corners[::2]) and all(0 <= y <= height for y in line.corners[1::2])
+    ends = [line.corners[-2:] for line in sheet.lines]
+    depths = overlaps([(*end, *end) for end in ends], boxes).max(axis=1)
+    loose = [end for end, depth in zip(ends, depths, strict=True) if depth < -0.01]
+    listed = next(part.boxes[i] for part in diagram.parts if part.kind == "next_token")
+    assert [end[i] for end in loose] == [listed[i] - 3]  # the line to the list of next tokens ends right before it
 
 
 def overlaps(boxes: list[Box], other_boxes: list[Box]) -> np.ndarray:
@@ -112,29 +123,6 @@ def overlaps(boxes: list[Box], other_boxes: list[Box]) -> np.ndarray:
     if boxes is other_boxes:
         np.fill_diagonal(overlap, 0)
     return overlap
-
-
-@both
-def test_all_is_on_the_sheet(diagram, kind):
-    sheet = diagram.sheets[PLANS.index(kind)]
-    width, height = sheet.size
-    boxes = [part.boxes[PLANS.index(kind)] for part in diagram.parts]
-    for left, upper, right, lower in [*boxes, sheet.scale, *(box for _, box in sheet.legend)]:
-        assert 0 <= left < right <= width and 0 <= upper < lower <= height
-    for line in sheet.lines:
-        assert all(0 <= x <= width for x in line.corners[::2]) and all(0 <= y <= height for y in line.corners[1::2])
-
-
-@both
-def test_lines_end_at_parts(diagram, kind):
-    """One line ends right before its element: the one to the list of next tokens."""
-    i = PLANS.index(kind)
-    boxes = [part.boxes[i] for part in diagram.parts]
-    ends = [line.corners[-2:] for line in diagram.sheets[i].lines]
-    depths = overlaps([(*end, *end) for end in ends], boxes).max(axis=1)
-    loose = [end for end, depth in zip(ends, depths, strict=True) if depth < -0.01]
-    listed = next(part.boxes[i] for part in diagram.parts if part.kind == "next_token")
-    assert [end[i] for end in loose] == [listed[i] - 3]
 
 
 def test_no_word_of_a_narrow_page_lies_on_another_or_on_a_part(diagram):

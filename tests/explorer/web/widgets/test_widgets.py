@@ -19,8 +19,6 @@ for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")
 WIDGETS = sorted(HtmlWidget.__subclasses__(), key=lambda widget: widget.__name__)
 
-every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
-
 
 def make_widget(widget: type[HtmlWidget], **options) -> HtmlWidget:
     """Return a widget with its required arguments."""
@@ -47,16 +45,16 @@ def test_words_of_another_language_are_text_in_markup(said):
         assert html.unescape(placed) == said
 
 
-@every_widget
-def test_the_script_that_a_widget_names_has_a_function_for_its_kind(widget):
-    markup = make_widget(widget, elem_id="place").markup
-    kind, module = re.match(
-        r'<div id="place" class="block" data-widget="(\w+)" data-module="([\w/]+)"', markup
-    ).groups()
-    function = re.sub("_(.)", lambda match: match[1].upper(), kind)
-    script = (WEB / "widgets" / f"{module}.js").read_text(encoding="utf-8")
-    assert re.search(rf"^export function {function}\(element\) {{", script, re.MULTILINE)
-    assert ("data-lazy=" in markup) is (widget.lazy is not None)
+def test_the_script_that_a_widget_names_has_a_function_for_its_kind():
+    for widget in WIDGETS:
+        markup = make_widget(widget, elem_id="place").markup
+        kind, module = re.match(
+            r'<div id="place" class="block" data-widget="(\w+)" data-module="([\w/]+)"', markup
+        ).groups()
+        function = re.sub("_(.)", lambda match: match[1].upper(), kind)
+        script = (WEB / "widgets" / f"{module}.js").read_text(encoding="utf-8")
+        assert re.search(rf"^export function {function}\(element\) {{", script, re.MULTILINE), widget
+        assert ("data-lazy=" in markup) is (widget.lazy is not None), widget
 
 
 def test_no_two_widgets_are_of_one_kind():
