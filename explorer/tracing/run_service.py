@@ -214,12 +214,8 @@ class RunService:
 
     def model_fingerprint(self, checkpoint: str) -> str:
         """Return the hash of a checkpoint's files, and the device; the same in all processes that have the same."""
-
-        def read() -> str:
-            return checkpoint_fingerprint(self.library.catalog.locate(checkpoint))
-
         try:
-            files = compute_once((self, checkpoint), read)
+            files = checkpoint_fingerprint(self.library.catalog.locate(checkpoint))
         except OSError:
             message = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
             raise CheckpointError(message) from None
@@ -227,7 +223,11 @@ class RunService:
 
     def version(self, checkpoint: str) -> str:
         """Return a name of this version of a checkpoint's files, for example "llama-fables@0f3c9a12"."""
-        return f"{checkpoint}@{crc32(self.model_fingerprint(checkpoint).encode()):08x}"
+
+        def read() -> str:
+            return f"{checkpoint}@{crc32(self.model_fingerprint(checkpoint).encode()):08x}"
+
+        return compute_once((self, checkpoint), read)
 
 
 def num_visible_prompt_tokens(run: RunRequest, trace: Trace) -> int:

@@ -308,14 +308,13 @@ class BrowserEndpoints:
 
     def cached_answer(self, about: str, state: Mapping[str, Any], stage: int = 0) -> bytes:
         """Return `answer` as JSON, from the cache where it is valid."""
-        page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
 
         def make() -> bytes:
-            return to_json_bytes(self._answer(about, page_state, settings, state, stage))
+            return to_json_bytes(self.answer(about, state, stage))
 
-        if self.files_changed(page_state, state):
+        if self.files_changed(page_state := PageState.parse(state), state):
             return make()
-        return self.answer_cache.answer(about, stage, page_state, settings, make)
+        return self.answer_cache.answer(about, stage, page_state, GenerationSettings.parse(state), make)
 
     def answer(self, about: str, state: Mapping[str, Any], stage: int = 0) -> dict[str, Any]:
         """Return the contents that follow from a change of the page's state.
@@ -335,11 +334,7 @@ class BrowserEndpoints:
         Raises:
             UserError, CheckpointError: the request is invalid.
         """
-        return self._answer(about, PageState.parse(state), GenerationSettings.parse(state), state, stage)
-
-    def _answer(
-        self, about: str, page_state: PageState, settings: GenerationSettings, state: Mapping[str, Any], stage: int
-    ) -> dict[str, Any]:
+        page_state, settings = PageState.parse(state), GenerationSettings.parse(state)
         version, is_changed = self.runs.version(page_state.run.checkpoint), self.files_changed(page_state, state)
         contents = {} if stage else {PROBLEM: translate(FILES_CHANGED) if is_changed else ""}
         if stage == 0:
