@@ -42,7 +42,7 @@ from explorer.web.shared_constants import PROBLEM
 
 LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer
-WAIT_INTERVAL_S = 0.02  # between two looks whether texts are being written
+WAIT_INTERVAL_S = 0.1  # between two looks whether texts are being written
 POLL_INTERVAL_S = 0.25  # between two looks whether anybody waits for an answer
 SHOW_QUEUE_AFTER_S = 1.0  # of waiting, after which the page is told how many wait
 MAX_TEXT_WAIT_S = 2.0  # that what is not in sight waits while texts are being written
