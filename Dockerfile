@@ -11,7 +11,8 @@ COPY . .
 
 # Nothing is written but below /tmp, by nobody in particular.
 USER 1000
-ENV GRADIO_SERVER_NAME=0.0.0.0 HOME=/tmp PYTHONDONTWRITEBYTECODE=1
+# A second thread of a small product only waits, and in a class for a core that somebody else needs.
+ENV GRADIO_SERVER_NAME=0.0.0.0 HOME=/tmp PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 EXPOSE 7860
 HEALTHCHECK --start-period=60s CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f\"http://127.0.0.1:{os.environ.get('PORT', 7860)}/health\", timeout=5)"]
 ENTRYPOINT ["python", "app.py"]
