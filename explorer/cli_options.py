@@ -117,7 +117,9 @@ def add_own_file_flags(group: argparse._ArgumentGroup) -> None:
         help="view shown as a tab, or a folder of them; repeatable",
     )
     group.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons")
-    group.add_argument("--module", metavar="FILE.py:CLASS", help="your own TransformerLM, compared with the reference")
+    group.add_argument(
+        "--module", metavar="FILE_OR_FOLDER[:CLASS]", help="your own TransformerLM, compared with the reference"
+    )
 
 
 def add_server_flags(group: argparse._ArgumentGroup) -> None:

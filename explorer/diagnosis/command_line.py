@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "its likely cause. This executes the file: use only code that you trust."
         ),
     )
-    parser.add_argument("module", metavar="FILE.py:CLASS", help=_("the class, or a function that returns the module"))
+    parser.add_argument(
+        "module", metavar="FILE_OR_FOLDER[:CLASS]", help=_("the class, or a function that returns the module")
+    )
     add_arguments(parser)
     options = parser.parse_args(arguments)
     try:
@@ -166,7 +168,7 @@ def register_user_module(options: argparse.Namespace, library: ModelLibrary) -> 
     )
     folder = Path(tempfile.mkdtemp(prefix="own-module-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    checkpoint_path = folder / options.module.rpartition(":")[2]
+    checkpoint_path = folder / own_module.name
     save_checkpoint(lm, None, checkpoint_path, torch.float32)
     report.save(checkpoint_path)
     name = library.catalog.open(checkpoint_path, tokenizer)

@@ -1,17 +1,15 @@
-"""Load a module from a user's file, "file.py:Class". This executes the file: use only trusted code.
+"""Load a module from a user's file or package. This executes it: use only trusted code.
 
 With weights the module is first built without memory, on PyTorch's "meta" device, and then with memory only if its
 names and shapes are those of the weights file.
 """
 
 import contextlib
-import importlib.util
 import io
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from explorer.diagnosis.import_source import find_definition, import_definition, repository_settings, split_target
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
 from explorer.diagnosis.module_constructor import (
     ConstructorSettings,
@@ -50,11 +49,13 @@ class UserModule:
     """A user's module and how it was built.
 
     Attributes:
+        name: of its class.
         sizes: by our names, the numbers of heads that its constructor used.
         notes: sentences for its owner.
     """
 
     module: nn.Module
+    name: str
     sizes: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
@@ -87,48 +88,23 @@ def load_user_module(
     """Build the module that a file names: by a class, a function that returns a module, or the module itself.
 
     Args:
-        target: "file.py:Name".
+        target: "file.py:Name", or a folder with the file somewhere below; without ":Name" the likeliest class.
         weights: file or folder written by torch.save or safetensors; pickled code in it is not run.
         arguments: of the constructor by name; sizes such as `num_heads` also by our names.
 
     Raises:
         UserError: there is no such file or name, it fails, or the weights do not fit.
     """
-    path, _colon, name = target.rpartition(":")
-    if not path or not name:
-        raise UserError(_("A module is named as file.py:Class, got {got!r}.", got=target))
     file = read_weights_file(Path(weights)) if weights else None
-    source = import_file(Path(path))
-    if not hasattr(source, name):
-        raise UserError(_("{file} has no {name}.", file=Path(path).name, name=name))
-    maker = ModuleBuilder(getattr(source, name), name, source, dict(arguments or {}))
-    return maker.build_with_weights(file) if file else maker.build_untrained()
-
-
-def import_file(path: Path) -> ModuleType:
-    """Run a file as a Python module; it can import files in its folder."""
-    if path.is_dir():
-        raise UserError(
-            _(
-                "{path!r} is a folder: name the Python file in it, as in {example}",
-                path=str(path),
-                example="model.py:GPT",
-            )
-        )
-    if not path.is_file():
-        raise UserError(_("there is no file {path!r}", path=str(path)))
-    spec = importlib.util.spec_from_file_location(f"own_module_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise UserError(_("{file} is no Python file.", file=path.name))
-    source = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = source  # dataclasses look their module up
-    sys.path.insert(0, str(path.parent.absolute()))
-    try:
-        with errors_as_user_errors(_("{file} cannot be run", file=path.name)):
-            spec.loader.exec_module(source)
-    finally:
-        sys.path.pop(0)
-    return source
+    definition, name = find_definition(*split_target(target))
+    with import_definition(definition) as source:
+        if not hasattr(source, name):
+            raise UserError(_("{file} has no {name}.", file=definition.path.name, name=name))
+        maker = ModuleBuilder(getattr(source, name), name, source, dict(arguments or {}))
+        if file is None:
+            return maker.build_untrained()
+        file = replace(file, settings=(*file.settings, *repository_settings(definition)))
+        return maker.build_with_weights(file)
 
 
 class ModuleBuilder:
@@ -161,7 +137,7 @@ class ModuleBuilder:
                         left=format_bytes(available),
                     )
                 )
-        return UserModule(self._build(settings), used_head_counts(settings))
+        return UserModule(self._build(settings), self.name, used_head_counts(settings))
 
     def build_with_weights(self, file: WeightsFile) -> UserModule:
         """Build the module with the file's first set of weights that fits."""
@@ -177,7 +153,7 @@ class ModuleBuilder:
             else self._build(fit.settings, limit=_memory_limit(fit.state))
         )
         load_weights(module, fit)
-        return UserModule(module, used_head_counts(fit.settings), tuple(_notes(file, fits)))
+        return UserModule(module, self.name, used_head_counts(fit.settings), tuple(_notes(file, fits)))
 
     def _fits(self, file: WeightsFile, state: StateDict, errors: list[UserError]) -> Iterator[FittingWeights]:
         for inner in prefix_stripped_states(state):

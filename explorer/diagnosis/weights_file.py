@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import tomllib
 import torch
+import yaml
 from safetensors import safe_open
 from torch import Tensor
 
@@ -33,7 +35,8 @@ USUAL_KEYS = "model", "model_state_dict", "state_dict", "model_state", "weights"
 AVERAGE_KEYS = re.compile(r"(?:^|_)(?:ema|swa|shadow|averaged?|polyak)(?:_|$)")
 OPTIMIZER_KEYS = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "step", "sum"}
 NON_MODEL_KEYS = re.compile(r"optim|sched|scaler|rng|callback|loops|trainer|dataset|tokenizer")
-SETTINGS_FILES = "config.json", "model_config.json", "model_args.json", "hparams.json", "args.json", "params.json"
+SETTINGS_STEMS = "config", "model_config", "model_args", "hparams", "args", "params"
+SETTINGS_SUFFIXES = ".json", ".yaml", ".yml", ".toml"
 SUFFIXES = ".safetensors", ".pt", ".pth", ".ckpt", ".bin"
 OLD_FORMAT_PICKLES = 5  # of torch.save before zip files: magic number, version, system, the object, names of storages
 SAVE_EXPRESSION = "torch.save(model.state_dict(), …)"
@@ -145,8 +148,8 @@ def read_weights_file(path: Path) -> WeightsFile:
         raise UserError(_explain_no_weights(path.name, tree))
     settings = sorted(_find_settings(tree), key=lambda setting: _rank_settings(setting[0]))
     sources = [(": ".join(filter(None, (path.name, ".".join(keys)))), values) for keys, values in settings]
-    for name in (f"{path.stem}.json", *SETTINGS_FILES):
-        sources += [(name, values) for _where, values in _find_settings(_read_json(folder / name))]
+    for name in (f"{stem}{suffix}" for stem in (path.stem, *SETTINGS_STEMS) for suffix in SETTINGS_SUFFIXES):
+        sources += read_settings(folder / name)
     return WeightsFile(path.name, states, tuple(sources))
 
 
@@ -311,6 +314,17 @@ def _names_in_pickle(file: BinaryIO) -> Iterator[str]:
             module, name = argument.split(" ", 1)
             module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
             yield f"{module}.{name}"
+
+
+def read_settings(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return (the file's name, name -> value) for each table of settings in a JSON, YAML or TOML file; [] for none."""
+    tree: Any = {}
+    with suppress(OSError, ValueError, RecursionError, yaml.YAMLError):
+        if path.stat().st_size < MAX_JSON_BYTES:
+            text = path.read_text(encoding="utf-8")
+            read = {".json": json.loads, ".toml": tomllib.loads}.get(path.suffix, yaml.safe_load)
+            tree = read(text)
+    return [(path.name, values) for _where, values in _find_settings(tree)]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

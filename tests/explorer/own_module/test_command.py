@@ -146,8 +146,9 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
     ("arguments", "told"),
     [
         (["nowhere.py:Mine"], "there is no file 'nowhere.py'"),
-        ([".:Mine"], "'.' is a folder: name the Python file in it"),
-        (["mine.py"], "named as file.py:Class"),
+        ([".:Nobody"], "has no Nobody; its classes: "),
+        (["mine.py"], "Name the class, as in mine.py:TransformerLM; mine.py has: "),
+        (["mine.py:"], "named as file.py:Class, or by the folder"),
         (["mine.py:Nobody"], "mine.py has no Nobody"),
         (["mine.py:math"], "got module"),
         (["mine.py:Fails"], "It needs wonder"),
