@@ -90,6 +90,7 @@ SETTING_LABELS = {
 
 COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
+PAGE_MENU = '<details class="menu" id="page-menu"><summary aria-label="{name}"><i>⚙</i></summary><div>'
 NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><span class='of-run'></span><small>{stage}</small>"
 
 
@@ -133,7 +134,6 @@ class PageLayout:
             ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
             ExplanationDepthButtons(elem_id="mode"),
         )
-        menu = LessonListButton(elem_id="lessons"), SavedViewsMenu(elem_id="present"), ClassSessionPanel(elem_id="room")
         component_of_widgets(
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
             CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
@@ -142,13 +142,17 @@ class PageLayout:
             TextBlock(elem_id=shared_constants.FACTS),
             "</details>",
             SearchButton(elem_id="search"),
-            *menu,
+            LessonListButton(elem_id="lessons"),
+            ClassSessionPanel(elem_id="room"),
             fill_template(COPY_SUMMARY, name=_("Copy")),
             button_markup("share", _("Copy link")),
             button_markup("copy-python", _("Copy as Python")),
             "</div></details>",
+            fill_template(PAGE_MENU, name=_("page menu")),
+            SavedViewsMenu(elem_id="present"),
             LanguageList(elem_id="language"),
-            button_markup("theme", "◐", _("Light / dark")),
+            button_markup("theme", _("Light / dark")),
+            "</div></details>",
             elem_id="header",
         )
         self.build_prompt()
@@ -212,7 +216,6 @@ class PageLayout:
         component_of_widgets(
             NextTokenGuessForm(elem_id=shared_constants.GUESS),
             fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
-            toggle_button_markup("stages", _("stages")),
             "</header>",
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
             TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
@@ -255,7 +258,9 @@ class PageLayout:
             elem_id="questions",
         )
         with gr.Column(elem_id="more-settings"):
-            component_of_widgets(toggle_button_markup("more", _("More")), elem_id="more-row")
+            component_of_widgets(
+                toggle_button_markup("more", _("More")), toggle_button_markup("stages", _("stages")), elem_id="more-row"
+            )
             presets = {translate(name): settings for name, settings in PRESETS.items()}
             detail = '<div id="next-token-more" class="distribution"></div>'
             detail = f'<div data-widget="distribution" data-mounted>{detail}</div>'

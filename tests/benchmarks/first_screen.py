@@ -26,11 +26,13 @@ MEASURE = """() => {
   if (!figures.length) return null;
   const [{ top, bottom, left, right }] = figures;
   const isAbove = (box) => box && box.width > 0 && box.height > 0 && box.bottom <= top;
-  const controls = [...document.querySelectorAll("button, select, input, textarea, summary")].map(seen).filter(isAbove);
+  const isToken = (element) => element.closest("#strip, #strip-b");
+  const all = [...document.querySelectorAll("button, select, input, textarea, summary")];
+  const controls = all.filter((element) => !isToken(element)).map(seen).filter(isAbove);
   let words = 0;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
   while (walker.nextNode()) {
-    if (walker.currentNode.parentElement.closest("#strip, #strip-b, script, style, option")) continue;
+    if (walker.currentNode.parentElement.closest("#strip, #strip-b, script, style, option, select")) continue;
     range.selectNodeContents(walker.currentNode);
     const box = range.getBoundingClientRect(), element = walker.currentNode.parentElement;
     if (isAbove(box) && box.left < right && element.checkVisibility({ visibilityProperty: true }))

@@ -22,7 +22,8 @@ RESTORE_STATE = """(state) => {
   sessionStorage.clear();
   if (document.body.classList.contains("dark")) window.modules.dom.toggleTheme();
   const switches = ":is([data-shows=stages], [data-shows=more])"; // see OPEN_SWITCHES
-  const open = `.toast-close, #notices .notice button, .fold[aria-expanded=true]:not(${switches})`;
+  for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+  const open = `.toast-close, #notices .notice button, :is(.fold, .rest)[aria-expanded=true]:not(${switches})`;
   for (const button of document.querySelectorAll(`${open}, ${switches}[aria-expanded=false]`)) button.click();
   localStorage.clear();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
@@ -168,7 +169,7 @@ class Person:
     def change_theme(self):
         self.unfold("more-of-header")
         is_dark = self.page.evaluate(IS_DARK)
-        self.page.get_by_role("button", name="Light / dark").click()
+        self.open_menu("#page-menu").get_by_role("button", name="Light / dark").click()
         self.page.wait_for_function(f"was => {IS_DARK} !== was", arg=is_dark)  # before a reload, if one follows
 
     def visit(self, name: str, title: str):
@@ -178,8 +179,18 @@ class Person:
         expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
 
     def chooser(self, field: str) -> Locator:
-        """Return the open tab's list that sets a field of the selection."""
-        return self.page.locator(f"select[data-field={field}]:visible")
+        """Return the open tab's list that sets a field of the selection, in sight."""
+        expect(self.page.locator("[data-field]:visible").first).to_be_visible()
+        chooser = self.page.locator(f"select[data-field={field}]:visible")
+        if not chooser.count() and (others := self.page.locator(".rest[aria-expanded=false]:visible")).count():
+            others.click()
+        return chooser
+
+    def open_menu(self, menu: str) -> Locator:
+        """Open a menu by its selector, and return it."""
+        if not self.page.locator(f"{menu}[open]").count():
+            self.page.locator(f"{menu} > summary").click()
+        return self.page.locator(menu)
 
     def slider(self, name: str) -> Locator:
         return self.page.get_by_role("slider", name=name)

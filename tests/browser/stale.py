@@ -35,7 +35,7 @@ HEARTBEAT = "/heartbeat"  # of Gradio, which no answer waits for
 NOT_PRESSED = ", ".join(
     (
         NOT_COMPARED,
-        "#lessons, #present, #room, #language, #open-model",  # lead elsewhere
+        "#lessons, #page-menu, #room, #open-model",  # lead elsewhere
         "#header button.sm, #open-file",  # a clipboard, a file, a theme
         ".skip",  # a link within the page
         "#guess .again",  # covers what is guessed

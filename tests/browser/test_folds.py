@@ -59,7 +59,7 @@ def test_a_line_says_how_much_is_changed(visitor):
 def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     page = person.page
-    behind = ["#model-facts", "#language", "#copy", "#strip label:not(.beginning)"]
+    behind = ["#model-facts", "#page-menu", "#copy", "#strip label:not(.beginning)"]
     for selector in behind:
         expect(page.locator(selector)).to_be_hidden()
     page.locator("#more-of-header button").click()

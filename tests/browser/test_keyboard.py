@@ -58,13 +58,13 @@ def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):
     person.page.keyboard.press("ArrowRight")
     expect(person.page.get_by_role("button", name="Story", exact=True)).to_be_focused()
     person.page.keyboard.press("End")
-    expect(person.page.locator("#theme")).to_be_focused()
+    expect(person.page.locator("#page-menu summary")).to_be_focused()
     person.page.keyboard.press("Tab")
     expect(person.prompt).to_be_focused()
     outline = person.prompt.evaluate("(box) => getComputedStyle(box).outlineStyle + getComputedStyle(box).outlineWidth")
     assert outline == "solid2px"
     person.page.keyboard.press("Shift+Tab")
-    expect(person.page.locator("#theme")).to_be_focused()  # where the keyboard was last
+    expect(person.page.locator("#page-menu summary")).to_be_focused()  # where the keyboard was last
     layer = person.chooser("layer")
     layer.focus()
     person.page.keyboard.press("ArrowRight")

@@ -69,7 +69,7 @@ def test_the_browsers_language_is_the_pages(newcomer, playwright):
     browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
     person = newcomer(profile=browser.new_context(locale="zh-CN")).open()
     expect(person.page.get_by_role("tab", name="注意力")).to_be_visible()
-    person.page.get_by_label("语言").select_option("en")
+    person.open_menu("#page-menu").get_by_label("语言").select_option("en")
     expect(person.page.get_by_role("tab", name="Attention", exact=True)).to_be_visible()
     assert person.url["lang"] == "en" and person.url["view"] == "attention"
     browser.close()
@@ -79,7 +79,7 @@ def test_the_browsers_language_is_the_pages(newcomer, playwright):
 def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
     person = newcomer().open()
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    person.page.get_by_label("language").select_option("zh-CN")
+    person.open_menu("#page-menu").get_by_label("language").select_option("zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
     person.at_rest().page.get_by_role("button", name="复制链接").click()
     person.wait_until("page.state.view", None)  # the page came anew

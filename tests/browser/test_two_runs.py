@@ -138,7 +138,7 @@ def test_tokens_are_put_together_by_hand(person):
 @pytest.mark.exhaustive
 def test_a_changed_run_is_compared_with_itself_unchanged(visitor):
     person = visitor(edits="blocks.0.attn.z.1*zero")
-    person.page.locator("#runs").get_by_role("button", name="without the changes").click()
+    person.open_menu("#runs .menu").get_by_role("button", name="without the changes").click()
     expect(person.page.locator("#strip-b")).to_be_visible()
     expect(person.page.locator("#runs .about")).to_contain_text("without the changes")
     person.tab("Compare")
@@ -150,7 +150,7 @@ def test_a_changed_run_is_compared_with_itself_unchanged(visitor):
 
 @pytest.mark.exhaustive
 def test_another_model_reads_the_same_text_as_it_grows(person):
-    person.page.get_by_label("another model").select_option("gpt-twin")
+    person.open_menu("#runs .menu").get_by_label("another model").select_option("gpt-twin")
     expect(person.page.locator("#strip-b .strip")).to_have_text(FIRST_PROMPT)
     person.generate(3)
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(3)

@@ -37,7 +37,7 @@ def test_what_cannot_be_compared_is_told(person):
 
 @pytest.mark.exhaustive
 def test_a_prompt_of_nothing_changes_nothing(person):
-    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
+    person.open_menu("#runs .menu").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill("")
     person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
     expect(person.warning).to_contain_text("prompt is empty")

@@ -15,7 +15,7 @@ OTHER = "Once upon a time there was an old owl who wanted the sun."
 
 def compare(person, text: str = OTHER):
     """Compare with another prompt, and wait until the difference is drawn."""
-    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
+    person.open_menu("#runs .menu").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill(text)
     with person.redrawn(person.pattern):
         person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()

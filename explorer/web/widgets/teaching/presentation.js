@@ -295,6 +295,7 @@ export function presentMenu(element) {
   function show() {
     say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
     draw();
+    /** @type {HTMLDetailsElement} */ (element.closest("details")).open = true; // a link or a file may bring places, too
     const { bottom, left } = open.getBoundingClientRect();
     list.style.top = `${bottom + 4}px`;
     list.hidden = false;

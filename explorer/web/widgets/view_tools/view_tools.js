@@ -8,6 +8,8 @@ import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, sa
 import { _, messagePieces } from "../../static/translations.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, onState, state } from "../../static/page_state.js";
 
+const INLINE_LISTS = 3; // as in page.css
+
 /** @param {HTMLElement} element */
 export function choosers(element) {
   const box = find(element, ".choosers"), fold = foldButton();
@@ -67,17 +69,15 @@ export function choosers(element) {
     if (type === "text") return pick({ [dataset.field]: value });
     pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   });
-  // What a row is too narrow for comes in a second one, at a button.
+  // The first few are in a line; all, at a button.
   const rest = button("⋯", () => { rest.ariaExpanded = String(box.classList.toggle("whole")); });
   Object.assign(rest, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
-  const measure = () => { if (!box.classList.contains("whole")) rest.hidden = box.scrollWidth <= box.clientWidth; };
-  new ResizeObserver(measure).observe(box);
   box.after(rest);
   box.before(fold);
   onState(element, follow);
   onContent(element, (content) => {
     build(content);
-    measure();
+    rest.hidden = shown.length <= INLINE_LISTS;
   });
 }
 
@@ -363,7 +363,9 @@ export function runs(element) {
     if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
     if (value.models.length) found.push(modelList(_("another model")));
     if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
-    return [span("what", _("compare with")), ...found];
+    const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
+    closeMenu(menu);
+    return [menu];
   }
 
   const anotherPrompt = (properties) => button(_("another prompt"), () => { typing = true; openMore(false); draw(value); find(ways, "input").focus(); }, properties);
