@@ -259,7 +259,7 @@ class PageLayout:
         )
         with gr.Column(elem_id="more-settings"):
             component_of_widgets(
-                toggle_button_markup("more", _("More")), toggle_button_markup("stages", _("stages")), elem_id="more-row"
+                toggle_button_markup("more", _("More")), toggle_button_markup("stages", _("Stages")), elem_id="more-row"
             )
             presets = {translate(name): settings for name, settings in PRESETS.items()}
             detail = '<div id="next-token-more" class="distribution"></div>'

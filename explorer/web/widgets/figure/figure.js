@@ -191,6 +191,8 @@ export function figure(element) {
     }
   }
 
+  const markLegend = (drawn) => element.classList.toggle("with-legend", hasLegend(drawn)); // the heading stands above it
+
   async function drawOnce() {
     if (value && !plot.clientWidth) return; // hidden since
     isOwed = false;
@@ -207,7 +209,7 @@ export function figure(element) {
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
       const { data: traces, layout: fitting } = figureInWidth(drawn, width);
-      element.classList.toggle("with-legend", hasLegend(drawn));
+      markLegend(drawn);
       await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }
     written = rest;
@@ -303,7 +305,11 @@ export function figure(element) {
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
   onTheme(element, draw);
-  onFigureContent(element, plot, (content) => { value = content; return draw(); });
+  onFigureContent(element, plot, (content) => {
+    value = content;
+    if (value && !written.length) markLegend({ data: JSON.parse(value[0]), layout: JSON.parse(value[1]) }); // before Plotly is there
+    return draw();
+  });
 }
 
 /** Heads that are seen together, as "layer.head". @returns {string[]} */
