@@ -118,6 +118,9 @@ def add_own_file_flags(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--lessons", metavar="DIR", type=Path, help="folder with additional lessons")
     group.add_argument(
+        "--adapter", metavar="DIR", help="a LoRA adapter that peft saved, compared with the base model that it names"
+    )
+    group.add_argument(
         "--module", metavar="FILE_OR_FOLDER[:CLASS]", help="your own TransformerLM, compared with the reference"
     )
 

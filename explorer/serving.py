@@ -46,8 +46,8 @@ def serve(options: argparse.Namespace, version_notes: Sequence[str] = ()) -> Non
         if options.module:
             checkpoint = register_user_module(options, library)
         else:
-            name = library.catalog.resolve(options.checkpoint)
-            checkpoint = name if is_checkpoint(name) else library.catalog.open(options.checkpoint)
+            name = library.catalog.resolve(options.adapter or options.checkpoint)
+            checkpoint = name if is_checkpoint(name) else library.catalog.open(name)
         lm, _tokenizer = library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")

@@ -71,7 +71,7 @@ class SourceFile:
 def split_target(target: str) -> tuple[Path, str]:
     """Split "FILE_OR_FOLDER[:Class]" into the path and the name, "" for none."""
     path, colon, name = target.rpartition(":")
-    if colon and path and name.isidentifier():
+    if colon and path and (name.isidentifier() or Path(path).exists()):
         return Path(path), name
     if not target or target.endswith(":") or target.startswith(":"):
         raise UserError(

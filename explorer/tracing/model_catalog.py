@@ -30,7 +30,7 @@ from model.errors import LoadingNote, ModelError
 from model.gguf.gguf_loader import gguf_num_bytes
 from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
-from model.pretrained.lora import is_adapter
+from model.pretrained.lora import base_model_name, is_adapter
 from model.pretrained.weight_files import INDEX, find_weight_files
 
 
@@ -52,6 +52,7 @@ class ModelCatalog:
         own_module: name of the checkpoint made from the owner's own module; "" if there is none.
         tokenizers: of models whose folder has none, by name.
         own_vocabulary: a note for users about its vocabulary; None for none.
+        base_models: names of the base models of opened adapters, by the adapters' names.
     """
 
     def __init__(self, hub_names: Collection[str] | _AnyName = ()):
@@ -60,6 +61,7 @@ class ModelCatalog:
         self.own_module = ""
         self.tokenizers: dict[str, Any] = {}
         self.own_vocabulary: LoadingNote | None = None
+        self.base_models: dict[str, str] = {}
 
     @property
     def names(self) -> list[str]:
@@ -79,7 +81,8 @@ class ModelCatalog:
         """Add a model from a path or the hub to the catalog and return its name.
 
         The name is that on the hub, or the last part of the path of a folder, or of a file without its extension. A
-        model of the hub that is not on this machine is downloaded.
+        model of the hub that is not on this machine is downloaded. An adapter brings its base model, which must be on
+        this machine.
 
         Args:
             tokenizer: of the model; None: the one in its folder.
@@ -98,10 +101,19 @@ class ModelCatalog:
         if is_checkpoint(name) or self._opened.get(name, path) != path:
             message = _("a checkpoint has the name {name!r} already: give the folder or file another", name=name)
             raise CheckpointError(message)
+        if is_adapter(path):
+            self.base_models[name] = self._open_base_model(path)
         self._opened[name] = path
         if tokenizer is not None:
             self.tokenizers[name] = tokenizer
         return name
+
+    def _open_base_model(self, adapter: Path) -> str:
+        base, path = base_model_name(adapter), find_base_model(adapter)
+        if not is_remote_checkpoint(base):
+            return self.open(path)
+        self._opened[base] = path
+        return base
 
     @property
     def allows_opening(self) -> bool:

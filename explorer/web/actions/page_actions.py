@@ -255,6 +255,9 @@ class PageActions:
             UserError, ModelError: no run can be shown even without them.
         """
         first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
+        base = self.state_builder.runs.library.catalog.base_models.get(self.checkpoint)
+        if base and query.keys().isdisjoint(("checkpoint", *SECOND_RUN_FIELDS)):
+            query = query | {"b.checkpoint": base}  # with an adapter and without it
         unreadable_names = ", ".join(invalid_query_fields(query))
         nearest = _(
             "Invalid values in this link: {names}. The default or the nearest valid value is shown.",
