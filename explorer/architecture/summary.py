@@ -1,8 +1,11 @@
-"""Summary of a model's architecture and size as text."""
+"""Summary of a model's architecture and size, and of its files, as text."""
+
+import re
 
 from explorer.architecture.mask_and_rotation import layers_without_rope
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
+from model.describe import Description
 from model.transformer_lm import TransformerLM
 
 
@@ -15,6 +18,18 @@ def model_summary(lm: TransformerLM) -> str:
     return " · ".join(
         (describe_architecture(config), *size, *(translate(note.template, **note.values) for note in lm.notes))
     )
+
+
+def summarise_files(description: Description) -> str:
+    """Return what a model's files say of it, in one line: the types of its weights, its licence, its chat template."""
+    rows, parts = dict(description.rows), []
+    if types := re.findall(r"(\w+) in \d", rows.get("types", "")):
+        parts.append(_("weights stored as {types}", types=", ".join(types)))
+    if (licence := rows.get("licence", "not named")) != "not named":
+        parts.append(_("licence: {name}", name=licence))
+    if rows.get("chat template", "none") != "none":
+        parts.append(_("with a chat template"))
+    return " · ".join(parts)
 
 
 NAMES = {

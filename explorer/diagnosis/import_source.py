@@ -346,7 +346,7 @@ def repository_settings(file: SourceFile) -> list[tuple[str, Mapping[str, Any]]]
     tables = [table for path in sorted(set(configs))[:MAX_CONFIGS] for table in read_settings(path)]
     for other in _python_files(root):
         if values := dict(_argparse_defaults(other.tree)):
-            tables.append((_("the defaults of {file}", file=other.path.name), values))
+            tables.append((other.path.name, values))
     tables = [(where, values) for where, values in tables if any(name in values for name in HEADS)]
     counts = {values[name] for _where, values in tables for name in HEADS if name in values}
     return tables if len(counts) == 1 else []

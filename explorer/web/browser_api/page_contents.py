@@ -1,7 +1,9 @@
 """Contents of the page by element id: of the open view, and around it tokens, text, next token, continuations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import lru_cache
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
-from explorer.architecture.summary import model_summary
+from explorer.architecture.summary import model_summary, summarise_files
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import explain_prediction
@@ -25,7 +27,7 @@ from explorer.tracing.request_budget import BudgetExceededError, check_budget
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, strip_bos
 from explorer.tracing.trace import Trace
-from explorer.translations import _, translate
+from explorer.translations import _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
@@ -87,7 +89,9 @@ from explorer.web.widgets.view_tools import (
     RunComparisonControls,
     SelectionDropdowns,
 )
+from model.checkpoint import find_checkpoint, is_gguf
 from model.config import window_start
+from model.describe import describe_model
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
@@ -137,6 +141,18 @@ class ContinuationSurprisals:
         return bits
 
 
+@lru_cache(maxsize=128)
+def files_facts(location: str | PathLike[str], identity: Hashable, locale: str) -> str:
+    """Return what a model's files say of it; "" of a GGUF file, whose notes do, and whose header takes seconds.
+
+    Args:
+        location: of the model, see `ModelCatalog.locate`.
+        identity: of the model, which is another when its files change.
+        locale: the current one.
+    """
+    return "" if is_gguf(find_checkpoint(location)) else summarise_files(describe_model(location))
+
+
 class PageContents:
     """Contents of the widgets around the tabs; errors are those of `RunService`."""
 
@@ -144,11 +160,12 @@ class PageContents:
         self.runs, self.continuations = runs, ContinuationSurprisals(runs.library)
 
     def model_facts(self, checkpoint: str) -> dict[str, Any]:
-        """Return what is said of the model: its size, and a note on a vocabulary that it lacks."""
+        """Return what is said of the model: its size, its files, and a note on a vocabulary that it lacks."""
         (lm, _tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
+        facts = model_summary(lm), files_facts(catalog.locate(checkpoint), get_identity(lm), current_locale())
         note = catalog.own_vocabulary if checkpoint == catalog.own_module else None
         vocabulary = translate(note.template, **note.values) + "." if note else ""
-        return {FACTS: model_summary(lm), VOCABULARY: vocabulary}
+        return {FACTS: " · ".join(filter(None, facts)), VOCABULARY: vocabulary}
 
     def tokens(self, page_state: PageState, trace: Trace) -> dict[str, Any]:
         """Return the contents of the token strips."""

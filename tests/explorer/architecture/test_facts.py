@@ -3,8 +3,15 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.architecture.summary import NAMES, describe_architecture, layers_and_heads, model_summary
+from explorer.architecture.summary import (
+    NAMES,
+    describe_architecture,
+    layers_and_heads,
+    model_summary,
+    summarise_files,
+)
 from model.config import CHOICES
+from model.describe import Description, describe_model
 from model.errors import LoadingNote
 
 
@@ -18,6 +25,13 @@ def test_facts_end_with_the_notes_on_the_files(lms):
     lm = copy(lms["rope"])
     lm.notes = (LoadingNote("its file says {what}", what="{braces}"), LoadingNote("all is well"))
     assert model_summary(lm) == f"{model_summary(lms['rope'])} · its file says {{braces}} · all is well"
+
+
+def test_facts_of_the_files_are_their_types_licence_and_template():
+    assert summarise_files(describe_model("llama-fables")) == "weights stored as F16 · licence: mit"
+    rows = ("types", "BF16 in 9, F32 in 2 tensors"), ("licence", "not named"), ("chat template", "210 characters")
+    assert summarise_files(Description(rows)) == "weights stored as BF16, F32 · with a chat template"
+    assert summarise_files(Description(())) == ""
 
 
 @pytest.mark.parametrize(

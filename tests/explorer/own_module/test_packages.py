@@ -209,7 +209,7 @@ def test_a_package_opens_as_it_lies_there(tmp_path, checkpoint, layout):
     torch.testing.assert_close(own.module(IDS), expected(IDS), rtol=0, atol=0)
     assert own.name in ("TransformerLM", "BasicsTransformerLM", "GPT") and own.sizes["num_heads"] == 3
     if not heads:
-        where = "the defaults of train.py" if "train.py" in files else "config.yaml"
+        where = "train.py" if "train.py" in files else "config.yaml"
         assert own.notes == (f"There are 3 heads, by {where}.",)
     assert sys.path == path
     assert all(sys.modules[name] is module for name, module in before.items())
