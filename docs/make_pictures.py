@@ -68,7 +68,7 @@ def make_picture(browser: Browser, url: str, name: str):
     shot = SHOTS[name]
     width, height = shot.size
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=shot.scheme)
-    page.goto(f"{url}/?{shot.query}")
+    page.goto(f"{url.rstrip('/')}/?{shot.query}")
     page.wait_for_function("window.explorer?.state.checkpoint", timeout=60_000)
     page.evaluate("window.explorer.settled()")
     if shot.key:
