@@ -385,9 +385,8 @@ STEPS_WARNING = N_(
     "each stands for may change, the more the further apart the steps are."
 )
 MODELS_WARNING = N_(
-    "A and B are two models: unless one was made of the other, each has dimensions, neurons and heads of its own, and "
-    "those of the same number need not have anything in common. Differences of streams, neurons and heads, number by "
-    "number, then do not mean what they mean between two runs of one model; those of probabilities of tokens do."
+    "A and B are two models: unless one was made of the other, dimensions, heads and neurons of one number need not "
+    "have anything in common; probabilities of tokens compare."
 )
 
 

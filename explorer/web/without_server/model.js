@@ -4,7 +4,8 @@
 /** What went wrong, in a sentence. */
 export class ToldError extends Error {}
 
-const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+// The worker's script is beside the page, whose files the service worker keeps: it answers for what lies below it alone.
+const worker = new Worker(new URL("worker.js", document.baseURI), { type: "module" });
 /** @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void, tell: (part: any) => void }>} */
 const waiting = new Map();
 let lastId = 0;

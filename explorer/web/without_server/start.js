@@ -6,7 +6,7 @@ import { find, findAll } from "../static/dom.js";
 import { notify } from "../static/notices.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
-import { ToldError } from "./model.js";
+import { ask, ToldError } from "./model.js";
 import { RANGES } from "./page_data.js";
 
 const NAMES = [...Object.keys(RANGES), "stop_strings"];
@@ -60,3 +60,13 @@ for (const id of ["stop", "undo"]) find(document, `#${id}`).addEventListener("cl
 
 connectState({ props: {}, watch: () => {}, emit: { sync: follow, halt, localize: () => page.build(), wake: () => {} } });
 page.start();
+
+/** Has the browser keep the files that were fetched, for a visit without a network. */
+async function keepFiles() {
+  await navigator.serviceWorker.register("service_worker.js");
+  const { active } = await navigator.serviceWorker.ready;
+  await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
+  const files = performance.getEntriesByType("resource").map(({ name }) => name);
+  active.postMessage([location.href.split(/[?#]/)[0], ...files, ...await ask("fetchedFiles", null)]);
+}
+if (navigator.serviceWorker) keepFiles().catch(() => {}); // without it the page needs the network, and works as well

@@ -83,6 +83,8 @@ const functions = {
     const arrays = new Set([head, ...Object.values(others)]); // a tied one counts once
     return { config: lm.config, parameters: [...arrays].reduce((sum, { length }) => sum + length, 0), vocabulary: tokenizer.tokens.map((_bytes, id) => tokenizer.tokenText(id)), endOfText: tokenizer.endOfText };
   },
+  /** URLs of what this worker was made of and has read. */
+  async fetchedFiles() { return [location.href, import.meta.url, ...performance.getEntriesByType("resource").map((entry) => entry.name)]; },
   async encode({ checkpoint, text }) { return (await load(checkpoint)).tokenizer.encode(text); },
   async decode({ checkpoint, ids }) { return (await load(checkpoint)).tokenizer.decode(ids); },
   /** Logits (V,) after a position, and the measures of all tokens. */

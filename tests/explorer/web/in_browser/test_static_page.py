@@ -243,6 +243,29 @@ def test_a_student_goes_through_it(opener, sites, path):
     assert (state("checkpoint"), state("prompt")) == ("llama-fables-gpt", tokenizer.encode("The dog"))
 
 
+KEPT = """async () => {
+  const cache = await caches.open("transformerlm-explorer"), kept = await cache.keys();
+  return kept.some(({ url }) => url.endsWith("llama-fables/model.safetensors"));
+}"""
+
+
+def test_it_opens_without_a_network_the_second_time(opener, sites):
+    address = sites["course/explorer/docs/try/"]
+    page = opener(address)
+    page.wait_for_function(KEPT)
+    page.context.set_offline(True)
+    page.goto(f"{address}?depth=numbers&view=overview")
+    page.wait_for_function(SETTLED)
+    page.fill("#prompt textarea", "the fox asked the owl")
+    page.click("#run")
+    settle(page)
+    lm, tokenizer = load_checkpoint("llama-fables")
+    ids = tokenizer.encode("the fox asked the owl")
+    (step,) = generate(lm, ids, max_new_tokens=1, temperature=0)
+    assert tokenizer.token_text(step.token_id).strip() in page.locator("#next-token tbody tr").first.text_content()
+    page.context.set_offline(False)
+
+
 @pytest.mark.parametrize("is_missing, words", [(True, "cannot be loaded"), (False, "is damaged")])
 def test_a_model_that_cannot_be_read_is_told_of(opener, tmp_path, is_missing, words):
     for name in SERVED:

@@ -1,0 +1,1 @@
+importScripts("../../explorer/web/without_server/service_worker.js");
