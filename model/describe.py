@@ -158,8 +158,8 @@ def _describe_checkpoint(path: Path) -> Iterator[Row | LoadingNote]:
     yield "licence", _read_licence(folder)
     yield from _weight_rows([path if path.is_file() else folder / "model.safetensors"])
     yield "model", describe_config(read_config(folder / "config.json"))
-    tokenizer = folder / TOKENIZER if not is_missing(folder / TOKENIZER) else folder.parent / TOKENIZER
-    yield "tokenizer", describe_tokenizer(Tokenizer.load(tokenizer))
+    files = [file for file in (folder / TOKENIZER, folder.parent / TOKENIZER) if not is_missing(file)]
+    yield "tokenizer", describe_tokenizer(Tokenizer.load(files[0])) if files else "none beside it"
 
 
 def _describe_llama2c(path: Path) -> Iterator[Row | LoadingNote]:

@@ -1,1 +1,1 @@
-import "../../explorer/web/without_server/worker.js";
+import"../../explorer/web/without_server/worker.js";

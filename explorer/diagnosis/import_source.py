@@ -71,7 +71,7 @@ class SourceFile:
 def split_target(target: str) -> tuple[Path, str]:
     """Split "FILE_OR_FOLDER[:Class]" into the path and the name, "" for none."""
     path, colon, name = target.rpartition(":")
-    if colon and path and (name.isidentifier() or Path(path).exists()):
+    if colon and path and (name.isidentifier() or name and Path(path).exists()):
         return Path(path), name
     if not target or target.endswith(":") or target.startswith(":"):
         raise UserError(
@@ -117,7 +117,7 @@ def find_definition(path: Path, name: str) -> tuple[SourceFile, str]:
     classes = [class_name for file in files for class_name in file.classes]
     listed = ", ".join(dict.fromkeys(classes[:12])) or _("none")
     if name:
-        raise UserError(_("{file} has no {name}; its classes: {classes}.", file=path.name, name=name, classes=listed))
+        raise UserError(_("{file} has no {name}; it has: {classes}.", file=path.name, name=name, classes=listed))
     raise UserError(
         _(
             "Name the class, as in {example}; {file} has: {classes}.",
@@ -195,9 +195,9 @@ def _missing_modules_as_they_are(description: str) -> Iterator[None]:
 def _missing_text(file: SourceFile, missing: ModuleNotFoundError, folders: Iterable[Path]) -> str:
     package = missing.name.partition(".")[0]
     if any((folder / package).exists() or (folder / f"{package}.py").exists() for folder in folders):
-        return _("{file} imports {name}, which its package does not have.", file=file.path.name, name=missing.name)
+        return _("{file} needs {name}, which its package does not have.", file=file.path.name, name=missing.name)
     return _(
-        "{file} needs {name}, which is not installed: pip install {package}",
+        "{file} needs {name}, which is not on this machine: pip install {package}",
         file=file.path.name,
         name=package,
         package=PIP_NAMES.get(package, package),

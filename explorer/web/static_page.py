@@ -66,7 +66,7 @@ def page_files() -> dict[str, str]:
         "page_data.js": js_constants_module(data),
         "shared_constants.js": js_constants_module(constants),
         "messages.en.js": js_constants_module({"MESSAGES": messages_for_js(ENGLISH)}),
-        "worker.js": f'import "{UP}explorer/web/without_server/worker.js";\n',
+        "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
     }
 

@@ -146,7 +146,7 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
     ("arguments", "told"),
     [
         (["nowhere.py:Mine"], "there is no file 'nowhere.py'"),
-        ([".:Nobody"], "has no Nobody; its classes: "),
+        ([".:Nobody"], "has no Nobody; it has: "),
         (["mine.py"], "Name the class, as in mine.py:TransformerLM; mine.py has: "),
         (["mine.py:"], "named as file.py:Class, or by the folder"),
         (["mine.py:Nobody"], "mine.py has no Nobody"),

@@ -229,12 +229,12 @@ def test_a_package_opens_from_the_command_line(tmp_path):
         (
             {"p/__init__.py": "", "p/m.py": "import einx_of_nobody.deep\n\nclass TransformerLM: ...\n"},
             "p/m.py:TransformerLM",
-            "m.py needs einx_of_nobody, which is not installed: pip install einx_of_nobody",
+            "m.py needs einx_of_nobody, which is not on this machine: pip install einx_of_nobody",
         ),
         (
             {"p/__init__.py": "", "p/m.py": "from .layers import x\n\nclass TransformerLM: ...\n"},
             "p",
-            "m.py imports p.layers, which its package does not have.",
+            "m.py needs p.layers, which its package does not have.",
         ),
         (
             {"p/a.py": "class TransformerLM: ...\n", "p/b.py": "class TransformerLM: ...\n"},
@@ -246,9 +246,9 @@ def test_a_package_opens_from_the_command_line(tmp_path):
             "p",
             "Name the class, as in {folder}/p:TransformerLM; p has: Mine.",
         ),
-        ({"p/a.py": "class Mine(object): ...\n"}, "p:Other", "p has no Other; its classes: Mine."),
+        ({"p/a.py": "class Mine(object): ...\n"}, "p:Other", "p has no Other; it has: Mine."),
         ({"p/a.py": "class Broken(:\n"}, "p/a.py:Broken", "a.py cannot be run: SyntaxError: "),
-        ({"p/notes.txt": ""}, "p:Mine", "p has no Mine; its classes: none."),
+        ({"p/notes.txt": ""}, "p:Mine", "p has no Mine; it has: none."),
     ],
 )
 def test_what_does_not_open_says_what_is_missing(tmp_path, files, target, said):
