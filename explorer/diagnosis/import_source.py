@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 import tempfile
 import typing
@@ -48,7 +49,7 @@ class SourceFile:
 
     @property
     def names(self) -> set[str]:
-        """Names that it defines or imports."""
+        """Names of its classes, functions and variables."""
         names = set()
         for node in self.tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -129,16 +130,21 @@ def find_definition(path: Path, name: str) -> tuple[SourceFile, str]:
 
 
 def _python_files(folder: Path) -> Iterator[SourceFile]:
-    """Yield the Python files below a folder that can be read, without those of tests and environments."""
-    for count, path in enumerate(sorted(folder.rglob("*.py"))):
-        if count == MAX_FILES:
-            raise UserError(_("{folder} has too many Python files to look through: name one.", folder=folder.name))
-        inner = path.relative_to(folder).parts[:-1]
-        if any(part in OTHER_FOLDERS or part.startswith(".") for part in inner) or path.is_symlink():
-            continue
-        if path.stat().st_size <= MAX_FILE_BYTES:
-            with contextlib.suppress(UserError):  # of a file that is not asked for
-                yield SourceFile(path, _parse(path))
+    """Yield the Python files below a folder that can be read, without those of tests and environments.
+
+    Raises:
+        UserError: there are too many.
+    """
+    count = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in OTHER_FOLDERS and not name.startswith("."))
+        for path in (Path(parent, name) for name in sorted(names) if name.endswith(".py")):
+            count += 1
+            if count > MAX_FILES:
+                raise UserError(_("{folder} has too many Python files to look through: name one.", folder=folder.name))
+            if not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
+                with contextlib.suppress(UserError):  # of a file that is not asked for
+                    yield SourceFile(path, _parse(path))
 
 
 def _parse(path: Path) -> ast.Module:
@@ -344,9 +350,10 @@ def repository_settings(file: SourceFile) -> list[tuple[str, Mapping[str, Any]]]
         for path in root.glob(f"{folder}*{suffix}")
     ]
     tables = [table for path in sorted(set(configs))[:MAX_CONFIGS] for table in read_settings(path)]
-    for other in _python_files(root):
-        if values := dict(_argparse_defaults(other.tree)):
-            tables.append((other.path.name, values))
+    with contextlib.suppress(UserError):  # of a repository with too many files, where some are looked through
+        for other in _python_files(root):
+            if values := dict(_argparse_defaults(other.tree)):
+                tables.append((other.path.name, values))
     tables = [(where, values) for where, values in tables if any(name in values for name in HEADS)]
     counts = {values[name] for _where, values in tables for name in HEADS if name in values}
     return tables if len(counts) == 1 else []

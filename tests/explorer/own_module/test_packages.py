@@ -113,6 +113,7 @@ PACKAGES = {
             "src/my_lm/nn/layers.py": LAYERS,
             "src/my_lm/model.py": HEAD + "from my_lm.nn import *\n\n\n" + source("TransformerLM"),
             "tests/test_model.py": "class TransformerLM: ...\n",
+            ".venv/lib/site-packages/other.py": "class TransformerLM: ...\n",
         },
         ".",
     ),
