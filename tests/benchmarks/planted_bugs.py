@@ -198,7 +198,7 @@ BUGS = {
     ],
     "explorer/own_module/test_packages.py": [
         ('while (folder / "__init__.py").is_file() or len(parts) <= file.import_level:', "while False:"),
-        ("return top in names and (top in OUR_PACKAGES or", "return top in names and (not names or"),
+        ('(top in OUR_PACKAGES or "site-packages" not in Path(file).parts)', "(top in OUR_PACKAGES)"),
         ("        sys.path[:] = before\n        importlib", "        importlib"),
         ("return tables if len(counts) == 1 else []", "return tables"),
         ('flag.lstrip("-").replace("-", "_")', 'flag.lstrip("-")'),
