@@ -5,6 +5,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from explorer.views import VIEW_BY_NAME
+
 from .person import ANSWER, Person, collect_posts
 
 TELEPHONE = {"width": 390, "height": 844}
@@ -157,3 +159,11 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
     expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # what the sliders change
     page.get_by_role("button", name="Settings").click()
     expect(temperature).to_be_hidden()
+
+
+def test_three_lists_are_in_a_line_and_the_others_a_click_away(visitor):
+    page = visitor().page
+    lists = page.locator("#attention-choosers label:visible")
+    expect(lists).to_have_count(3)
+    page.locator("#attention-choosers .rest").click()
+    expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls))
