@@ -2,8 +2,8 @@
 
 They are ES modules, served as they are in the source tree: `static/` has the shared ones, and each folder of
 widgets its own. Values that they share with Python are written to further modules: `shared_constants.js`, and a
-`messages.….js` for each language. All are in a new folder for each run of the app, so that no browser uses a cached
-module of an older version. URLs are relative, so that the app works below any path.
+`messages.….js` for each language but English. All are in a new folder for each run of the app, so that no browser uses
+a cached module of an older version. URLs are relative, so that the app works below any path.
 """
 
 import atexit
@@ -27,7 +27,7 @@ WEB = Path(__file__).parent
 ENTRY_SCRIPT = "static/page.js"  # what begins by itself
 STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
-MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one
+MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one at most
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
 LAZY_PREFIXES = (
     "static/room_client.js",
@@ -120,6 +120,7 @@ def write_static_files(target: Path):
     constants_by_module |= {
         f"{MESSAGES_PREFIX}{name}.js": {"MESSAGES": translations.messages_for_js(name)}
         for name in translations.LANGUAGES
+        if name != translations.ENGLISH
     }
     for name, values in constants_by_module.items():
         (target / name).write_text(js_constants_module(values), encoding="utf-8")

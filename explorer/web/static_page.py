@@ -17,7 +17,7 @@ from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
-from explorer.translations import ENGLISH, messages_for_js
+from explorer.translations import ENGLISH
 from explorer.views import VIEWS, View
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.web import shared_constants
@@ -65,7 +65,6 @@ def page_files() -> dict[str, str]:
         "index.html": page_html(catalog),
         "page_data.js": js_constants_module(data),
         "shared_constants.js": js_constants_module(constants),
-        "messages.en.js": js_constants_module({"MESSAGES": messages_for_js(ENGLISH)}),
         "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
     }
@@ -82,7 +81,6 @@ def page_html(catalog: ModelCatalog) -> str:
     imports = {
         f"{static}server_connection.js": f"{own}channel.js",
         f"{static}shared_constants.js": "./shared_constants.js",
-        f"{static}messages.en.js": "./messages.en.js",
         f"{own}page_data.js": "./page_data.js",
     }
     sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]

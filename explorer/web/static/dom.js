@@ -1,7 +1,8 @@
 // @ts-check
 // Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
-// keyboard and scrolling go about in them, and in which colours they are, light or dark.
+// keyboard and scrolling go about in them, in which colours they are, light or dark, and what the page says besides.
 import { THEMES } from "./shared_constants.js";
+import { _, ngettext } from "./translations.js";
 
 // Elements, built of text: what comes from a prompt is never read as markup.
 
@@ -376,4 +377,100 @@ export function closeMenu(menu) {
     find(menu, "summary").focus();
   });
   document.addEventListener("pointerdown", ({ target }) => { if (!menu.contains(/** @type {Node} */ (target))) menu.open = false; });
+}
+
+// A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
+// exactly the token's.
+
+/** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
+export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
+
+const NO_TEXT = "∅"; // as Python writes it
+const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
+
+/**
+ * A token's text in pieces, in their order: each is visible as it is, or one character with the mark that stands for it.
+ * @param {string} token
+ * @returns {{ text: string, mark?: string }[]}
+ */
+export function pieces(token) {
+  if (!token) return [{ text: "", mark: NO_TEXT }];
+  const found = [];
+  for (const character of token) {
+    if (INVISIBLE.test(character)) found.push({ text: character, mark: markOf(character) });
+    else if (found.length && !found.at(-1).mark) found.at(-1).text += character;
+    else found.push({ text: character });
+  }
+  return found;
+}
+
+function markOf(character) {
+  if (character === " ") return "·";
+  if (character === "\n") return "↵";
+  if (character === "\t") return "→";
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
+export function tokenNodes(token) {
+  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
+  return pieces(token).map(({ text, mark }) =>
+    (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
+}
+
+/** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
+export function percent(share) {
+  if (share === null) return "–";
+  if (share >= 0.995 && share < 1) return ">99%";
+  if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
+  return share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`;
+}
+
+// What is said above all else: that nobody answers, or that writing broke off.
+
+/** @type {HTMLElement} */
+let banner;
+
+/** Puts the banner, which says nothing yet, at the top of the page. */
+export function placeBanner() {
+  banner = make("div", { id: "connection", role: "status" });
+  document.body.prepend(banner);
+}
+
+/** @param {string} words */
+export function announce(words) { banner.textContent = words; }
+
+// What Python tells a person besides what was asked for: sentences that go by themselves, and how many wait.
+
+const STAYS_MS = 12_000;
+/** @type {HTMLElement} */
+let list;
+/** @type {HTMLElement} */
+let place;
+
+/** Puts both into the page: the notices at its end, how many wait below the prompt. */
+export function placeNotices() {
+  list = make("div", { id: "notices", role: "status" });
+  document.body.append(list);
+}
+
+/** @param {string} text */
+export function notify(text) {
+  for (const other of list.children) if (/** @type {HTMLElement} */ (other).dataset.text === text) other.remove();
+  const notice = make("div", { className: "notice", dataset: { text } }, make("span", {}, text));
+  notice.append(button("×", () => notice.remove(), { ariaLabel: _("Close") }));
+  list.append(notice);
+  setTimeout(() => notice.remove(), STAYS_MS);
+}
+
+/** How many requests wait, this one among them; null once it does not. @param {number | null} count */
+export function showNumWaiting(count) {
+  if (count === null && !place) return;
+  if (!place) {
+    place = make("div", { id: "place", role: "status" });
+    find(document, "#prompt-row").append(place);
+  }
+  say(place, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
 }

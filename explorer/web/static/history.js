@@ -2,9 +2,9 @@
 // Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
 // lesson was left.
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
-import { announce, call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
+import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
 import { lastViewedFigure, reveal } from "./widget_contents.js";
-import { find, make, say } from "./dom.js";
+import { announce, find, make, say } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, onEveryState, modelName, setState, state } from "./page_state.js";

@@ -1,7 +1,8 @@
 // @ts-check
 // From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
 // follows, one question at a time; what it writes is shown token by token.
-import { answerLines, isServerLost, look, notify, onServerReturn, Refused, showNumWaiting } from "./server_connection.js";
+import { notify, showNumWaiting } from "./dom.js";
+import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
 import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
 import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";

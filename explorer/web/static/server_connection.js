@@ -1,9 +1,7 @@
 // @ts-check
 // The way to Python: what the page asks it, and what the page does and says while nobody answers.
-import { announce } from "./notices.js";
+import { announce } from "./dom.js";
 import { _ } from "./translations.js";
-
-export { announce, notify, placeBanner, placeNotices, showNumWaiting } from "./notices.js";
 
 // Who asks: a name made up when the page was opened.
 

@@ -1,11 +1,7 @@
 // @ts-check
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
-// looked up in Python's catalogue (explorer/translations). And how a token's text is shown.
-import { make } from "./dom.js";
-import { LANGUAGES } from "./shared_constants.js";
-
-// In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 // looked up in Python's catalogue (explorer/translations).
+import { LANGUAGES } from "./shared_constants.js";
 
 const cookie = () => /(?:^|; )lang=([^;]*)/.exec(globalThis.document?.cookie ?? "")?.[1];
 const inAddress = () => new URLSearchParams(globalThis.location?.search).get("lang");
@@ -22,7 +18,8 @@ function negotiate(tags) {
 
 /** The page's, as a BCP 47 tag: the address's, or what was chosen last, or what the browser says. */
 export const language = negotiate([inAddress(), cookie(), ...(globalThis.navigator?.languages ?? [])]);
-const { MESSAGES } = await import(`./messages.${language}.js`);
+/** A message -> what the page's language says in its place; English is what they are written in. @type {Record<string, any>} */
+export const MESSAGES = language === "en" ? {} : (await import(`./messages.${language}.js`)).MESSAGES;
 
 /** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (request_locale.py).
  * @param {string} tag */
@@ -72,53 +69,4 @@ export function messagePieces(template, values) {
 
 function filled(message, values) {
   return values ? message.split(NAME).map((piece, i) => (i % 2 ? values[piece] : piece)).join("") : message;
-}
-
-// A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
-// exactly the token's.
-
-/** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
-export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
-
-const NO_TEXT = "∅"; // as Python writes it
-const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
-
-/**
- * A token's text in pieces, in their order: each is visible as it is, or one character with the mark that stands for it.
- * @param {string} token
- * @returns {{ text: string, mark?: string }[]}
- */
-export function pieces(token) {
-  if (!token) return [{ text: "", mark: NO_TEXT }];
-  const found = [];
-  for (const character of token) {
-    if (INVISIBLE.test(character)) found.push({ text: character, mark: markOf(character) });
-    else if (found.length && !found.at(-1).mark) found.at(-1).text += character;
-    else found.push({ text: character });
-  }
-  return found;
-}
-
-function markOf(character) {
-  if (character === " ") return "·";
-  if (character === "\n") return "↵";
-  if (character === "\t") return "→";
-  const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
-}
-
-/** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
-export function tokenNodes(token) {
-  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
-  return pieces(token).map(({ text, mark }) =>
-    (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
-}
-
-/** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
-export function percent(share) {
-  if (share === null) return "–";
-  if (share >= 0.995 && share < 1) return ">99%";
-  if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
-  return share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`;
 }

@@ -3,7 +3,7 @@
 import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _ } from "../static/translations.js";
-import { announce } from "../static/notices.js";
+import { announce } from "../static/dom.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";

@@ -7,8 +7,6 @@ import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 import { _ } from "../static/translations.js";
 
-export { announce, notify, placeBanner, placeNotices, showNumWaiting } from "../static/notices.js";
-
 /** A sentence in place of an answer. */
 export class Refused extends Error {}
 

@@ -2,8 +2,7 @@
 // Starts the page without a server: the controls that are Gradio's on the served page are plain ones here.
 import { connectState } from "../static/page_state.js";
 import { controls, merge } from "../static/page_actions.js";
-import { find, findAll } from "../static/dom.js";
-import { notify } from "../static/notices.js";
+import { find, findAll, notify } from "../static/dom.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
 import { ask, ToldError } from "./model.js";

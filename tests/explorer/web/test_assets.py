@@ -4,14 +4,15 @@ import json
 import re
 from pathlib import Path
 
-from explorer.translations import LANGUAGES
+from explorer.translations import ENGLISH, LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
 from explorer.web.shared_constants import ADVICE, js_constants
 
 MODULES = assets.js_module_paths(assets.WEB)
 SCRIPTS = [*MODULES, *(path.relative_to(assets.WEB).as_posix() for path in assets.INLINE_FOLDER.iterdir())]
-MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
+OTHER_LANGUAGES = {*LANGUAGES} - {ENGLISH}
+MESSAGES = {f"static/messages.{language}.js" for language in OTHER_LANGUAGES}
 GENERATED = {"static/shared_constants.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
@@ -115,7 +116,7 @@ def test_what_python_knows_is_exported():
 def test_all_languages_are_exported(monkeypatch, tmp_path):
     monkeypatch.setattr(assets.translations, "messages_for_js", lambda language: {"a": f"“{language}”\u2028</script>"})
     assets.write_static_files(tmp_path)
-    for language in LANGUAGES:
+    for language in OTHER_LANGUAGES:
         module = (tmp_path / "static" / f"messages.{language}.js").read_text(encoding="utf-8")
         messages = json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n"))
         assert messages == {"a": f"“{language}”\u2028</script>"}

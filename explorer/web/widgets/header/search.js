@@ -3,9 +3,9 @@
 import { changeModel, chooseStep, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { lastViewedFigure, reveal } from "../../static/widget_contents.js";
-import { button, find, findAll, make, say, span, toggleTheme } from "../../static/dom.js";
+import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
-import { _, lookUpMessage, N_, tokenNodes } from "../../static/translations.js";
+import { _, lookUpMessage, N_ } from "../../static/translations.js";
 import { saveFigure } from "../../static/plotly_figures.js";
 import { modelName, depthOfView, state } from "../../static/page_state.js";
 

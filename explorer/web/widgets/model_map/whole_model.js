@@ -3,8 +3,8 @@
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
 import { pick } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span } from "../../static/dom.js";
-import { _, ngettext, percent } from "../../static/translations.js";
+import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
+import { _, ngettext } from "../../static/translations.js";
 import { changeInA, onState, seen, state } from "../../static/page_state.js";
 
 // Where things are: of numbers alone, so that one drawing can move to another.

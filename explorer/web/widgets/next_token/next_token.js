@@ -4,9 +4,9 @@
 import { setLocalPreview, makeMove, pick, syncControls, tune } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll } from "../../static/dom.js";
+import { countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll, percent, tokenNodes } from "../../static/dom.js";
 import { linkTo } from "../../static/history.js";
-import { _, messagePieces, percent, tokenNodes } from "../../static/translations.js";
+import { _, messagePieces } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
 

@@ -2,9 +2,9 @@
 // A lesson's step: its words, its question with the reply, and the truth; and the list of lessons.
 import { call, Refused } from "../../static/server_connection.js";
 import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
-import { _, ngettext, tokenNodes } from "../../static/translations.js";
+import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 import { openSheet } from "./worksheet.js";
 

@@ -3,8 +3,8 @@
 // of continuations, and the visitor's guess.
 import { makeMove, pick, tune } from "../../static/page_actions.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop } from "../../static/dom.js";
-import { _, messagePieces, isPartOfCharacter, ngettext, tokenNodes } from "../../static/translations.js";
+import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, tokenNodes } from "../../static/dom.js";
+import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 /** @param {HTMLElement} element */

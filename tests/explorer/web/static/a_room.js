@@ -1,5 +1,5 @@
 // A page as far as rooms look at it: what it asks of the server, each answered by a test.
-import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
+import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import { startLeading, startListening, openRoom } from "../../../../explorer/web/static/room_client.js";
 import { connectState, setState } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage } from "./stand_ins.js";

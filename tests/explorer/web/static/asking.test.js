@@ -1,7 +1,8 @@
+import { placeBanner, placeNotices } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { act, actionsDone, ask, enableRequests, isAsking, isBusy } from "../../../../explorer/web/static/page_actions.js";
-import { isServerLost, placeBanner, placeNotices } from "../../../../explorer/web/static/server_connection.js";
+import { isServerLost } from "../../../../explorer/web/static/server_connection.js";
 import { onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";

@@ -1,7 +1,7 @@
+import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests, chooseStep, edits, pick, setGenerating, show, toggleEdit, tune } from "../../../../explorer/web/static/page_actions.js";
-import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
 import { SIMPLE_TABS } from "../../../../explorer/web/static/shared_constants.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, messagePieces, lookUpMessage, N_, ngettext } from "../../../../explorer/web/static/translations.js";
-import { MESSAGES } from "../../../../explorer/web/static/messages.en.js";
+import { _, messagePieces, lookUpMessage, MESSAGES, N_, ngettext } from "../../../../explorer/web/static/translations.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */
 function inPolish(act) {

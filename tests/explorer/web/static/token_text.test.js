@@ -1,6 +1,6 @@
+import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/translations.js";
 
 const marks = (token) => pieces(token).map(({ mark }) => mark);
 

@@ -1,7 +1,7 @@
+import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { changeTo, dropUnshownTokens, isWriting, merge, setGenerating, stop } from "../../../../explorer/web/static/page_actions.js";
-import { placeBanner } from "../../../../explorer/web/static/server_connection.js";
 import { state } from "../../../../explorer/web/static/page_state.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
