@@ -129,8 +129,8 @@ def find_definition(path: Path, name: str) -> tuple[SourceFile, str]:
     )
 
 
-def _python_files(folder: Path) -> Iterator[SourceFile]:
-    """Yield the Python files below a folder that can be read, without those of tests and environments.
+def _python_files(folder: Path, word: bytes = b"") -> Iterator[SourceFile]:
+    """Yield the readable Python files with a word below a folder, without those of tests and environments.
 
     Raises:
         UserError: there are too many.
@@ -142,7 +142,7 @@ def _python_files(folder: Path) -> Iterator[SourceFile]:
             count += 1
             if count > MAX_FILES:
                 raise UserError(_("{folder} has too many Python files to look through: name one.", folder=folder.name))
-            if not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
+            if not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES and word in path.read_bytes():
                 with contextlib.suppress(UserError):  # of a file that is not asked for
                     yield SourceFile(path, _parse(path))
 
@@ -351,7 +351,7 @@ def repository_settings(file: SourceFile) -> list[tuple[str, Mapping[str, Any]]]
     ]
     tables = [table for path in sorted(set(configs))[:MAX_CONFIGS] for table in read_settings(path)]
     with contextlib.suppress(UserError):  # of a repository with too many files, where some are looked through
-        for other in _python_files(root):
+        for other in _python_files(root, b"add_argument"):
             if values := dict(_argparse_defaults(other.tree)):
                 tables.append((other.path.name, values))
     tables = [(where, values) for where, values in tables if any(name in values for name in HEADS)]
