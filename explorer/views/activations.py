@@ -68,7 +68,7 @@ def captured_value_heatmap(
     signed = values.min() < 0
     if has_key_columns(tap):
         labels, columns = KEYS, position_labels(trace.tokens)[start : column_range.stop]
-        xaxis = {**token_axis(trace.tokens, labels.title(column_range, width), visible=column_range), "tickangle": -60}
+        xaxis = {**token_axis(trace.tokens, labels.title(column_range, width), visible=column_range)}
     else:
         labels, columns = DIMENSIONS, np.array(column_range)
         xaxis = {"title": {"text": labels.title(column_range, width)}, "showgrid": False}

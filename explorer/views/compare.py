@@ -92,7 +92,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             stages=len(stage_list),
             most=format_number(largest),
         ),
-        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=24)},
         yaxis=stage_axis(stage_list),
     )
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
@@ -154,7 +154,7 @@ def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
             hovertemplate=_("%{x}<br>A − B %{y:+.2f} bits<extra></extra>"),
         ),
         alt=_alt_of_text(tokens, values),
-        xaxis={**token_axis(tokens, _("token of A")), "tickangle": -60, "range": [-0.5, len(tokens) - 0.5]},
+        xaxis={**token_axis(tokens, _("token of A")), "range": [-0.5, len(tokens) - 0.5]},
         yaxis={"title": {"text": _("surprisal, A − B, bits")}},
         bargap=0.15,
         hovermode="x",
@@ -229,7 +229,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             most=format_contribution(differences[np.abs(differences).argmax()]),
             part=names[np.abs(differences).argmax()],
         ),
-        xaxis={"tickvals": np.arange(len(names)), "ticktext": names, "tickangle": -60, "showgrid": False},
+        xaxis={"tickvals": np.arange(len(names)), "ticktext": names, "showgrid": False},
         yaxis={
             "title": {
                 "text": _(

@@ -143,7 +143,7 @@ def spaced_tap_names(rows: Sequence[TapComparison], max_labels: int) -> list[str
 
 def tap_axis(rows: Sequence[TapComparison], max_labels: int) -> dict:
     """Return a Plotly axis of taps with at most `max_labels` labels."""
-    return {"type": "category", "tickangle": -60, "showgrid": False, "tickvals": spaced_tap_names(rows, max_labels)}
+    return {"type": "category", "showgrid": False, "tickvals": spaced_tap_names(rows, max_labels)}
 
 
 def component_colour(tap: str) -> str:

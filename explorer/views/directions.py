@@ -86,7 +86,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
             token=quote_token(trace.tokens[largest_index[1]]),
             depth=rows[largest_index[0]],
         ),
-        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"))},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})

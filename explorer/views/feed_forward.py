@@ -87,7 +87,6 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
             "tickvals": offsets,
             "ticktext": [str(n) for n in neuron_ids],
             "tickfont": {"family": MONO, "size": 11},
-            "tickangle": -45,
             "ticklabeloverflow": "allow",  # each is below its bars
             "showgrid": False,
         },
@@ -207,7 +206,7 @@ def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, qu
             value=format_number(values[largest_position]),
             token=quote_token(trace.tokens[largest_position]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
         yaxis={"title": {"text": _("hidden value of neuron {neuron}", neuron=chosen_neuron)}},
         bargap=0.15,
         hovermode="x",

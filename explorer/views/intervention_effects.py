@@ -56,7 +56,7 @@ def pattern_change_map(
             head=head,
             outcome=reason or _("weights change by at most {most}", most=format_number(np.abs(change).max())),
         ),
-        xaxis={**token_axis(trace.tokens, _("key (looked at)"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("key (looked at)"), max_labels=24)},
         yaxis={**token_axis(trace.tokens, _("query (looks back)"), max_labels=24), "autorange": "reversed"},
     )
     if query is not None and key is not None:

@@ -134,7 +134,7 @@ def token_bars(
     return figure(
         bars,
         alt=alt,
-        xaxis={**token_axis(tokens, _("token")), "tickangle": -60},
+        xaxis={**token_axis(tokens, _("token"))},
         yaxis={"range": [0, 1], "tickformat": ".0%", "title": {"text": title}},
         bargap=0.15,
         barmode="overlay",

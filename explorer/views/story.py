@@ -87,6 +87,7 @@ TOKENS_STEP = View(
     title=N_("1 · Words to tokens"),
     group="story",
     order=10,
+    deeper_views=("tokens",),
     description=N_(
         "The model reads tokens, often a word with its space. At each it guesses the next: the taller the bar, the "
         "better it guessed."
@@ -214,6 +215,7 @@ ATTENTION_STEP = View(
     title=N_("2 · Who looks at whom"),
     group="story",
     order=20,
+    deeper_views=("attention", "positions"),
     description=N_(
         "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
         "does most for the guess."
@@ -345,6 +347,7 @@ PREDICTION_STEP = View(
     title=N_("3 · What each step adds"),
     group="story",
     order=30,
+    deeper_views=("prediction", "residual", "feed_forward"),
     description=N_(
         "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
         "worked."
@@ -429,6 +432,7 @@ CHOOSING_STEP = View(
     title=N_("4 · Choosing"),
     group="story",
     order=40,
+    deeper_views=("prediction",),
     description=N_(
         "A random number picks the next token; temperature says how daring. Drag temperature, watch the bars change, "
         "then press Step."

@@ -129,7 +129,7 @@ def plotly_template(theme: Theme) -> dict[str, Any]:
             "hoverlabel": {"font": {"family": MONO, "size": 12}, "align": "left"},
             "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
             "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "right", "x": 1.0},
-            "xaxis": axis,
+            "xaxis": axis | {"autotickangles": [0, -90]},  # level where they fit, and never aslant
             "yaxis": axis | {"ticklabeloverflow": "allow"},  # they have room; plotly need not measure each to know
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.faint, "activecolor": theme.text},
             "dragmode": False,
@@ -221,7 +221,6 @@ def numbered_axis(tokens: Sequence[str], title: str, visible: range) -> dict:
         "tickvals": list(visible),
         "ticktext": [label(tokens[i]) for i in visible],
         "tickfont": {"family": MONO, "size": 11},
-        "tickangle": -60,
         "title": {"text": title},
         "showgrid": False,
     }
@@ -257,6 +256,5 @@ def sublayer_axis(names: Sequence[str]) -> dict:
         "title": {"text": _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)")},
         "tickvals": np.arange(len(names)),
         "ticktext": names,
-        "tickangle": -45,
         "showgrid": False,
     }

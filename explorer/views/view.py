@@ -210,6 +210,8 @@ class View:
             prompts can be entered to define one.
         former_names: in saved URLs.
         in_story: whether the story shows it, too, as its first step and without what changes it.
+        deeper_views: for a step of the story: names of the views that tell more of what it is about; the depth dial
+            leads to the first, and from each of them back.
         requires_own_module: whether there is a tab only if the app was started with a module of the user's own.
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
@@ -241,6 +243,7 @@ class View:
     numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
     former_names: tuple[str, ...] = ()
     in_story: bool = False
+    deeper_views: tuple[str, ...] = ()
     requires_own_module: bool = False
     reads_other_files: bool = False
 

@@ -131,8 +131,8 @@ class PageLayout:
         )
         self.update = StateComponent("static/page_actions.js", "connectUpdate", elem_id="state-update")
         header = (
-            ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
             ExplanationDepthButtons(elem_id="mode"),
+            ModelPicker(catalog.names, catalog.allows_opening, elem_id=shared_constants.PICKER),
         )
         component_of_widgets(
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
@@ -203,7 +203,6 @@ class PageLayout:
             TrainingStepSlider(elem_id=shared_constants.SERIES),
             TextBlock(elem_id=shared_constants.PROBLEM),
             TextBlock(elem_id=shared_constants.VOCABULARY),
-            PromptAdviceLine(elem_id=shared_constants.ADVICE),
             ActiveInterventionList(elem_id=shared_constants.CHANGES),
             '<div id="view"></div>',
             GlossaryList(elem_id="glossary"),
@@ -219,6 +218,7 @@ class PageLayout:
             "</header>",
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
             TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
+            PromptAdviceLine(elem_id=shared_constants.ADVICE),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar

@@ -68,6 +68,7 @@ def js_constants() -> dict[str, Any]:
         "CHOOSERS": CHOOSERS,
         "ADDRESS_DEFAULTS": url_field_defaults(),
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
+        "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
         "HAS_PLOTLY": True,

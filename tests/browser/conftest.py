@@ -217,6 +217,7 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
             close_page(person)
         else:
             person.page.unroute_all()
+            person.page.evaluate("localStorage.clear()")
             kept_page.append(person)
     assert [complaint for person in visitors for complaint in person.complaints] == []
 

@@ -1,5 +1,6 @@
 """The dial: how much the page tells of a view."""
 
+import pytest
 from playwright.sync_api import expect
 
 DEPTH = "document.body.dataset.depth"
@@ -27,7 +28,7 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     expect(code).to_contain_text("shapes in this run: B = 1, T = ")
     expect(code).to_contain_text("model/layers/attention.py")
     choose_depth(person, "story")
-    assert page.evaluate("explorer.state.view") != "attention"
+    assert page.evaluate("explorer.state.view") == "looks"
     choose_depth(person, "numbers")
     assert page.evaluate("explorer.state.view") == "attention"
     expect(formula).not_to_be_visible()
@@ -47,3 +48,32 @@ def test_the_depth_is_in_the_address_and_remembered(newcomer):
 def test_an_older_address_names_the_depth_of_the_stream(newcomer):
     person = newcomer().open("tokens", depth="2")
     assert person.page.evaluate("[explorer.state.residual_depth, explorer.state.depth]") == [2, "numbers"]
+
+
+@pytest.mark.parametrize(
+    ("view", "step"), [("feed_forward", "guesses"), ("overview", "overview"), ("training", "overview")]
+)
+def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, view, step):
+    person = visitor(view)
+    choose_depth(person, "story")
+    person.expect_selected(view=step, depth="story")
+
+
+# Of all that lies on the page, how much of it moved and how far, as browsers count it: but after a click, too.
+WATCH_SHIFTS = """window.shift = 0;
+window.watch = new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shift += entry.value; });
+window.watch.observe({ type: "layout-shift" });"""
+
+
+def test_the_figure_and_the_dial_hardly_move_when_the_depth_changes(visitor):
+    person = visitor("attention")
+    dial, shifts = person.page.locator("#mode"), []
+    place = dial.bounding_box()
+    person.page.evaluate(WATCH_SHIFTS)
+    for depth in ("formula", "code"):
+        choose_depth(person, depth)
+        person.at_rest()
+        shifts.append(person.page.evaluate("[window.shift, window.shift = 0][0]"))
+        assert dial.bounding_box() == place
+    assert max(shifts) < 0.1
+    assert min(shifts) > 0  # it is watched

@@ -10,12 +10,12 @@ from explorer.views import VIEW_BY_NAME
 from .person import ANSWER, Person, collect_posts
 
 TELEPHONE = {"width": 390, "height": 844}
-# How far below the navigation, and what the page may advise there, a view's words, its first figure (where it has one),
-# its controls and the bar at the bottom begin.
+# How far below the navigation a view's words, its first figure (where it has one), its controls and the bar at the
+# bottom begin.
 TOPS = """(view) => {
   const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
   const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
-  const above = box(find("#advice")).height + box(find("#runs")).height; // lines of their own, where they are shown
+  const above = box(find("#runs")).height; // a line of its own, where it is shown
   const top = box(find("#navigation")).top + above;
   const parts = [find(`#${view}-words`), figures[0], find(`#${view}-choosers`), find("#bar")];
   return parts.map((part) => part ? box(part).top - top : null);

@@ -84,7 +84,6 @@ def pattern_heatmap(
         ),
         xaxis={
             **token_axis(trace.tokens, _("key (looked at)"), max_labels=24, visible=keys),
-            "tickangle": -60,
             "range": [keys[0] - 0.5, keys[-1] + 0.5],
         },
         yaxis={
@@ -132,7 +131,7 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
             key=quote_token(tokens[strongest]),
             strongest=strongest,
         ),
-        xaxis={**token_axis(tokens, _("key")), "tickangle": -60},
+        xaxis={**token_axis(tokens, _("key"))},
         yaxis={"range": [min(0, finite.min()), max(1, finite.max())], "title": {"text": _("weight")}},
         bargap=0.15,
         barmode="overlay",

@@ -126,7 +126,6 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
         xaxis={
             "tickvals": np.arange(len(names)),
             "ticktext": names,
-            "tickangle": -60,
             "showgrid": False,
             "title": {"text": norm_divisors_text(comparison, query)},
         },

@@ -197,7 +197,7 @@ def residual_change_map(comparison: Comparison, query: int | None = None) -> go.
             most=format_largest_difference(largest, limit, trace.dtype),
             token=quote_token(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
         yaxis=stage_axis(stage_list),
     )
     if query is not None:
@@ -288,7 +288,7 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
             hovertemplate="%{text}<extra></extra>",
         ),
         alt=alt,
-        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60, "range": [-0.5, len(trace) - 0.5]},
+        xaxis={**token_axis(trace.tokens, _("token")), "range": [-0.5, len(trace) - 0.5]},
         yaxis={"title": {"text": title}} | ({"range": [-1, 1]} if nothing else {}),
         bargap=0.15,
         hovermode="x",  # a short bar is hard to hit

@@ -52,7 +52,7 @@ def position_cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
             query=query,
             key=key,
         ),
-        xaxis={**token_axis(trace.tokens, _("key’s position"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("key’s position"), max_labels=24)},
         yaxis={**token_axis(trace.tokens, _("query’s position"), max_labels=24), "autorange": "reversed"},
     )
     corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
@@ -136,7 +136,7 @@ def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
             position=format_number(norms[1, query]),
             sum=format_number(norms[2, query]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
         yaxis={"title": {"text": _("length ‖x‖₂")}, "rangemode": "tozero"},
         barmode="group",
         bargap=0.3,

@@ -82,7 +82,6 @@ def component_bars(
         xaxis={
             "tickvals": np.arange(len(bars)),
             "ticktext": names,
-            "tickangle": -60,
             "showgrid": False,
             "title": {"text": colour_legend(trace)},
         },
@@ -189,7 +188,6 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
         xaxis={
             **token_axis(trace.tokens, _("token that attention takes from"), visible=range(query + 1)),
             "range": [-0.5, query + 0.5],
-            "tickangle": -60,
             "domain": [0, 0.9],
         },
         xaxis2={"domain": [0.92, 1], "showgrid": False},
@@ -277,7 +275,6 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
                 trace.tokens, "<br>".join(textwrap.wrap(agreement_text(contributions), 60)), visible=range(query + 1)
             ),
             "range": [-0.5, query + 0.5],
-            "tickangle": -60,
             "anchor": f"y{len(METHODS)}",
         },
         **axes,

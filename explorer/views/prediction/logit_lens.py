@@ -227,7 +227,6 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
         xaxis={
             "tickvals": indices,
             "ticktext": names,
-            "tickangle": -60,
             "title": {"text": _("depth")},
             "showgrid": False,
         },
@@ -273,7 +272,6 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
         else _("Only one token: nothing follows yet."),
         xaxis={
             **token_axis(trace.tokens, _("after this token")),
-            "tickangle": -60,
             "range": [-0.5, len(trace) - 0.5],
             "anchor": "y2",
         },
@@ -319,7 +317,7 @@ def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:
             origin=quote_token(tokens[strongest]),
             strongest=strongest,
         ),
-        xaxis={**token_axis(tokens, title, max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(tokens, title, max_labels=24)},
         yaxis={"rangemode": "tozero", "title": {"text": _("share, of 1")}},
         bargap=0.15,
     )

@@ -68,7 +68,7 @@ def stream_norm_map(trace: Trace, query: int | None = None) -> go.Figure:
             most=format_number(largest_norm),
             token=quote_token(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"))},
         yaxis=stage_axis(stage_list),
     )
     if query is not None:
@@ -196,7 +196,7 @@ def stage_cosine_map(trace: Trace, query: int = 0) -> go.Figure:
             token=quote_token(trace.tokens[query]),
             cosine=format_number(cosines[0, -1]),
         ),
-        xaxis={**axis, "autorange": True, "tickangle": -60},
+        xaxis={**axis, "autorange": True},
         yaxis=axis,
     )
 
@@ -232,7 +232,6 @@ def outlier_dimension_plot(trace: Trace) -> go.Figure:
         xaxis={
             "type": "category",
             "title": {"text": _("dimension (the one that stands out most first)")},
-            "tickangle": -45,
         },
         yaxis=stage_axis(stage_list),
     )
@@ -298,7 +297,7 @@ def norm_divisor_plot(trace: Trace, layer: int, query: int) -> go.Figure:
         alt=translate(
             ALT[shared_kind], layer=layer, token=quote_token(trace.tokens[query]), divisors=join_names(divisors)
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
         yaxis={"title": {"text": translate(DIVIDED_BY[shared_kind])}, "rangemode": "tozero"},
         hovermode="x",
     )

@@ -2,7 +2,7 @@
 // The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
 import { listenFor } from "./dom.js";
 import { language } from "./translations.js";
-import { FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
+import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
 // Checkpoints of one training, by their names (state/checkpoint_names.py).
 
@@ -24,7 +24,7 @@ export const causal = (any) => (any.key > any.query ? { ...any, key: any.query }
 
 /** A state whose depth its view has. @param {State} any */
 const deep = (any) => {
-  const depth = depthOfView(any.view, any.depth) === "story" ? "story" : any.depth in opened && any.depth !== "story" ? any.depth : depthChosen;
+  const depth = depthOfView(any.view, any.depth) === "story" ? "story" : DEPTHS.includes(any.depth) && any.depth !== "story" ? any.depth : depthChosen;
   return any.view && depth !== any.depth ? { ...any, depth } : any;
 };
 
@@ -58,17 +58,19 @@ export const onEveryState = (keep) => void keepers.push(keep);
 
 const CHOSEN = "explorer:mode"; // its place in the browser's storage
 
-/** The view that is open, or was last, at each depth. @type {Record<string, string>} */
-const opened = { story: STORY_TABS[0], numbers: FULL_TABS[0], formula: FULL_TABS[0], code: FULL_TABS[0] };
+const DEPTHS = ["story", "numbers", "formula", "code"];
 let depthChosen = "numbers"; // of a view that is not of the story
 
 /** Which depth a view is of: "story" or "numbers". @param {string} view @param {string} [depth] that one of both has */
 export const depthOfView = (view, depth = state.depth) => (SIMPLE_TABS.includes(view) || (STORY_TABS.includes(view) && depth === "story") ? "story" : "numbers");
 
-/** The change that shows so much. @param {string} depth @returns {State} */
+/** The change that tells the same so deep. @param {string} depth @returns {State} */
 export function changeToDepth(depth) {
+  const { view } = state;
   if (depth !== "story") depthChosen = depth;
-  return { depth, view: depthOfView(state.view) === (depth === "story" ? "story" : "numbers") ? state.view : opened[depth] };
+  const isSame = (depth === "story" ? STORY_TABS : FULL_TABS).includes(view);
+  const step = STORY_TABS.find((one) => DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0];
+  return { depth, view: isSame ? view : depth === "story" ? step : DEEPER_VIEWS[view]?.[0] ?? FULL_TABS[0] };
 }
 
 const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
@@ -81,9 +83,9 @@ export const urlNamesView = named !== null;
 /** The view and depth that the page opens with. */
 export function initialView() {
   const asked = new URLSearchParams(location.search).get("depth"), kept = chosen() === "full" ? "numbers" : chosen();
-  const depth = asked in opened ? asked : urlNamesView && kept === "story" ? "numbers" : kept in opened ? kept : urlNamesView ? "numbers" : "story";
+  const depth = DEPTHS.includes(asked) ? asked : urlNamesView && kept === "story" ? "numbers" : DEPTHS.includes(kept) ? kept : urlNamesView ? "numbers" : "story";
   if (depth !== "story") depthChosen = depth;
-  const view = named ?? opened[depth];
+  const view = named ?? (depth === "story" ? STORY_TABS : FULL_TABS)[0];
   return { view, depth: depthOfView(view, depth) === "story" ? "story" : depthChosen };
 }
 
@@ -109,7 +111,6 @@ export function applyDepth() {
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;
     if (now.depth !== "story") depthChosen = now.depth;
-    for (const depth of now.depth === "story" ? ["story"] : ["numbers", "formula", "code"]) opened[depth] = now.view;
     tell(now.view, now.depth);
   });
 }

@@ -7,6 +7,8 @@ export const ADVICE: string;
 export const ABOUT: string[];
 export const CHOOSERS: string;
 export const COMPARING: string[];
+/** A step of the story -> the views that tell more of it. */
+export const DEEPER_VIEWS: Record<string, string[]>;
 export const FORMULA: string;
 export const FULL_TABS: string[];
 /** Whether figures are drawn by Plotly, which the page without a server lacks. */
