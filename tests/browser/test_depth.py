@@ -61,19 +61,21 @@ def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, view, step
 
 # Of all that lies on the page, how much of it moved and how far, as browsers count it: but after a click, too.
 WATCH_SHIFTS = """window.shift = 0;
-window.watch = new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shift += entry.value; });
+window.watch = new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shift += entry.value;
+});
 window.watch.observe({ type: "layout-shift" });"""
 
 
 def test_the_figure_and_the_dial_hardly_move_when_the_depth_changes(visitor):
     person = visitor("attention")
     dial, shifts = person.page.locator("#mode"), []
-    place = dial.bounding_box()
+    box = dial.bounding_box()
     person.page.evaluate(WATCH_SHIFTS)
     for depth in ("formula", "code"):
         choose_depth(person, depth)
         person.at_rest()
         shifts.append(person.page.evaluate("[window.shift, window.shift = 0][0]"))
-        assert dial.bounding_box() == place
+        assert dial.bounding_box() == box
     assert max(shifts) < 0.1
     assert min(shifts) > 0  # it is watched
