@@ -233,8 +233,7 @@ def test_a_student_goes_through_it(opener, sites, path):
     settle(page)
     assert "Head 2.1" in page.inner_text("#overview-words")
     page.click("[data-view=attention]")
-    settle(page)
-    assert "needs Python" in page.inner_text("#attention-words")
+    page.locator("#attention-words", has_text="needs Python").wait_for()
     page.go_back()
     settle(page)
     assert state("view") == "overview"
