@@ -308,6 +308,7 @@ MEASURES: dict[str, Callable[..., float]] = {
     "size": _size,
     "ln_vocabulary": _ln_vocabulary,
 }
+COUNTS = ("rank", "candidates", "heads_above", "tokens", "parameters")  # measures that are whole numbers
 TOKEN_MEASURES = ("probability", "chance", "logit", "surprisal", "head_adds", "feed_forward_adds")
 ARGUMENT_CHOICES = {
     "score": tuple(HEAD_SCORES),

@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.explain.notation import escape_token, format_number, join_names, quote_token
 from explorer.lessons.quantities import (
+    COUNTS,
     QUANTITY_KINDS,
     LessonCondition,
     LessonQuantity,
@@ -107,7 +108,8 @@ class NumberQuestion:
     tolerance: float
 
     def prompt_payload(self, context: QuantityContext) -> dict[str, Any]:
-        return {"kind": "number", "lowest": self.lowest, "highest": self.highest}
+        ends = {"lowest": self.lowest, "highest": self.highest}
+        return {"kind": "number", "is_count": self.quantity.name in COUNTS} | ends
 
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:
         truth = self.quantity.evaluate(context)

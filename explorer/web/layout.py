@@ -218,7 +218,6 @@ class PageLayout:
             "</header>",
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
             TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
-            PromptAdviceLine(elem_id=shared_constants.ADVICE),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
@@ -238,16 +237,17 @@ class PageLayout:
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
+        with gr.Row(elem_classes="buttons", elem_id="again"):
+            self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
+            self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
+            self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
+            PromptAdviceLine(elem_id=shared_constants.ADVICE),
             GeneratedText(elem_id=shared_constants.STORY),
             GenerationPlayer(elem_id=shared_constants.PLAYBACK),
             ContinuationTree(elem_id=shared_constants.BRANCHES),
             elem_id="written",
         )
-        with gr.Row(elem_classes="buttons", elem_id="again"):
-            self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
-            self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
-            self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
             ExplanationButton(field="why", question=_("Why this token?"), elem_id=shared_constants.WHY),
             ExplanationButton(

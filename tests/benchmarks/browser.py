@@ -173,7 +173,7 @@ def measure_frame_rate(page: Page, seed: int) -> float:
     page.evaluate(WITH_MODULES % f"page.tune({{ seed: {seed} }})")
     page.wait_for_timeout(1500)
     page.evaluate("() => { window.frames_with_news = []; }")
-    page.get_by_role("button", name="Generate", exact=True).click()
+    page.locator("#generate").click()
     page.wait_for_function(
         "window.frames_with_news.length && performance.now() - window.frames_with_news.at(-1) > 1500"
     )

@@ -2,8 +2,11 @@
 
 For each view at two sizes: where its first figure begins and ends, whether the sliders are in sight, the words and
 controls above the figure, the presses of Tab to it, and the layout shift while the page loaded. Then the same of a
-telephone's screen, the layout shift when the depth changes, and the sizes of type and looks of buttons in use.
+telephone's screen, the layout shift when the depth changes (which a click would exempt, so a script changes it), the
+time from a slider's move to the bars', and the sizes of type and looks of buttons in use.
 """
+
+import statistics
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -47,6 +50,18 @@ MEASURE = """() => {
     sliders: isInSight("#temperature") && isInSight("#top_k"), shift: window.shift,
   };
 }"""
+MOVE_SLIDER = """(value) => new Promise((resolve) => {
+  const bar = document.querySelector("#next-token tbody .bars b");
+  const box = document.querySelector("#temperature input[type=range]");
+  const start = performance.now();
+  new MutationObserver((_changes, observer) => {
+    observer.disconnect();
+    const moved = performance.now() - start;
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve([moved, performance.now() - start])));
+  }).observe(bar, { attributes: true });
+  box.value = value;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
 IS_AT_FIGURE = """() => Boolean(document.activeElement.closest("#view .panels"))"""
 LOOKS = """() => {
   const sizes = new Set(), buttons = new Set();
@@ -55,7 +70,8 @@ LOOKS = """() => {
     const style = getComputedStyle(element);
     if ([...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) && !element.closest("svg"))
       sizes.add(`${style.fontSize} ${style.fontFamily.split(",")[0]}`);
-    if (element.matches("button"))
+    // tokens and heads have the colours of values
+    if (element.matches("button:not(:disabled, [aria-pressed=true], footer *, .chip, .head)"))
       buttons.add([style.backgroundColor, style.borderTopStyle, style.borderTopLeftRadius, style.fontWeight].join());
   }
   return [sizes.size, buttons.size];
@@ -100,13 +116,17 @@ def main():
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(WATCH_SHIFTS)
         open_page(page, address, "view=overview&depth=story")
-        for depth in ("numbers", "formula", "code", "story"):
+        for depth in ("numbers", "formula", "code", "formula", "numbers", "story", "numbers"):
             before = page.evaluate("window.shift")
-            page.locator(f"[data-mode={depth}]").click()
+            page.evaluate(f"document.querySelector('[data-mode={depth}]').click()")
             page.evaluate("window.explorer.settled()")
+            page.wait_for_timeout(500)
             print(f"to {depth}: layout shift {page.evaluate('window.shift') - before:.3f}")
-        page.locator("[data-mode=numbers]").click()
-        page.evaluate("window.explorer.settled()")
+        page.hover("#temperature input")  # has the scores fetched
+        page.wait_for_timeout(1000)
+        times = [page.evaluate(MOVE_SLIDER, 0.5 + 0.05 * i) for i in range(20)]
+        moved, painted = (statistics.median(column) for column in zip(*times, strict=True))
+        print(f"a slider's move: the bars' {moved:.0f} ms later, painted after {painted:.0f} ms")
         print("pairs of type size and family, looks of buttons:", *page.evaluate(LOOKS))
         browser.close()
 

@@ -133,7 +133,7 @@ class Person:
         """Press Generate; wait until `tokens` more tokens are there and the tree of continuations shows them."""
         self.set_number("new tokens", tokens)
         with self.wait_for_new_tree():
-            self.page.get_by_role("button", name="Generate", exact=True).click()
+            self.page.locator("#generate").click()
 
     @contextmanager
     def wait_for_new_tree(self):

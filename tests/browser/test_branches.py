@@ -130,7 +130,7 @@ def test_every_click_undoes_a_token(writer):
 @pytest.mark.exhaustive
 def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
     person = visitor(edits="blocks.0.attn.z.1*zero", **LONG)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 2")
     take_back = "document.querySelector('#changes button').click(), page.state.generated.length"
     with person.wait_for_new_tree():
@@ -214,7 +214,7 @@ def test_a_better_prompt_is_offered_and_run(person):
 @pytest.mark.exhaustive
 def test_no_token_comes_after_stop(visitor):
     person = visitor(**LONG)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 5")
     with person.wait_for_new_tree():
         at_once = person.evaluate("document.querySelector('#stop').click(), page.state.generated.length")

@@ -50,7 +50,7 @@ LINES = """(text) => {
 
 # Makes a text a little narrower than its longest line: with a letter less it has a line less.
 FIT = """(text) => {
-  Object.assign(text.style, { width: "max-content", maxWidth: "none" });
+  Object.assign(text.style, { width: "max-content", maxWidth: "none", flex: "none" });
   text.style.width = `${Math.ceil(text.getBoundingClientRect().width) - 2}px`;
 }"""
 

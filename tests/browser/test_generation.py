@@ -44,7 +44,7 @@ def test_generate_streams_token_by_token(person):
     person.run("The fox asked")
     person.strip.evaluate(WATCH)
     person.set_number("new tokens", 40)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(40)
     person.page.wait_for_function(VIEWS_FOLLOW)
     observed = person.page.evaluate("window.seen")
@@ -64,7 +64,7 @@ def test_more_than_the_context_slides_the_window(person):
 def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
     person = visitor(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     person.grid.locator("[data-layer='1'][data-head='1']").click()
     person.page.get_by_role("button", name="Stop").click()
@@ -85,7 +85,7 @@ def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
     stop, regenerate = (person.page.locator(f"#{name}") for name in ("stop", "regenerate"))
     expect(stop).to_be_disabled()
     expect(regenerate).to_be_disabled()
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(stop).to_be_enabled()
     expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
     stop.click()
@@ -103,7 +103,7 @@ def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
 def test_a_new_run_ends_a_generation(visitor):
     person = visitor(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     person.run("The owl said")
     expect(generated).to_have_count(0)
@@ -121,7 +121,7 @@ def test_two_people_never_see_each_others_text(newcomer):
         person.set_number("new tokens", 25)
         person.set_number("seed", seed)
     for person in people.values():
-        person.page.get_by_role("button", name="Generate", exact=True).click()
+        person.page.locator("#generate").click()
     for seed, (text, person) in enumerate(people.items()):
         expect(person.story).to_have_text(text + continuation(text, 25, seed=seed))
         expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(25)

@@ -61,7 +61,7 @@ def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(vis
     person.choose_model("one-head")
     expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
     person.run("The owl asked")
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     generated = person.chips.and_(person.page.locator(".generated"))
     expect(generated.nth(2)).to_be_attached()
     person.page.go_back()

@@ -1,4 +1,4 @@
-"""While a view loads nothing that is seen moves, and `settled` waits for every figure."""
+"""While a view loads nothing that is seen moves, and `settled` waits for every figure; on a desk the first is large."""
 
 import pytest
 
@@ -14,6 +14,10 @@ SETTLED = """async () => {
   const figures = [...document.querySelectorAll("#view :is(.plot, .grid)")];
   return figures.filter((figure) => figure.checkVisibility()).map((figure) => figure.dataset.draws ?? "not drawn");
 }"""
+FIRST_FIGURE = """() => {
+  const plots = [...document.querySelectorAll("#view .main-svg")].map((svg) => svg.getBoundingClientRect());
+  return plots.filter(({ height }) => height).map(({ top, height }) => [top, height])[0];
+}"""
 VIEWS = ["positions", "residual", "prediction", "experiments", "kv_cache"]
 MAX_SHIFT = {1440: 0.05, 390: 0.08}  # by the page's width; Gradio's own loading sign has 0.02 of it, 0.04 if narrow
 
@@ -27,3 +31,9 @@ def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, view, wi
     draws = page.evaluate(SETTLED)
     assert draws and all(draw.isdigit() for draw in draws), draws
     assert page.evaluate("window.shift") < MAX_SHIFT[width]
+    if width == 1440:
+        top, height = page.evaluate(FIRST_FIGURE)
+        assert top <= 230 and height >= 400
+        page.set_viewport_size({"width": 1366, "height": 768})
+        page.wait_for_timeout(500)  # it is drawn anew
+        assert page.evaluate(FIRST_FIGURE)[1] >= 340

@@ -55,7 +55,7 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     heatmap = person.page.locator("#activations-heatmap .plot")
     expect(heatmap).to_have_attribute("aria-label", re.compile("position_embed"))
     person.set_number("new tokens", 3)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated).to_have_count(3)
     person.choose_model("tiny")
     person.expect_selected(checkpoint="tiny", layer=1, head=1, tap="embed")
@@ -105,7 +105,7 @@ def test_every_model_keeps_its_own_continuations(person):
 def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(visitor):
     person = visitor(temperature=0, max_new_tokens=512)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     with person.wait_for_new_tree():
         person.choose_model("no-positions")

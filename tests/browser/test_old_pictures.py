@@ -49,7 +49,7 @@ def test_pictures_are_dimmed_while_text_is_written(person):
     person.set_number("new tokens", 4)
     person.at_rest()
     with hold_answers(person, "show"):
-        person.page.get_by_role("button", name="Generate", exact=True).click()
+        person.page.locator("#generate").click()
         expect(person.chips.last).to_contain_class("generated")
         expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
         expect(person.page.locator("#attention-heads")).to_contain_class("stale")

@@ -14,7 +14,7 @@ RELOAD_AND_CHOOSE = "location.reload(); setTimeout(() => document.querySelectorA
 @pytest.mark.exhaustive
 def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(visitor):
     person = visitor(**LONG)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 5")
     with person.wait_for_new_tree():
         num_visible = person.evaluate("document.querySelector('#undo').click(), page.state.generated.length")
@@ -32,7 +32,7 @@ def test_lists_name_the_last_token_while_text_is_written(visitor):
         window.empty.push(query.selectedIndex < 0);
       }))
     """)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("window.empty.length > 5 && page.state.generated.length > 9")
     person.page.get_by_role("button", name="Stop").click()
     assert not any(person.page.evaluate("window.empty"))
@@ -41,7 +41,7 @@ def test_lists_name_the_last_token_while_text_is_written(visitor):
 def test_what_waits_until_it_is_written_says_of_which_position_it_is(visitor):
     person = visitor(**LONG)
     last = person.state["query"]
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 12")
     for waits in ("#attention-pattern", "#attention-formula", "#attention-what-ifs"):
         expect(person.page.locator(waits)).to_have_attribute("data-as-of", f"as of position {last}")
@@ -54,7 +54,7 @@ def test_what_waits_until_it_is_written_says_of_which_position_it_is(visitor):
 def test_a_move_ends_what_is_being_written(visitor):
     person = visitor(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     # before another token comes
     person.evaluate("actions.pick({ query: 0 }), actions.makeMove({ kind: 'take', token: 70 })")
@@ -70,7 +70,7 @@ def test_a_move_ends_what_is_being_written(visitor):
 def test_one_thing_is_written_at_a_time(visitor):
     person = visitor(max_new_tokens=512)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     person.set_number("new tokens", 6)
     with person.wait_for_new_tree():
@@ -82,7 +82,7 @@ def test_one_thing_is_written_at_a_time(visitor):
 @pytest.mark.exhaustive
 def test_a_reload_keeps_all_that_was_written_until_then(newcomer):
     person = newcomer().open(**LONG)
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 15")
     generated = person.evaluate("location.reload(), page.state.generated")
     person.wait_until("page.state.generated")

@@ -131,7 +131,10 @@ def logit_difference_example(context: GlossaryExampleContext) -> str:
 LAYERS = (
     GlossaryEntry(
         (N_("layer"), N_("layers")),
-        N_("attention, then a feed-forward; each adds to the residual stream"),
+        N_(
+            "one of the model’s steps, all built alike: attention, then a feed-forward, each of which adds to the "
+            "stream"
+        ),
         layers_example,
     ),
     GlossaryEntry(
@@ -329,7 +332,7 @@ ATTENTION = (
     ),
     GlossaryEntry(
         (N_("head"), N_("heads")),
-        N_("one of the parts of attention that look side by side, each with weights of its own"),
+        N_("one of a layer’s parts that look back at earlier tokens, side by side, each with weights of its own"),
         layers_example,
     ),
     GlossaryEntry(

@@ -165,7 +165,10 @@ PREDICTIONS = (
     ),
     GlossaryEntry(
         (N_("temperature"), "÷ T"),
-        N_("what logits are divided by before the softmax: below 1 sharpens, above 1 flattens, 0 takes the likeliest"),
+        N_(
+            "how daring the choice is: logits are divided by it before the softmax; below 1 the likeliest tokens gain, "
+            "above 1 the others, and 0 takes the likeliest"
+        ),
         temperature_example,
     ),
     GlossaryEntry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), candidate_count_example),

@@ -1,5 +1,6 @@
 """The Positions view of models with RoPE: angles, clocks, scores by distance and wavelengths."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from explorer.views.style import ATTENTION, KEY, QUERY, RESIDUAL, SELECTED, figu
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
 
-COLUMNS = 8  # clocks a row
+WIDTH_TO_HEIGHT = 2  # of all clocks together, about
 SPACING = 2.5  # between the centres of clocks, in radii
 
 
@@ -63,8 +64,8 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
         _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), KEY),
     }
     num_pairs = trace["rope.angles"].shape[1]
-    pair = np.arange(num_pairs)
-    centres = SPACING * np.stack([pair % COLUMNS, -(pair // COLUMNS)], axis=1)  # (F, 2)
+    pair, columns = np.arange(num_pairs), math.ceil(math.sqrt(WIDTH_TO_HEIGHT * num_pairs))
+    centres = SPACING * np.stack([pair % columns, -(pair // columns)], axis=1)  # (F, 2)
     turn = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     traces = [
@@ -102,7 +103,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
                     **group,
                 )
             )
-    rows = -(-num_pairs // COLUMNS)
+    rows = -(-num_pairs // columns)
     return figure(
         traces,
         alt=_(
@@ -111,7 +112,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
             layer=layer,
             head=head,
         ),
-        xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
+        xaxis={"visible": False, "range": [-1.3, SPACING * (columns - 1) + 1.3]},
         yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
         legend={"y": 1.02},
         annotations=[

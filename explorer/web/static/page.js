@@ -210,6 +210,7 @@ function translated(english) {
 /** Puts a link first on the page, seen once it has the focus, that leads to the open tab. */
 function placeSkip() {
   const link = make("a", { href: "#view", className: "skip" }, _("Skip to the figures"));
+  Object.assign(link.style, { position: "fixed", top: "-60px" }); // before the style sheet says so, too: nothing moves
   link.addEventListener("click", (event) => {
     event.preventDefault();
     findAll(document, "[role=tab][aria-selected=true]").find((tab) => tab.offsetWidth)?.focus();
@@ -278,12 +279,14 @@ function followButtons() {
     pressed.addEventListener("click", () => act(pressed));
   }
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
-  const [undo, stopping, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
+  const [undo, stopping, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
     undo.disabled = !state.generated?.length && !hasFormerPrompt();
     undo.title = state.generated?.length ? _("Takes back the last token (Ctrl Z)") : _("Brings back the prompt before this one, with its answer (Ctrl Z)");
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stopping.disabled = !isWriting();
+    generate.dataset.count = String(state.max_new_tokens ?? "");
+    generate.title = _("Writes up to {count} tokens", { count: generate.dataset.count });
   }
   onState(undo, follow);
   follow();

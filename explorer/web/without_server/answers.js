@@ -52,7 +52,7 @@ export async function* contentsOf(about, state) {
     "next-token": packTable(prediction, model.vocabulary, state.find ?? ""),
     "next-token-words": summariseDistribution(prediction, model.vocabulary, tokens[position], position),
     guess: packGuess(prediction, model.vocabulary, tokens[position], state.guess ?? "", previous),
-    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: model.vocabulary[prediction.drawn], probability: formatNumber(prediction.sampled[prediction.drawn]) },
+    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: model.vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
   if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
   if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };

@@ -44,7 +44,7 @@ def test_a_process_that_is_killed_leaves_its_pages_to_another(somebody, deployme
     person.wait_until("page.state.view === 'residual' && page.state.generated.length >= given", len(generated))
     assert person.state["generated"][: len(generated)] == generated
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
-    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
     person.page.get_by_role("button", name="Stop").click()
     assert person.state["generated"][: len(generated)] == generated

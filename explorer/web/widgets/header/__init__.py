@@ -238,6 +238,6 @@ class SearchButton(HtmlWidget):
         html = fill_template(
             '<button type="button" class="open" aria-haspopup="dialog" aria-keyshortcuts="Control+K Meta+K /">'
             '<span class="words">{search}</span> <kbd>Ctrl K</kbd></button>',
-            search=_("Search or jump"),
+            search=_("Search"),
         )
         super().__init__(html=html, **kwargs)

@@ -437,7 +437,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = [_("Wider curve: longer vector written. Blue adds to the answer, orange-red takes from it."), isStory() ? "" : _("Probabilities before temperature.")].join(" ");
+    const most = [_("Thicker: a longer vector. Blue speaks for the answer, orange-red against it."), isStory() ? "" : _("Probabilities before temperature.")].join(" ");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {

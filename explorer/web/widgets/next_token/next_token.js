@@ -377,6 +377,10 @@ export function watchSliders() {
   for (const kind of ["pointerover", "pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => { if (/** @type {Element} */ (target).closest?.(SLIDERS)) fetchScores(); }, { passive: true });
   document.addEventListener("keydown", () => { if (document.activeElement?.closest(SLIDERS)) fetchScores(); });
+  document.addEventListener("input", ({ target }) => { // Gradio tells of it two frames later
+    const range = /** @type {HTMLInputElement} */ (target), slider = range.type === "range" && range.closest(SLIDERS);
+    if (slider && (slider.id !== "top_k" || state.top_k)) tune({ [slider.id]: range.valueAsNumber });
+  });
 }
 
 async function fetchScores() {

@@ -165,12 +165,13 @@ function askCell({ rows, columns, there }, judged, reply) {
 const STEPS = 200; // of the slider
 
 /** @type {Ask} */
-function askNumber({ lowest, highest }, judged, reply) {
+function askNumber({ lowest, highest, is_count: isCount }, judged, reply) {
   if (judged) return [track(judged)];
-  const input = make("input", { type: "range", min: String(lowest), max: String(highest), step: String((highest - lowest) / STEPS), ariaLabel: _("your reply") });
+  const step = isCount ? 1 : (highest - lowest) / STEPS, text = () => (isCount ? input.value : short(+input.value, highest - lowest));
+  const input = make("input", { type: "range", min: String(lowest), max: String(highest), step: String(step), ariaLabel: _("your reply") });
   input.value = String((lowest + highest) / 2);
-  const told = make("output", {}, short(+input.value, highest - lowest));
-  input.addEventListener("input", () => { told.textContent = short(+input.value, highest - lowest); });
+  const told = make("output", {}, text());
+  input.addEventListener("input", () => { told.textContent = text(); });
   const ends = make("div", { className: "ends", ariaHidden: "true" }, span("", String(lowest)), span("", String(highest)));
   const line = make("div", { className: "line" }, told, button(_("Reply"), () => reply(told.textContent.replace("−", "-")), { className: "reply" }));
   return [make("div", { className: "slider" }, input, ends), line];

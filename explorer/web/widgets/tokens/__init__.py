@@ -107,7 +107,7 @@ class NextTokenPreview(HtmlWidget):
         return {
             "text": "".join(tokens)[-MAX_CHARACTERS:],
             "next": sampled_token,
-            "probability": format_number(probability),
+            "probability": float(probability),
         }
 
 

@@ -3,7 +3,7 @@
 // of continuations, and the visitor's guess.
 import { makeMove, pick, tune } from "../../static/page_actions.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, percent, tokenNodes } from "../../static/dom.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
@@ -131,8 +131,8 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, value.text),
-      next: span("next", ...tokenNodes(value.next)),
-      probability: span("probability", value.probability),
+      next: span("next", `${_("Step")}: `, ...tokenNodes(value.next)),
+      probability: span("probability", percent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.
     const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);

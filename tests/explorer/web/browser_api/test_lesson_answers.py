@@ -96,7 +96,7 @@ def test_a_page_without_a_lesson_is_answered_nothing_of_one(answers, page_state)
 def test_a_step_is_what_its_file_says(at_step):
     content = at_step(1)
     assert (content["title"], content["heading"], content["step"], content["steps"]) == ("T", "One", 1, 5)
-    assert content["question"] == {"words": "How many?", "kind": "number", "lowest": 0, "highest": 20}
+    assert content["question"] == {"words": "How many?", "kind": "number", "is_count": True, "lowest": 0, "highest": 20}
 
 
 def test_before_a_reply_nothing_of_the_truth_is_told(at_step):
