@@ -498,7 +498,7 @@ class FillInBlanksQuestion:
     def prompt_payload(self, context: QuantityContext) -> dict[str, Any]:
         rows = self._rows(context)
         lines = [
-            {"says": row.text, "value": None if row in self._blank_rows(rows) else format_number(row.value)}
+            {"says": row.text, "value": None if row in self._blank_rows(rows) else format_answer_number(row.value)}
             for row in rows
         ]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}

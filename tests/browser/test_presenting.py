@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from .legible import BEAMER, assert_accessible, assert_legible
+from .person import collect_posts
 
 COPIED = """() => new Promise((resolve) => {
   const clipboard = { writeText: async (text) => resolve(text) };
@@ -57,6 +58,25 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     page.keyboard.press("Escape")
     expect(presented_panel(page)).to_have_count(0)
     expect(page.locator("#views [role=tab]").first).to_be_visible()
+
+
+def test_a_folded_picture_is_asked_for_once_and_presented(visitor):
+    person = visitor(unfolded="")
+    page, counts = person.page, []
+    for text in ("One day", "the fox asked the owl"):
+        person.run(text)
+        person.prompt.blur()
+        page.evaluate("scrollTo(0, 0)")
+        page.keyboard.press("p")
+        expect(presented_panel(page)).to_have_id("attention-heads")
+        page.keyboard.press("ArrowRight")
+        expect(presented_panel(page)).to_have_id("attention-pattern")
+        with collect_posts(person) as posts:
+            page.keyboard.press("ArrowRight")
+            expect(page.locator("#attention-row.presented .main-svg").first).to_be_visible()
+        counts.append(len(posts))
+        page.keyboard.press("Escape")
+    assert counts == [1, 0]  # the second time it is open
 
 
 def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):

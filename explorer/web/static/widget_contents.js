@@ -437,8 +437,11 @@ function toggleFigure(id) {
   ask("view");
 }
 
-/** Has a figure drawn, if it is folded. @param {string} id of its element */
-export function unfold(id) { if (find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id); }
+/** Has a figure drawn, if it is folded and was not asked for yet. @param {string} id of its element */
+export function unfold(id) {
+  const asked = state.unfolded?.split("~") ?? [];
+  if (!asked.includes("all") && !asked.includes(id) && find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id);
+}
 
 // What a picture's widget is given: a picture, or in its place a sentence that says why there is none.
 
