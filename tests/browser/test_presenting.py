@@ -66,8 +66,10 @@ def test_a_folded_picture_is_asked_for_once_and_presented(visitor):
     for text in ("One day", "the fox asked the owl"):
         person.run(text)
         person.prompt.blur()
-        page.evaluate("scrollTo(0, 0)")
         page.keyboard.press("p")
+        expect(presented_panel(page)).to_have_count(1)
+        for _back in range(3):
+            page.keyboard.press("ArrowLeft")
         expect(presented_panel(page)).to_have_id("attention-heads")
         page.keyboard.press("ArrowRight")
         expect(presented_panel(page)).to_have_id("attention-pattern")
@@ -106,7 +108,9 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
         page.keyboard.press("Escape")
         expect(menu).to_be_hidden()
 
+    first = person.prompt.input_value()
     save(HOSTILE)
+    person.run("the fox asked the owl")
     person.visit("residual", "Residual stream")
     page.locator("#residual-lengths h2").click()
     save("How it grows", "say why")
@@ -123,6 +127,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     heading = page.locator("#stage h2")
     expect(heading).to_have_text("How it grows")
     expect(presented_panel(page)).to_have_id("residual-lengths")
+    expect(page.locator("#stage .text")).to_have_text("the fox asked the owl")
     assert_legible(page)
     with page.context.expect_page() as opened:
         page.keyboard.press("n")
@@ -132,6 +137,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     notes.keyboard.press("ArrowRight")  # the second window has the same keys
     expect(heading).to_have_text(HOSTILE)
     expect(presented_panel(page)).to_have_id(re.compile("^attention-"))
+    expect(page.locator("#stage .text")).to_have_text(first)
     expect(notes.locator("h1")).to_have_text(HOSTILE)
     page.keyboard.press("Escape")
     expect(presented_panel(page)).to_have_count(0)

@@ -183,6 +183,7 @@ function notesWindow(onKey) {
 
 const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
 const PRESENTING = "presenting";
+const FOLLOW_MS = 200; // between two looks at the prompt
 
 /** @param {HTMLElement} element */
 export function stage(element) {
@@ -191,6 +192,7 @@ export function stage(element) {
   /** @type {Deck | null} */
   let deck = null;
   let focused = null; // what had it before
+  let following = 0; // the prompt's box, which does not say when its text is another
 
   function begin(wanted) {
     if (deck || !state.checkpoint) return;
@@ -202,6 +204,7 @@ export function stage(element) {
     document.body.classList.add(PRESENTING);
     box.hidden = false;
     find(box, "h2").focus({ preventScroll: true });
+    following = setInterval(() => say(find(box, ".text"), textOf()), FOLLOW_MS);
     show();
   }
 
@@ -209,6 +212,7 @@ export function stage(element) {
     if (!deck) return;
     deck.leave?.();
     deck = null;
+    clearInterval(following);
     notes.close();
     blacken(false);
     box.hidden = pointer.hidden = true;
