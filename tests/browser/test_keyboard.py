@@ -54,9 +54,9 @@ def test_the_tab_key_comes_to_the_first_figure_soon(newcomer):
 
 
 def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):
-    person.picker.focus()
+    person.page.get_by_role("button", name="Code", exact=True).focus()
     person.page.keyboard.press("ArrowRight")
-    expect(person.page.get_by_role("button", name="Story", exact=True)).to_be_focused()
+    expect(person.picker).to_be_focused()
     person.page.keyboard.press("End")
     expect(person.page.locator("#page-menu summary")).to_be_focused()
     person.page.keyboard.press("Tab")

@@ -92,7 +92,7 @@ def test_from_the_story_a_view_opens_at_its_numbers(visitor):
     choose_result(person, "feed-forward")
     person.expect_selected(view="feed_forward", depth="numbers")
     choose_result(person, "story")
-    person.expect_selected(view="pieces", depth="story")
+    person.expect_selected(view="guesses", depth="story")  # the step that is about it
 
 
 def test_a_box_in_which_somebody_writes_keeps_its_keys(person):

@@ -146,13 +146,13 @@ def test_numbers_are_one_press_away_for_who_knows_transformers_and_remembered(ne
     person.expect_selected(view="overview")
     person.page.goto(person.address)
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
-    assert pressed_mode(person) == "Numbers"
+    expect(numbers).to_have_attribute("aria-pressed", "true")
     person.page.get_by_role("button", name="Story", exact=True).click()
     expect(card(person)).to_be_visible()
     person.expect_selected(view="overview", depth="story")
     person.page.go_back()
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
-    assert pressed_mode(person) == "Numbers"
+    expect(numbers).to_have_attribute("aria-pressed", "true")
 
 
 @pytest.mark.exhaustive
