@@ -14,10 +14,6 @@ def card(person):
     return person.page.locator("#guess .guess")
 
 
-def pressed_mode(person) -> str:
-    return person.page.locator("#mode [aria-pressed=true]").text_content()
-
-
 def bars(person):
     return person.prediction.locator("tbody tr")
 
