@@ -72,6 +72,13 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
     page.locator("#facts").click(trial=True)  # fails if something lies over it
 
 
+def test_the_bar_at_the_bottom_says_what_step_writes_as_the_table_does(visitor):
+    page = visitor(viewport=TELEPHONE, seed=3).at_rest().page
+    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="Step"))
+    expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
+    expect(page.locator("#brief .next")).to_have_text(f"Step: {row.locator('.text').text_content()}")
+
+
 @pytest.mark.exhaustive
 def test_a_wide_screen_shows_the_lists(person):
     expect(person.chooser("layer")).to_be_visible()
