@@ -108,12 +108,12 @@ def test_what_a_language_lacks_is_listed():
 
 def test_a_lesson_is_in_the_users_language_if_it_is_translated():
     library = LessonLibrary()
-    assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
+    assert library.lessons["who-looks-at-whom"].title == "Attention: who looks at whom"
     with use_locale("zh-CN"):
-        assert library.lessons["who-looks-at-whom"].title == "谁看谁"
+        assert library.lessons["who-looks-at-whom"].title == "注意力：谁看谁"
         order = list(library.lessons)
     assert order == list(library.lessons)
-    assert library.lessons["who-looks-at-whom"].title == "Who looks at whom"
+    assert library.lessons["who-looks-at-whom"].title == "Attention: who looks at whom"
 
 
 def test_a_lesson_without_a_translation_is_in_english(tmp_path):
