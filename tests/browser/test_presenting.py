@@ -100,7 +100,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     menu = page.locator("#present .list")
 
     def save(caption: str, notes: str = ""):
-        person.open_menu("#page-menu").get_by_role("button", name="Present", exact=True).click()
+        person.open_menu("#copy").get_by_role("button", name="Present", exact=True).click()
         menu.get_by_role("button", name="Save this place").click()
         menu.locator(".caption").last.fill(caption)
         menu.locator(".notes").last.fill(notes)
@@ -114,7 +114,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     person.visit("residual", "Residual stream")
     page.locator("#residual-lengths h2").click()
     save("How it grows", "say why")
-    person.open_menu("#page-menu").get_by_role("button", name="Present", exact=True).click()
+    person.open_menu("#copy").get_by_role("button", name="Present", exact=True).click()
     menu.get_by_role("button", name="move place 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
     expect(menu.get_by_role("button", name="move place 1 down")).to_be_focused()

@@ -84,7 +84,7 @@ def test_a_link_can_be_copied(visitor):
     person.expect_selected(query=3)
     assert person.page.evaluate("navigator.clipboard.readText()") == person.page.url
     assert set(person.url) <= {"view", "depth", "checkpoint", "prompt", "query", "key", "layer", "head", "neuron"}
-    expect(menu).to_have_text("Copy")
+    expect(menu).to_have_text("Share")
 
 
 def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):

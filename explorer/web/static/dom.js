@@ -379,6 +379,45 @@ export function closeMenu(menu) {
   document.addEventListener("pointerdown", ({ target }) => { if (!menu.contains(/** @type {Node} */ (target))) menu.open = false; });
 }
 
+/**
+ * A list that a button opens. It closes by the button, by Escape, by the header's other buttons and, unless it `stays`,
+ * by a click elsewhere.
+ * @param {HTMLElement} open the button
+ * @param {HTMLElement} list placed below it, within the window
+ * @param {object} options
+ * @param {() => any} options.fill makes what the list shows; where it resolves to false, the list stays closed
+ * @param {() => HTMLElement | null} options.first what gets the focus
+ * @param {(button: DOMRect) => number} [options.left] where the list begins, if there is room
+ * @param {() => boolean} [options.stays]
+ */
+export function dropDown(open, list, { fill, first, left = (button) => button.left, stays = () => false }) {
+  async function show() {
+    if ((await fill()) === false) return;
+    const button = open.getBoundingClientRect();
+    list.hidden = false;
+    list.style.top = `${Math.max(8, button.bottom + 4)}px`;
+    list.style.left = `${Math.max(8, Math.min(left(button), document.documentElement.clientWidth - list.offsetWidth - 8))}px`;
+    open.ariaExpanded = "true";
+    first()?.focus({ preventScroll: true });
+  }
+  function hide() {
+    if (list.contains(document.activeElement)) open.focus({ preventScroll: true });
+    list.hidden = true;
+    open.ariaExpanded = "false";
+  }
+  open.addEventListener("click", () => (list.hidden ? show() : hide()));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || list.hidden) return;
+    event.stopPropagation();
+    hide();
+  }, { capture: true });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (list.hidden || !(target instanceof Element) || list.contains(target) || open.contains(target)) return;
+    if (!stays() || target.closest("#header :is(button, summary)")) hide();
+  });
+  return { show, hide };
+}
+
 // A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
 // exactly the token's.
 

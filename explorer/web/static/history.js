@@ -114,7 +114,7 @@ function tellCopied(button) {
   const summary = find(button.closest("details"), "summary");
   summary.ariaLive = "polite";
   say(summary, _("Copied"));
-  setTimeout(() => say(summary, _("Copy")), COPIED_MS);
+  setTimeout(() => say(summary, _("Share")), COPIED_MS);
 }
 
 /** Copies the address, and has the menu say so; or shows it to be copied: browsers lend the clipboard to https and
@@ -196,6 +196,7 @@ export function followBrowserHistory() {
     const left = modelName(before.checkpoint); // its steps share them
     if (left && left !== modelName(now.checkpoint)) own[left] = continuationsOf(before);
     keepFormer(now, before);
+    keepStateBeforeLesson(now, before);
     recordInHistory(now);
   });
 }
@@ -383,5 +384,18 @@ export function forgetReply() {
   tune({ reply: "" });
 }
 
-/** Leaves the lesson; the page stays as it is. */
-export const leaveLesson = () => setState({ lesson: "", step: 0, reply: "" });
+const BEFORE = "explorer:before-lesson"; // place in the tab's storage of the state that a lesson was begun in
+
+/** Has the tab keep the state in which a lesson is begun. @param {State} now @param {State} before */
+function keepStateBeforeLesson(now, before) {
+  if (!now.lesson || before.lesson || !before.checkpoint) return;
+  try { sessionStorage.setItem(BEFORE, JSON.stringify(before)); } catch { /* leaving stays in the lesson's text, then */ }
+}
+
+/** Leaves the lesson, for the text and the view it was begun in; opened by a link, it leaves its own. */
+export function leaveLesson() {
+  const kept = sessionStorage.getItem(BEFORE);
+  sessionStorage.removeItem(BEFORE);
+  if (kept) goToState(JSON.parse(kept), false);
+  else setState({ lesson: "", step: 0, reply: "" });
+}

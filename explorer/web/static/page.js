@@ -267,13 +267,18 @@ async function takePlaces(places) {
   (await import("../widgets/teaching/presentation_pages.js")).bring(places);
 }
 
+async function presentLesson() {
+  await need("teaching/presentation");
+  (await import("../widgets/teaching/presentation.js")).present();
+}
+
 /** Buttons, of which one that has nothing to do cannot be pressed. */
 function followButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces) };
+  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": presentLesson };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));
@@ -338,6 +343,7 @@ placeSkip();
 watchServer();
 watchReloads();
 followBrowserHistory();
+onEveryState(({ checkpoint }) => document.body.classList.toggle("loaded", Boolean(checkpoint)));
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {

@@ -88,7 +88,7 @@ def reply(page: Page, step: LessonStep):
 
 
 def next_step(page: Page):
-    column(page).get_by_role("button", name="Next").click()
+    column(page).locator(".next").click()
 
 
 def get_figure(page: Page, name: str) -> Locator:

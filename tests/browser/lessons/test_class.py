@@ -50,6 +50,21 @@ def open_room(teacher: Person) -> tuple[str, str]:
     return code.inner_text(), panel(teacher).locator(".link").get_attribute("href")
 
 
+def test_the_teachers_panel_closes_by_escape_and_by_the_headers_other_lists(arrive):
+    teacher = arrive().open()
+    open_room(teacher)
+    teacher.page.locator("#view").click(position={"x": 5, "y": 400})
+    expect(panel(teacher)).to_be_visible()  # they work on the page meanwhile
+    expect(panel(teacher).locator(".local")).to_be_visible()  # as no other machine opens the address
+    teacher.page.keyboard.press("Escape")
+    expect(panel(teacher)).to_be_hidden()
+    teacher.page.get_by_role("button", name=re.compile("^Class")).click()
+    expect(panel(teacher)).to_be_visible()
+    teacher.page.get_by_role("button", name="Learn").click()
+    expect(panel(teacher)).to_be_hidden()
+    expect(teacher.page.locator("#lessons .one").first).to_be_visible()
+
+
 @pytest.mark.exhaustive
 def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher = arrive().open(text="The cat saw the dog and the dog saw")

@@ -103,6 +103,21 @@ def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_add
     expect(column(page).locator(".of")).to_contain_text("2 of")
 
 
+def test_leaving_gives_back_the_text_and_the_view_of_before(page, bundled_address):
+    page.goto(f"{bundled_address}?text=The+owl+was+wise&view=tokens&depth=numbers")
+    page.get_by_role("button", name="Learn").click()
+    page.locator("#lessons .one").filter(has_text="Attention: who looks at whom").click()
+    next_step(page)
+    next_button = column(page).locator(".next")
+    expect(next_button).to_have_text("Skip")  # a question that has no reply
+    column(page).locator(".question .option").first.click()
+    expect(next_button).to_have_text("Next")
+    column(page).get_by_role("button", name="Leave").click()
+    expect(page.locator("#prompt textarea")).to_have_value("The owl was wise")
+    page.wait_for_function("explorer.state.view === 'tokens' && explorer.state.depth === 'numbers'")
+    expect(page.locator("#tokens-tab")).to_be_visible()
+
+
 @pytest.mark.exhaustive
 def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_address):
     open_lesson(page, bundled_address, lesson="of-a-teacher", checkpoint="llama-fables-gpt")

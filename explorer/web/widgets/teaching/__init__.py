@@ -6,6 +6,7 @@ from explorer.web.widgets import HtmlWidget, fill_template, json_attribute
 LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
 <span class="of"></span><button type="button" class="print" title="{print_is}">{print}</button>
+<button type="button" id="present-lesson">{present}</button>
 <button type="button" class="leave">{leave}</button></header>
 <div class="told" tabindex="0">
 <h2 tabindex="-1"></h2>
@@ -37,6 +38,7 @@ class LessonPanel(HtmlWidget):
             fold=_("fold the lesson"),
             print=_("Print"),
             print_is=_("the whole lesson as a sheet: figures, blanks, and the answers on a page of their own"),
+            present=_("Present"),
             leave=_("Leave"),
             back=_("Back"),
             next=_("Next"),
@@ -192,7 +194,8 @@ autocapitalize="characters" spellcheck="false"></label>
 <div class="leading" hidden>
 <details class="invite" open><summary>{code} <strong class="code"></strong></summary>
 <div class="qr"></div><div class="ways"><p>{ways}</p>
-<a class="link" target="_blank" rel="noopener"></a><button type="button" class="copy">{copy}</button></div></details>
+<a class="link" target="_blank" rel="noopener"></a><p class="local">{local}</p>
+<button type="button" class="copy">{copy}</button></div></details>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
 <p class="spoken" role="status"></p>
@@ -226,6 +229,10 @@ class ClassSessionPanel(HtmlWidget):
             code=_("Code"),
             join=_("Join"),
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
+            local=_(
+                "Only this computer opens this address. For a class, start with “--host 0.0.0.0” and open the page by "
+                "this computer’s name."
+            ),
             copy=_("Copy the link"),
             follow=_("the class follows me"),
             replies=_("Replies"),

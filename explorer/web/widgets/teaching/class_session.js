@@ -1,6 +1,6 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, the link to it as a QR code, and what the class replies.
-import { find, findAll, isElsewhere, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { dropDown, find, findAll, isElsewhere, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
@@ -282,23 +282,15 @@ export function roomMenu(element) {
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), typed = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
   let code = "", drawn = "", spokenAt = 0;
 
-  function show() {
-    say(told, "");
-    follow();
-    const { bottom, right } = open.getBoundingClientRect();
-    list.style.top = `${Math.max(8, bottom + 4)}px`;
-    list.hidden = false;
-    const most = document.documentElement.clientWidth - list.offsetWidth - 8; // whoever leads a class has the page's beginning in sight
-    list.style.left = `${Math.max(8, isTeacher() ? most : Math.min(right - list.offsetWidth, most))}px`;
-    open.ariaExpanded = "true";
-    find(list, isTeacher() ? ".leads input" : ".begin").focus({ preventScroll: true });
-  }
-
-  function hide() {
-    if (list.contains(document.activeElement)) open.focus({ preventScroll: true });
-    list.hidden = true;
-    open.ariaExpanded = "false";
-  }
+  const { show, hide } = dropDown(open, list, {
+    fill() {
+      say(told, "");
+      follow();
+    },
+    first: () => find(list, isTeacher() ? ".leads input" : ".begin"),
+    left: ({ right }) => (isTeacher() ? innerWidth : right - list.offsetWidth), // whoever leads a class has the page's beginning in sight
+    stays: isTeacher, // they work on the page meanwhile
+  });
 
   function follow() {
     const isLeading = isTeacher();
@@ -320,6 +312,7 @@ export function roomMenu(element) {
     say(find(leading, ".code"), written(code));
     link.href = linkOf(code, location.href);
     say(link, link.href.replace(/^https?:\/\//, ""));
+    find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");
     box.replaceChildren(...(rows ? [qrPicture(rows)] : []));
   }
@@ -355,7 +348,6 @@ export function roomMenu(element) {
     say(told, _("The link is copied."));
   }
 
-  open.addEventListener("click", () => (list.hidden ? show() : hide()));
   find(outside, ".begin").addEventListener("click", () => tried(openRoom).then(() => { if (isTeacher()) show(); }));
   find(outside, "form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -366,14 +358,9 @@ export function roomMenu(element) {
   find(leading, ".copy").addEventListener("click", copy);
   leads.addEventListener("change", () => changeRoom({ leads: leads.checked }));
   find(leading, ".end").addEventListener("click", () => tried(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
-  element.addEventListener("keydown", (event) => { if (event.key === "Escape" && !list.hidden) event.stopPropagation(), hide(); });
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "c" || event.repeat || isElsewhere(event) || !isTeacher()) return;
     if (list.hidden) show(); else hide();
-  });
-  // Whoever leads a class works on the page meanwhile: their list stays.
-  document.addEventListener("pointerdown", ({ target }) => {
-    if (!list.hidden && !isTeacher() && target instanceof Node && !element.contains(target)) hide();
   });
   onRoom(follow);
   onLessonStep(() => { if (isTeacher()) drawCounts(); });

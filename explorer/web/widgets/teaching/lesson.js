@@ -2,7 +2,7 @@
 // A lesson's step: its words, its question with the reply, and the truth; and the list of lessons.
 import { call, Refused } from "../../static/server_connection.js";
 import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
@@ -358,7 +358,9 @@ export function lesson(element) {
     part(".verdict", [given.judged?.is_right, given.judged?.words, given.task], () => verdict(given));
     part(".after", given.after, prose, []);
     back.disabled = !(given.step > 1);
-    next.textContent = given.step < given.steps ? _("Next") : _("Finish");
+    const isSkipped = given.question && !given.question.is_example && !given.judged;
+    next.textContent = given.step === given.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
+    next.classList.toggle("skips", Boolean(isSkipped));
     if (isNew) arrive(given.target);
     notifyLessonStep(given);
     countDraw(column);
@@ -444,7 +446,7 @@ export function lessons(element) {
   /** @type {Promise<Listed[]> | null} */
   let listed = null;
 
-  async function show() {
+  async function fill() {
     listed ??= call("listed_lessons", [state]);
     try {
       const found = await listed, left = lessonPositions();
@@ -452,21 +454,10 @@ export function lessons(element) {
     } catch (error) {
       listed = null;
       if (error instanceof Refused) reportBroken(error);
-      return;
+      return false;
     }
-    const { bottom, left: x } = open.getBoundingClientRect();
-    list.style.top = `${bottom + 4}px`;
-    list.hidden = false;
-    list.style.left = `${Math.max(8, Math.min(x, innerWidth - list.offsetWidth - 8))}px`;
-    open.ariaExpanded = "true";
-    /** @type {HTMLElement} */ (list.firstElementChild)?.focus();
   }
-
-  function hide() {
-    if (list.contains(document.activeElement)) open.focus();
-    list.hidden = true;
-    open.ariaExpanded = "false";
-  }
+  const { hide } = dropDown(open, list, { fill, first: () => /** @type {HTMLElement} */ (list.firstElementChild) });
 
   function row({ name, title, audience, minutes, steps }, left) {
     const length = _("{minutes} min, {steps}", { minutes, steps: ngettext("{count} step", "{count} steps", steps) });
@@ -497,10 +488,5 @@ export function lessons(element) {
     at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),
-  });
-  open.addEventListener("click", () => (list.hidden ? show() : hide()));
-  element.addEventListener("keydown", (event) => { if (event.key === "Escape" && !list.hidden) hide(); });
-  document.addEventListener("pointerdown", ({ target }) => {
-    if (!list.hidden && target instanceof Node && !element.contains(target)) hide();
   });
 }

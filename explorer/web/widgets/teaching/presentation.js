@@ -3,7 +3,7 @@
 // window; and the list of saved places.
 import { makeMove } from "../../static/page_actions.js";
 import { unfold } from "../../static/widget_contents.js";
-import { button, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
+import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
@@ -21,7 +21,7 @@ const told = new EventTarget();
  */
 
 /** Has the stage begin. @param {Wanted} [wanted] */
-const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
+export const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
 
 /** Calls `begin` whenever the page is to be presented. @param {(wanted: Wanted) => void} begin */
 const onPresent = (begin) => told.addEventListener("present", (event) => begin(/** @type {CustomEvent} */ (event).detail));
@@ -296,23 +296,14 @@ export function presentMenu(element) {
   const offer = find(list, ".brought");
   let places = storedPlaces();
 
-  function show() {
-    say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
-    draw();
-    /** @type {HTMLDetailsElement} */ (element.closest("details")).open = true; // a link or a file may bring places, too
-    const { bottom, left } = open.getBoundingClientRect();
-    list.style.top = `${bottom + 4}px`;
-    list.hidden = false;
-    list.style.left = `${Math.max(8, Math.min(left, innerWidth - list.offsetWidth - 8))}px`;
-    open.ariaExpanded = "true";
-    find(list, ".begin").focus();
-  }
-
-  function hide() {
-    if (list.contains(document.activeElement)) open.focus();
-    list.hidden = true;
-    open.ariaExpanded = "false";
-  }
+  const menu = /** @type {HTMLDetailsElement} */ (element.closest("details")), { show, hide } = dropDown(open, list, {
+    fill() {
+      say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
+      draw();
+      menu.open = true; // a link or a file may bring places, too
+    },
+    first: () => find(list, ".begin"),
+  });
 
   function draw() {
     rows.replaceChildren(...places.map(row));
@@ -407,19 +398,13 @@ export function presentMenu(element) {
       offer.hidden = false;
     }
     const words = told.textContent;
-    show();
-    if (words) say(told, words);
+    show().then(() => { if (words) say(told, words); });
   }
 
-  open.addEventListener("click", () => (list.hidden ? show() : hide()));
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
   find(list, ".save").addEventListener("click", save);
   find(list, ".link").addEventListener("click", copy);
   find(list, ".file").addEventListener("click", () => download({ places }));
-  element.addEventListener("keydown", (event) => { if (event.key === "Escape" && !list.hidden) hide(); });
-  document.addEventListener("pointerdown", ({ target }) => {
-    if (!list.hidden && target instanceof Node && !element.contains(target)) hide();
-  });
   window.addEventListener("storage", () => { places = storedPlaces(); if (!list.hidden) draw(); }); // another tab changed them
   onState(element, tellWhat);
   onPlacesReceived(take);
