@@ -163,12 +163,14 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
     top_positions = [
         int(i) for i in np.argsort(-weights, kind="stable")[:MAX_NAMED_TOKENS] if weights[i] >= MIN_NAMED_WEIGHT
     ]
-    phrases = (
-        _("at itself, {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
-        if i == query
-        else _("at {token} ({share})", token=token_label(trace, i), share=format_percent(float(weights[i])))
-        for i in top_positions
-    )
+    texts = [trace.tokens[i] for i in top_positions]
+    phrases = []
+    for i in top_positions:
+        token, share = token_label(trace, i), format_percent(float(weights[i]))
+        if i and i != query and texts.count(trace.tokens[i]) > 1:  # which of them
+            token = _("{token} after {before}", token=token, before=token_label(trace, i - 1))
+        phrase = _("at itself, {token} ({share})") if i == query else _("at {token} ({share})")
+        phrases.append(phrase.format(token=token, share=share))
     if not top_positions:
         return _("It looks a little at many tokens, at none with a twentieth of its attention.")
     return _("It looks most {places}.", places=", ".join(phrases))

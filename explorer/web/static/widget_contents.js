@@ -426,6 +426,7 @@ function foldIn(element) {
       title.replaceChildren(press);
     }
     if (press) press.ariaExpanded = String(!isFolded);
+    block.classList.toggle("unfolded", Boolean(press) && !isFolded);
   };
 }
 

@@ -166,6 +166,6 @@ function guessWords({ sampled, plain }, vocabulary, guess) {
   if (!candidates.length) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
   const [best] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
   const list = sampled[best] > 0 ? sampled : plain, values = { guess: quoteToken(guess), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(1 + list.filter((p) => p > list[best]).length), size: formatCount(vocabulary.length) };
-  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank} of {size}.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank} of {size}.", values);
-  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank} of {size}.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank} of {size}.", values);
+  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank} of {size} tokens.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank} of {size} tokens.", values);
+  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank} of {size} tokens.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank} of {size} tokens.", values);
 }

@@ -200,7 +200,6 @@ export function words(element) {
     hide(element, !content);
     if (before?.height && content) keepBelow(text, before);
   };
-  text.addEventListener("click", () => { if (getSelection()?.isCollapsed) text.classList.toggle("whole"); }); // of which one line is seen
   hide(element, !text.textContent);
   onContent(element, write);
 }

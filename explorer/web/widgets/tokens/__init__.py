@@ -376,11 +376,13 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     }
     if sampled[best] == 0:
         if exact_ids:
-            return _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,}.", **values)
+            return _(
+                "Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,} tokens.", **values
+            )
         template = _(
-            "Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,}."
+            "Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,} tokens."
         )
         return template.format(**values)
     if exact_ids:
-        return _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,}.", **values)
-    return _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,}.", **values)
+        return _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,} tokens.", **values)
+    return _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,} tokens.", **values)
