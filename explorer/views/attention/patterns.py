@@ -316,7 +316,6 @@ def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     return score_term_bars(
         terms,
-        score,
         hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
         alt=_(
             "{count} products of q and k that add up to the score {score}.",
