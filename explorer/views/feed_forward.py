@@ -309,9 +309,9 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     token_ids = most_affected_tokens(logit_effects)
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
-    note = _("The hidden value here is {hidden}.", hidden=format_number(hidden))
+    note = _("Hidden value here: {hidden}.", hidden=format_number(hidden))
     if hidden < 0:
-        note = _("The hidden value here is {hidden}, below 0: every sign is reversed.", hidden=format_number(hidden))
+        note = _("Hidden value here: {hidden}, so signs reverse.", hidden=format_number(hidden))
     fig = figure(
         go.Bar(
             x=logit_effects[token_ids],

@@ -144,7 +144,7 @@ def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
         assert figure.layout.xaxis.title.text == "logit change per unit of the hidden value"
         (note,) = figure.layout.annotations
         assert format_number(hidden[chosen]) in note.text
-        assert ("every sign is reversed" in note.text) is is_reversed
+        assert ("signs reverse" in note.text) is is_reversed
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
